@@ -20,6 +20,7 @@ def local_broker(*topics: str) -> str | None:
     at_end(open_until_exit.close)
     broker = open_until_exit.enter_context(running(jars))
     admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 2})
-    for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
-        made.result()
+    if topics:
+        for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+            made.result()
     return broker.servers

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 
 from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
+from eventlog.core.counting import counted
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
@@ -94,15 +95,13 @@ def changes(number: int, *, whole: bool = False) -> Iterator[Change]:
             time=time,
             whole=whole,
             transaction=transaction,
-            place=place % 4 + 1,
-            last=place % 4 == 3,
         )
 
 
 def encoded(made: Sequence[Change], encoding: Any, after: str = "") -> Iterator[MessagesDocument]:
     """The documents of the changes."""
     form = MessageFormat(settings=MessageSettings(encoding=encoding), body=False)
-    for document in encode(form, made, CATALOG, after):
+    for document in encode(form, made, CATALOG, after, count=lambda written: counted([*written], {}, ())[0]):
         assert isinstance(document, MessagesDocument)
         yield document
 

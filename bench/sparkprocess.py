@@ -5,31 +5,45 @@ python -m bench.sparkprocess MASTER      then a line of JSON for each order on s
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from bench.cputime import TreeTime
 from bench.ending import at_end
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BARE_ROWS = 150_000
+"""Rows of a file, where Spark writes without rules."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """Converts `source`, files or the log at a URL, into `destination`; without one, reads the log and drops the rows."""
+    """Converts `source`, files or the log at a URL, into `destination`; without one, reads the log and drops the rows.
+
+    With `rows`, which the files have, Spark does what it can without rules.
+    """
 
     source: str
     destination: str | None = None
     schema: str | None = None
+    rows: int = 0
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """How many rows, and what the largest Python worker held meanwhile."""
+    """How many rows, CPU seconds of all processes, and what the largest Python worker held meanwhile."""
 
     rows: int
+    cpu_seconds: float
     worker_bytes: int
 
 
@@ -65,33 +79,57 @@ def spark_process(master: str) -> SparkProcess:
 def main(master: str) -> None:
     """Does what stands on standard input until it ends."""
     from eventlog_spark import EventLogSource
-    from eventlog_spark.session import Cluster, session
+    from eventlog_spark.cluster import Cluster, session
 
     with session(Cluster(master=master)) as spark:
         spark.dataSource.register(EventLogSource)
         for line in sys.stdin.buffer:
             order = msgspec.json.decode(line, type=Order)
             watch = _Workers()
-            rows = _converted(order) if order.destination else _read(spark, order)
-            print(msgspec.json.encode(Answer(rows=rows, worker_bytes=watch.stop())).decode(), flush=True)
+            time = TreeTime(os.getpid())
+            rows = (
+                _bare(spark, order) if order.rows else _converted(order) if order.destination else _read(spark, order)
+            )
+            answer = Answer(rows=rows, cpu_seconds=time.stop(), worker_bytes=watch.stop())
+            print(msgspec.json.encode(answer).decode(), flush=True)
 
 
 def _converted(order: Order) -> int:
     from eventlog.convert.settings import Conversion, FilesInput, LogInput
     from eventlog.core.schema import catalog_from_json
+    from eventlog_spark.addresses import Addresses, convert_at
     from eventlog_spark.convert import convert
 
-    destination = Path(order.destination or "")
-    shutil.rmtree(destination, ignore_errors=True)
+    destination = _emptied(order)
     catalog = catalog_from_json(Path(order.schema).read_bytes()) if order.schema else None
     found = LogInput(url=order.source) if "://" in order.source else FilesInput(places=(order.source,))
-    return convert(Conversion(input=found, destination=destination, catalog=catalog)).rows
+    conversion = Conversion(input=found, destination=destination, catalog=catalog)
+    if order.destination is not None and order.destination.startswith("file:"):
+        return convert_at(conversion, Addresses(destination=order.destination, inputs=(order.source,))).rows
+    return convert(conversion).rows
 
 
-def _read(spark: object, order: Order) -> int:
-    from pyspark.sql import SparkSession
+def _emptied(order: Order) -> Path:
+    destination = Path((order.destination or "").removeprefix("file:"))
+    shutil.rmtree(destination, ignore_errors=True)
+    return destination
 
-    assert isinstance(spark, SparkSession)
+
+def _bare(spark: SparkSession, order: Order) -> int:
+    """Two exchanges, two sorts, and a text of each row: the least that a conversion has to have done."""
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    tasks = 1 + order.rows // BARE_ROWS
+    rows = spark.read.parquet(order.source)
+    together = rows.repartition(tasks, "table_key").sortWithinPartitions("table_key", "record_id")
+    text = F.concat_ws("|", *[name for name in rows.columns if name != "record_id"]).alias("value")
+    place = F.expr(f"CAST((record_id - 1) DIV {BARE_ROWS} AS INT)").alias("place")
+    ordered = together.select("record_id", place, text).repartitionById(tasks, "place")
+    ordered.sortWithinPartitions("record_id").select("value").write.text(str(_emptied(order)))
+    return order.rows
+
+
+def _read(spark: SparkSession, order: Order) -> int:
     frame = spark.read.format("eventlog").option("url", order.source).option("status", "N").load()
     frame.write.format("noop").mode("overwrite").save()
     return 0

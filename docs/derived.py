@@ -12,7 +12,10 @@ from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
 from eventlog.daemon.metrics import metrics
-from eventlog.daemon.vitals import VitalsReading
+from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
+from eventlog.delivery.output import OutputState
+from eventlog.sources.log.flow import Flow
+from eventlog.sql.triggers.installed import TriggerCondition
 
 CODES: Final = {
     0: ("OK", "it is done"),
@@ -22,7 +25,9 @@ CODES: Final = {
     70: ("EX_SOFTWARE", "a fault of eventlog; `--debug` shows where"),
     75: ("EX_TEMPFAIL", "something failed that may pass: try again"),
     78: ("EX_CONFIG", "the configuration or the installation cannot be used"),
-    130: ("", "interrupted from the keyboard"),
+    130: ("", "interrupted from the keyboard (Ctrl-C)"),
+    141: ("", "nobody read the output any more, as in `eventlog log | head`"),
+    143: ("", "ended by a second SIGTERM"),
 }
 """What a command ends with; names are those of sysexits.h."""
 
@@ -59,6 +64,13 @@ def metrics_page() -> str:
         last_document=0.0,
         waiting=0,
         lag=0.0,
+        flow=Flow(),
+        standby=Standby(),
+        triggers=dict.fromkeys(TriggerCondition, 0),
+        failing_triggers=0,
+        outputs={"NAME": OutputState(at=0.0)},
+        figures={"NAME": OutputFigures()},
+        tables={"NAME": 0},
     )
     text = metrics(known).decode()
     lines = [
@@ -67,6 +79,10 @@ def metrics_page() -> str:
         "| metric | type | labels | |",
         "| --- | --- | --- | --- |",
         *_metrics(text),
+        (
+            "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process stand beside them: `process_cpu_seconds_total`,"
+            " `process_resident_memory_bytes`, `process_open_fds`, `process_start_time_seconds` and others."
+        ),
         "\n[Which of them to watch](../how-to/service.md#health-readiness-metrics).\n",
     ]
     return "\n".join(lines)
@@ -98,9 +114,14 @@ def _classes(kind: type[EventlogError], depth: int) -> Iterator[str]:
             yield from _classes(inner, depth + 1)
 
 
+def _any_value(label: str) -> str:
+    """A label, without its value where that is any."""
+    return re.sub(r"(version|python|\w+(?==\"NAME))=\"[^\"]*\"", r"\1", label).replace(",", "`, `")
+
+
 def _metrics(text: str) -> Iterator[str]:
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    for name, meaning in re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE):
-        labels = dict.fromkeys(re.findall(rf"^{name}{{(\w+=\"[^\"]+\")}}", text, re.MULTILINE))
-        shown = ", ".join(f"`{label}`" for label in labels if "version" not in label) or ("`version`" if labels else "")
+    for name, meaning in re.findall(r"^# HELP (eventlog_\S+) (.+)$", text, re.MULTILINE):
+        labels = dict.fromkeys(re.findall(rf"^{name}(?:_count)?{{(.*)}} ", text, re.MULTILINE))
+        shown = ", ".join(f"`{_any_value(label)}`" for label in labels)
         yield f"| `{name}` | {kinds[name]} | {shown} | {meaning} |"

@@ -17,18 +17,25 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.outputs import KINDS
+from eventlog.config.policies import PolicyConfig
 from eventlog.config.settings import PublisherConfig, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
+from eventlog.core.policies import Steps
+from eventlog.core.policies.steps import STEPS
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "reference"
 MADE = "<!-- Written by docs/generate.py; ./dev docs writes it anew. -->\n"
+SCHEMA = DOCS.parent / "eventlog" / "config" / "eventlog.schema.json"
+"""For editors; the command prints it, and docs/plots.py publishes it."""
+
 MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml").read_text(encoding="utf-8"))
 TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
@@ -38,9 +45,15 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "web": (WebConfig,),
     "output": KINDS,
     "output.change_tables": (ChangeTableSettings,),
+    "output.row_files": (RowFileSettings,),
     "output.messages": (MessageSettings,),
+    "policy": (PolicyConfig,),
+    "policy.steps": STEPS,
 }
 """The sections of the configuration; an output is one of several kinds, and formats have tables of their own in it."""
+
+SEVERAL = ("output", "policy", "policy.steps")
+"""Sections of which there may be any number."""
 
 CONFIGURATION = """\
 Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
@@ -53,6 +66,10 @@ rest of the file still counts. `--no-config` leaves every file out.
 * In both, `yes` and `no` are truth values too, and a list may be a text with commas: `time_of_day = "02:00,14:30"`.
 * A secret is written `"${NAME}"` and comes from the environment, or `"${file:/run/secrets/pw}"` and comes from a file.
 * A key that does not exist is refused, with the nearest that does; so is a value out of its bounds. The exit code is 78.
+
+`eventlog init` writes a first file, with comments. `eventlog config` shows what is in force, and for each value where it comes from: the line of the file, the
+variable, the option, or the default. Editors complete and check keys by [the JSON schema](eventlog.schema.json), which `eventlog config schema` prints too. The first line of
+a file says where it is: `#:schema ./eventlog.schema.json`; `eventlog init` puts it beside the file.
 
 ```toml
 [source]
@@ -72,12 +89,13 @@ path = "out/"
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import derived, layers
+    from docs import derived, layers, schema
 
-    made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
+    made: dict[Path, str] = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     for name in ("errors", "metrics", "grammars"):
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
     made[layers.PAGE] = layers.page_with_layers()
+    made[SCHEMA] = schema.schema(TABLES, said_of)
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()
     return made
@@ -107,12 +125,14 @@ def configuration_page() -> str:
 
 def _sections() -> Iterator[str]:
     for section, kinds in TABLES.items():
-        yield f"## [[{section}]]\n" if section == "output" else f"## [{section}]\n"
+        yield f"## [[{section}]]\n" if section in SEVERAL else f"## [{section}]\n"
         said = said_of(section)
         yield f"{said['about']}\n"
         for kind in kinds:
-            if section == "output":
-                yield f'### sink = "{kind.__struct_config__.tag}"\n'
+            if kind.__struct_config__.tag:
+                yield f'### {kind.__struct_config__.tag_field} = "{kind.__struct_config__.tag}"\n'
+            if section == "policy.steps":
+                yield f"{' '.join((kind.__doc__ or '').split())}\n"
             yield from _keys(kind, said)
 
 
@@ -127,13 +147,15 @@ def said_of(section: str) -> dict[str, Any]:
 def _keys(kind: type[Struct], said: Mapping[str, Any]) -> Iterator[str]:
     yield "| key | type | default | |"
     yield "| --- | --- | --- | --- |"
-    if kind.__struct_config__.tag:
-        yield f"| `sink` | `{kind.__struct_config__.tag}` | required | {said['keys']['sink']} |"
+    tag = kind.__struct_config__.tag_field
+    if tag:
+        yield f"| `{tag}` | `{kind.__struct_config__.tag}` | required | {said['keys'][tag]} |"
     for field in msgspec.structs.fields(kind):
         name = field.encode_name
         bounds = " to ".join(f"`{end}`" if isinstance(end, str) else f"{end}" for end in said["bounds"].get(name, ()))
         kinds = _type(field.type) + (f", {bounds}" if bounds else "")
-        yield f"| `{name}` | {kinds} | {_default(field.default)} | {said['keys'][name]} |"
+        meaning = said["keys"].get(f"{kind.__struct_config__.tag}.{name}") or said["keys"][name]
+        yield f"| `{name}` | {kinds} | {_default(field)} | {meaning} |"
     yield ""
 
 
@@ -145,17 +167,21 @@ def _type(kind: Any) -> str:
         return "a table, see below"
     if get_origin(kind) is dict or get_origin(kind) is Mapping:
         return "a table"
+    if kind == Steps:
+        return "list of tables, see `[[policy.steps]]`"
     if get_origin(kind) is tuple:
-        return f"list of {_type(get_args(kind)[0])}s"
+        one = _type(get_args(kind)[0])
+        return f"list of {one}" if get_origin(get_args(kind)[0]) is Literal else f"list of {one}s"
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(_type(one) for one in get_args(kind) if one is not type(None))
     return {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}[kind]
 
 
-def _default(value: Any) -> str:
-    if value is msgspec.NODEFAULT:
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
         return "required"
-    if value is None or value == "" or isinstance(value, Struct):
+    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    if value in (None, "", {}) or isinstance(value, Struct):
         return ""
     return f"`{msgspec.json.encode(value).decode()}`"  # the same in TOML, for all that stands there
 

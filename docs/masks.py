@@ -8,7 +8,7 @@ from typing import Final
 
 from docs.railroad import STYLE
 from eventlog.qlik.change_tables.headers import TYPES
-from eventlog.qlik.masks import bits_of, bits_to_bytes, bits_to_hex, places_of
+from eventlog.qlik.masks import bits_to_bytes, bits_to_hex, places_of
 
 COLUMNS: Final = (*TYPES, "idu", "fname", "lname", "age")
 """The columns of a change table: its header columns come first, and are counted."""
@@ -21,7 +21,7 @@ EXTRA: Final = "rect.set{fill:#1565c0}text.set{fill:#fff}text.small{font-size:11
 
 def picture() -> str:
     """The mask of an update that changed two columns."""
-    bits = bits_of(COLUMNS.index(name) for name in CHANGED)
+    bits = sum(1 << COLUMNS.index(name) for name in CHANGED)
     width, body = len(COLUMNS) * WIDTH + 240, "".join([*_columns(bits), *_bytes(bits), *_written(bits)])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 330" width="{width}" height="330">'

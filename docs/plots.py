@@ -1,4 +1,4 @@
-"""A hook of mkdocs: draws what pages show, which is not kept in git, and puts results into the page about performance."""
+"""A hook of mkdocs: draws what pages show, which is not kept in git, puts results into the page about performance, and the schema of configurations beside theirs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ PAGE: Final = "explanation/performance.md"
 HERE: Final = "<!-- figures -->"
 FOLDER: Final = "explanation/plots"
 GRAMMARS: Final = "reference/grammar"
+SCHEMA: Final = Path(__file__).parents[1] / "eventlog" / "config" / "eventlog.schema.json"
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -30,6 +31,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     with TemporaryDirectory() as folder:
         for plot in draw_all(Path(folder)):
             files.append(File.generated(config, f"{FOLDER}/{plot.name}", content=plot.read_text(encoding="utf-8")))
+    schema = SCHEMA.read_text(encoding="utf-8")
+    files.append(File.generated(config, f"reference/{SCHEMA.name}", content=schema))
     for name, picture in pictures().items():
         files.append(File.generated(config, f"{GRAMMARS}/{name}", content=picture))
     return files

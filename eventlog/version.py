@@ -1,6 +1,6 @@
-"""The version, alone in a file so that asking for it imports nothing else."""
+"""The version, alone in a file so that asking for it imports nothing else. Between two releases it is the next one with `.dev0`."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0.dev0"
 __version__ = VERSION
 
 DISTRIBUTION = "eventlog-cdc"

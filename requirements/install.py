@@ -62,6 +62,7 @@ def main(count: int, arguments: list[str]) -> int:
         "--disable-pip-version-check",
         "--no-input",
         *arguments,
+        "--no-compile",  # Python compiles what is imported, which is a small part of what is installed
         "--progress-bar",
         "off",
     ]

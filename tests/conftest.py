@@ -13,8 +13,9 @@ from multiprocessing import forkserver, resource_tracker, util
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import forking
 from tests.support.leftovers import Run
-from tests.support.levels import Progress, choose, leave_out_long, leave_out_repeats
+from tests.support.levels import Progress, choose, leave_out_long, leave_out_pairs, leave_out_repeats
 
 SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
 pytest_plugins = ["tests.watched", *[name for name in SERVERS if find_spec(name)]]
@@ -51,6 +52,8 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        # What is frozen is not counted, so the oldest generation seems small and would be looked through again and again.
+        gc.set_threshold(700, 10, 50)
         gc.enable()
 
 
@@ -73,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the quick ones where they are asked for, and out what is asked twice."""
     leave_out_repeats(config, items)
+    leave_out_pairs(config, items)
     leave_out_long(config, items)
     if config.getoption("--quick"):
         choose(config, items)
@@ -82,6 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def nothing_to_fork_from_is_left() -> Iterator[None]:
     """Ends what worker processes come from before anybody looks what a run has left; multiprocessing does so only at exit."""
     yield
+    forking.end()
     forkserver._forkserver._stop()  # type: ignore[attr-defined]  # there is no other way
     resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]  # as above
     util._run_finalizers()  # type: ignore[attr-defined]  # as above

@@ -20,6 +20,10 @@ INSERT: Final = (
     " date '2020-01-01' + mod(n, 1000) FROM generate_series(1, {rows}) AS n"
 )
 UPDATE: Final = "UPDATE usr SET fname = fname || 'x', dept = dept + 1"
+UPDATE_ALL: Final = (
+    "UPDATE usr SET fname = fname || 'x', lname = lname || 'x', email = email || 'x', phone = phone || 'x',"
+    " dept = dept + 1, hired = hired + 1"
+)
 DELETE: Final = "DELETE FROM usr"
 ONE_ROW: Final = "UPDATE usr SET fname = fname || 'x', dept = dept + 1 WHERE idu = {row}"
 SINGLE_ROWS: Final = 10

@@ -19,7 +19,8 @@ QUICK_VARIANTS: Final = 3
 CYCLE: Final = 10_000
 """Rows that the publisher marks with one statement."""
 POLLS: Final = 20
-NO_INDEX: Final = "DROP INDEX event_log_new"
+NO_INDEX: Final = "DROP INDEX event_log_new, event_log_done"
+NO_NUMBERS: Final = "DROP INDEX event_log_done"
 KEY: Final = "ALTER TABLE event_log ADD PRIMARY KEY (record_id)"
 MADE: Final = "as it is made"
 ONLY_KEY: Final = "primary key instead"
@@ -28,6 +29,8 @@ VARIANTS: Final[dict[str, tuple[str, ...]]] = {
     "no index": (NO_INDEX,),
     ONLY_KEY: (NO_INDEX, KEY),
     "primary key besides": (KEY,),
+    "without the index of processed rows": (NO_NUMBERS,),
+    "block ranges (BRIN) in its place": (NO_NUMBERS, "CREATE INDEX ON event_log USING brin (record_id)"),
     "index on status besides": ("CREATE INDEX ON event_log (status)",),
     "fill factor 80": ("ALTER TABLE event_log SET (fillfactor = 80)",),
     "fill factor 50": ("ALTER TABLE event_log SET (fillfactor = 50)",),

@@ -17,6 +17,9 @@ ROW_BACK: Final = "row-back"
 ROW_BACK_ROWS: Final = "row-back, row triggers"
 FIELD: Final = "field"
 FIELD_KEPT: Final = "field, after single-row statements"
+IMAGE: Final = "image"
+OF_EVERY_COLUMN: Final = ("image, every column changes", "field, every column changes")
+"""The same, for a statement that changes every column and not two of six: then both write as many rows."""
 PGQ: Final = "PgQ logutriga"
 AUDIT: Final = "audit trigger (jsonb)"
 NOTHING: Final = "a trigger that does nothing"
@@ -86,6 +89,11 @@ WAYS: Final = {
             make=partial(_tracked, options=TriggerOptions(style=Style.FIELD)),
             fills=OWN_LOG,
             single_rows=True,
+        ),
+        Way(name=IMAGE, make=partial(_tracked, options=TriggerOptions(style=Style.IMAGE)), fills=OWN_LOG),
+        *(
+            Way(name=name, make=partial(_tracked, options=TriggerOptions(style=style)), fills=OWN_LOG)
+            for name, style in zip(OF_EVERY_COLUMN, (Style.IMAGE, Style.FIELD), strict=True)
         ),
         Way(name=NOTHING, make=partial(_run_all, statements=NOTHING_SQL)),
         Way(name=CONSTANT, make=partial(_run_all, statements=CONSTANT_SQL), fills=("bound",)),

@@ -29,12 +29,12 @@ WAITING: Final = (
 
 def main(jar: str) -> None:
     """Does what stands on standard input until it ends."""
-    from eventlog_spark.session import Cluster, session
+    from eventlog_spark.cluster import Cluster, session
 
     with session(Cluster(master=MASTER, conf={"spark.jars": jar, **DEFAULTS})) as spark:
         for line in sys.stdin.buffer:
             convert(spark, msgspec.json.decode(line, type=Order))
-            print(msgspec.json.encode(Answer(rows=0, worker_bytes=0)).decode(), flush=True)
+            print(msgspec.json.encode(Answer(rows=0, cpu_seconds=0.0, worker_bytes=0)).decode(), flush=True)
 
 
 def convert(spark: SparkSession, order: Order) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.ending import at_end
 from bench.measure import Contestant, Target
 from bench.rules import CATALOG, LogRow, log_rows
-from bench.sparkprocess import Order, SparkProcess
+from bench.sparkprocess import Answer, Order, SparkProcess
 
 WORKER_BYTES = 2**30
 GROUP = 100_000
@@ -41,9 +41,9 @@ class Ground:
         order = Order(source=str(self.rows(number)), destination=str(self.folder / "out"), schema=str(self.schema))
         return Contestant(name=name, run=self.running(process, order), units=number)
 
-    def running(self, process: SparkProcess, order: Order) -> Callable[[], None]:
+    def running(self, process: SparkProcess, order: Order) -> Callable[[], Answer]:
         """Has an order done and looks at the workers meanwhile."""
-        return partial(self._run, process, order)
+        return partial(self.run, process, order)
 
     def workers_target(self) -> Target:
         """What was promised of the workers' memory."""
@@ -53,8 +53,11 @@ class Ground:
             reached=0 < self._most < WORKER_BYTES,
         )
 
-    def _run(self, process: SparkProcess, order: Order) -> None:
-        self._most = max(self._most, process.run(order).worker_bytes)
+    def run(self, process: SparkProcess, order: Order) -> Answer:
+        """The same at once."""
+        answer = process.run(order)
+        self._most = max(self._most, answer.worker_bytes)
+        return answer
 
 
 def _write_schema(folder: Path) -> Path:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -23,9 +23,10 @@ from eventlog.core.durable_files import flush_folder, make_empty, make_folder
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
-from eventlog.sql.names import STANDARD
+from eventlog.sql.names import STANDARD, TRANSACTION
 
-COLUMNS: Final = (*STANDARD, "reason", "note")
+COLUMNS: Final = (*STANDARD, "reason", "note", TRANSACTION)
+NUMBERS: Final = ("record_id", "event_type", TRANSACTION)
 LEFT_BEHIND_SECONDS: Final = 86_400
 GROUP_ROWS: Final = 20_000
 """Rows of a row group; readers take a group at a time."""
@@ -36,18 +37,19 @@ _date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
 _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")
 _note = COLUMNS.index("note")
-_texts = tuple(place for place, name in enumerate(COLUMNS) if name not in ("record_id", "event_type"))
+_texts = tuple(place for place, name in enumerate(COLUMNS) if name not in NUMBERS)
 
 Row = tuple[Any, ...]
-"""A row of the query `old_rows`: the columns of COLUMNS."""
+"""A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does not tell it."""
 
 
 class Archive:
-    """A folder of archives of one log."""
+    """A folder of archives of one log. `told` is what of a row stands in them: all of it, or not what policies hide."""
 
-    def __init__(self, folder: Path, log: str) -> None:
+    def __init__(self, folder: Path, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
         self._folder = folder
         self._log = log
+        self._told = told
         self._arrow = _pyarrow()
         try:
             make_folder(folder)
@@ -57,7 +59,7 @@ class Archive:
 
     def file(self) -> ArchiveFile:
         """A new file; nothing of it is there before it is finished."""
-        return ArchiveFile(self._folder, file_name(self._log), self._arrow)
+        return ArchiveFile(self._folder, file_name(self._log), self._told, self._arrow)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -71,10 +73,11 @@ def _remove_leftovers(folder: Path) -> None:
 class ArchiveFile:
     """One file in the making: `write` as often as there are rows, then `finish` or `discard`."""
 
-    def __init__(self, folder: Path, name: str, arrow: Any) -> None:
+    def __init__(self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any) -> None:
         self.rows = 0
         self._folder = folder
         self._name = name
+        self._told = told
         self._arrow = arrow
         self._temporary = folder / f".eventlog-{os.getpid()}-{next(_numbers)}.part"
         self._writer: Any = None
@@ -86,7 +89,7 @@ class ArchiveFile:
     def write(self, rows: Iterable[Row]) -> None:
         """Adds rows."""
         for row in rows:
-            ready = archived(row)
+            ready = self._told(archived(row))
             encoded = msgspec.json.encode(ready)
             self._digest.update(encoded)
             self._bytes += len(encoded)
@@ -137,8 +140,9 @@ class ArchiveFile:
 
 def archived(row: Row) -> Row:
     """A row as an archive keeps it: times in ISO 8601, texts that are text; an event_type that is no number goes into the note."""
-    values = list(row)
+    values = [*row, None][: len(COLUMNS)]
     values[0] = int(values[0])
+    values[-1] = int(values[-1]) if _is_number(values[-1]) else None
     for place in _texts:
         values[place] = None if values[place] is None else _text(values[place])
     if values[_time] is not None:
@@ -169,8 +173,7 @@ def _is_number(value: object) -> bool:
 
 
 def _schema(arrow: Any) -> Any:
-    types = {"record_id": arrow.int64(), "event_type": arrow.int64()}
-    return arrow.schema([(name, types.get(name, arrow.large_string())) for name in COLUMNS])
+    return arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
 
 
 def _make_durable(file: Path) -> None:

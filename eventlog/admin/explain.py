@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
+from sqlalchemy import Connection, Engine
 
+from eventlog.admin.masking import HIDDEN, Mask, mask_of, without
+from eventlog.admin.policies import PolicyResult, results
 from eventlog.config.build import pipeline_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change, Event, Outcome, Refusal, Status
+from eventlog.core.model import Change, Event, Outcome, Reason, Refusal, RowId, Status
 from eventlog.core.rules import Decision
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.delivery.pipeline import Pipeline
+from eventlog.sources.marks import HELD, RETRIED, Marks, read_runs
 from eventlog.sql.log import Log
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-
-    from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames
 
 AROUND_ROWS = 10_000
 """How many record_ids before and after the row are looked through for rows of its object."""
@@ -41,18 +42,27 @@ class ExplainedRow(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The row, what was recorded about it, the rows it is read with, and the document that it gives."""
+    """The row, what was recorded about it, the rows it is read with, and the document that it gives.
+
+    `refused` says why there is no document, or what was left out of it; `policies` say what outputs are told that have any.
+    """
 
     record_id: int
     status: str
     recorded: str
     rows: tuple[ExplainedRow, ...]
     document: str | None
+    refused: tuple[str, ...] = ()
+    policies: tuple[PolicyResult, ...] = ()
 
 
-def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> Explanation:
-    """Explains a row; DataError when the log has none with this number."""
+def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, values: bool = False) -> Explanation:
+    """Explains a row; DataError when the log has none with this number.
+
+    Without `values`, those that policies hide from every output are hidden here too.
+    """
     pipeline = pipeline_of(engine, names, config, ())
+    mask = None if values else mask_of(config, pipeline.catalog)
     log = Log(engine, names)
     with log.transaction() as connection:
         status, events = _read(log, connection, pipeline, record_id)
@@ -60,12 +70,17 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
         waits = _waits(log, connection, pipeline, config, events, record_id) if status == Status.NEW else ""
         now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
     decision = pipeline.decide(Batch(events=events, now=now))
+    document, refused = _document(decision, record_id, pipeline, config, mask)
     return Explanation(
         record_id=record_id,
         status=str(status),
-        recorded=_recorded(recorded, waits),
-        rows=tuple(_row(event, outcome) for event, outcome in zip(events, _in_order(events, decision), strict=True)),
-        document=_document(decision, record_id, pipeline, config),
+        recorded=without(_recorded(recorded, waits), _hidden(events, record_id, mask)) or "",
+        rows=tuple(
+            _row(event, outcome, mask) for event, outcome in zip(events, _in_order(events, decision), strict=True)
+        ),
+        document=document,
+        refused=refused,
+        policies=_policies(decision, record_id, pipeline, config, mask),
     )
 
 
@@ -89,23 +104,40 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
 def _waits(
     log: Log, connection: Connection, pipeline: Pipeline, config: Config, events: list[Event], record_id: int
 ) -> str:
-    from eventlog.sources.log.rows import waits_for
+    """A sentence about the rows that come before this one of its object."""
+    from eventlog.sources.log.left_out import read_held, read_retries
 
     identities = Identities(pipeline.catalog)
-    [mine] = [event for event in events if event.position == (record_id,)]
-    row = identities.row_id(mine.table, mine.key)
-    return waits_for(log, connection, record_id, row, identities, config.publisher.on_retry)
+    row = next(identities.row_id(event.table, event.key) for event in events if event.position == (record_id,))
+    marks = Marks(log).all(connection)
+    held = read_held(connection, log, read_runs(marks.get(HELD, "")))
+    retries = read_retries(connection, log, read_runs(marks.get(RETRIED, ""))).waiting
+    if (first := _first(held, record_id, row, identities)) is not None:
+        return f"It waits behind row {first} of the same object, which is held."
+    tried = [(retry.number, retry.table, retry.key) for retry in retries]
+    if (first := _first(tried, record_id, row, identities)) is not None:
+        return f"It waits behind row {first} of the same object, which is offered again first."
+    if retries and config.publisher.on_retry == "stop":
+        return f"It waits behind row {retries[0].number}, which is offered again first, for on_retry is stop."
+    return "It waits."
+
+
+def _first(ahead: Iterable[tuple[Any, ...]], record_id: int, row: RowId | None, identities: Identities) -> int | None:
+    """The first of these rows that comes before one of the same object."""
+    mine = [number for number, table, key in ahead if number < record_id and identities.row_id(table, key) == row]
+    return None if row is None else min(mine, default=None)
 
 
 def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     """The companion's record as a sentence."""
-    if not rows:
+    if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
     letter, reason, note, attempts, next_attempt, _, held, settled_at = rows[0]
     parts = [f"Recorded{f' at {settled_at}' if settled_at else ''}: {letter or '-'} {reason or ''}".strip()]
-    parts += [f": {note}"] if note else []
+    if note:
+        parts.append(note.removeprefix(reason) if reason and note.startswith(f"{reason} ") else f": {note}")
     parts += [f" ({attempts} attempts, next at {next_attempt})"] if attempts else []
-    return "".join(parts).rstrip(".") + ("; it is held." if held else ".")
+    return "".join(parts).rstrip(".") + ("; it is held." if held and reason != Reason.HELD else ".")
 
 
 def _in_order(events: list[Event], decision: Decision) -> list[Outcome]:
@@ -113,35 +145,68 @@ def _in_order(events: list[Event], decision: Decision) -> list[Outcome]:
     return [outcomes[event.position] for event in events]
 
 
-def _row(event: Event, outcome: Outcome) -> ExplainedRow:
+def _hidden(events: list[Event], record_id: int, mask: Mask | None) -> list[str | None]:
+    """What is hidden of a row."""
+    [mine] = [event for event in events if event.position == (record_id,)]
+    return [] if mask is None else mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
+
+
+def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
+    values, note = (event.old, event.new), outcome.note
+    if mask is not None:
+        note = without(note, mask.secrets(event.table, event.key, event.column, values))
+        if mask.hides(event.table, event.column):
+            values = event.old and HIDDEN, event.new and HIDDEN
     return ExplainedRow(
         record_id=event.position[0],
         event_type=event.kind,
         column=event.column,
-        old=event.old,
-        new=event.new,
+        old=values[0],
+        new=values[1],
         status=outcome.status,
         reason=outcome.reason,
-        note=outcome.note,
+        note=note,
     )
 
 
-def _document(decision: Decision, record_id: int, pipeline: Pipeline, config: Config) -> str | None:
-    """The element of the change that the row is part of; for a superseded row its winner's."""
+def _document(
+    decision: Decision, record_id: int, pipeline: Pipeline, config: Config, mask: Mask | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The element of the change that the row is part of, before any policy; and what is not in it."""
+    changes = _changes(decision, record_id)
+    if not changes:
+        return None, ()
+    shown = changes[0] if mask is None else mask.change(changes[0])
+    if shown is None:
+        return None, ("Its document is not shown: policies hide what its object is called.",)
+    document, refused = _element(shown, pipeline, config)
+    return document, (*refused, *([f"Only the output {shown.only} gets it."] if shown.only else []))
+
+
+def _policies(
+    decision: Decision, record_id: int, pipeline: Pipeline, config: Config, mask: Mask | None
+) -> tuple[PolicyResult, ...]:
+    """What the policies of outputs make of that change."""
+    if pipeline.catalog is None:
+        return ()
+    return tuple(results(config, pipeline.catalog, _changes(decision, record_id)[:1], mask))
+
+
+def _changes(decision: Decision, record_id: int) -> list[Change]:
+    """The change that the row is part of; for a superseded row its winner's."""
     winners = {outcome.position: outcome.winner for outcome in decision.outcomes}
     position = winners.get((record_id,)) or (record_id,)
-    changes = [change for change in decision.changes if position in change.positions]
-    return _element(changes[0], pipeline, config) if changes else None
+    return [change for change in decision.changes if position in change.positions]
 
 
-def _element(change: Change, pipeline: Pipeline, config: Config) -> str:
+def _element(change: Change, pipeline: Pipeline, config: Config) -> tuple[str | None, tuple[str, ...]]:
     form = xds_of(config)
     try:
-        return form.fragment(change, pipeline.catalog).rstrip("\n")
+        return form.fragment(change, pipeline.catalog).rstrip("\n"), ()
     except ExpressionError as error:
         found = [*form.writer(pipeline.catalog)((change,))]
         notes = [item.note for item in found if isinstance(item, Refusal) and item.partial]
         if not notes:
-            return f"It is refused: {error}."
+            return None, (f"It is refused: {error}.",)
     elements = [dedent(item.text).rstrip("\n") for item in found if not isinstance(item, Refusal)]
-    return "\n".join([*elements, *notes])
+    return "\n".join(elements) or None, tuple(notes)

@@ -7,7 +7,7 @@ stretch is deleted in a transaction of its own, so that nobody waits long for it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,10 +15,7 @@ from msgspec.structs import replace
 from eventlog.admin.archive import Archive, ArchiveFile
 from eventlog.admin.rows import Choice
 from eventlog.core.model import Status
-from eventlog.sql.log import id_list
-
-if TYPE_CHECKING:
-    from eventlog.sql.log import Log
+from eventlog.sql.log import Log, id_list
 
 STRETCH_ROWS: Final = 2000
 """Rows of a stretch, more or less: the size of a transaction."""
@@ -64,10 +61,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[Purged]:
     """Purges and says after each stretch how far it is; a repeat goes on where it was broken off."""
-    choice = Choice(letters=wanted.letters, table=wanted.table).parameters()
-    with log.transaction() as connection:
-        cutoff, settled = connection.execute(log.query("cutoff"), {"age": wanted.age}).one()
-    parameters = choice | {"cutoff": str(cutoff), "settled": str(settled)}
+    parameters = _parameters(log, wanted)
     done = Purged()
     for group in _groups(log, parameters, archive):
         done = replace(done, archived=done.archived + group.archived, files=(*done.files, *group.files))
@@ -78,6 +72,18 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
         with log.transaction() as connection:
             connection.execute(log.query("forget_orphans"), parameters)
     yield done
+
+
+def count_old(log: Log, wanted: Purge) -> int:
+    """How many rows `purge` would delete now."""
+    return sum(len(stretch.numbers) for stretch, _ in _stretches(log, _parameters(log, wanted), "old_numbers"))
+
+
+def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
+    choice = Choice(letters=wanted.letters, table=wanted.table).parameters()
+    with log.transaction() as connection:
+        cutoff, settled = connection.execute(log.query("cutoff"), {"age": wanted.age}).one()
+    return choice | {"cutoff": str(cutoff), "settled": str(settled)}
 
 
 def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> Iterator[Group]:
@@ -109,7 +115,8 @@ def _stretches(
 ) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
     """The stretches of the log that have old rows, each with what the query tells of them, their numbers first."""
     place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
-    old = log.query(query, stretch="in_stretch", past="in_past")
+    written = "transaction_told" if log.names.transaction is not None else ""
+    old = log.query(query, stretch="in_stretch", past="in_past", transaction=written)
     with log.transaction() as connection:
         after = connection.execute(log.query("stretch_begin")).scalar_one()
     while True:

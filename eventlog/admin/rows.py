@@ -1,4 +1,4 @@
-"""Row care: rows are looked at, held and released, and offered again.
+"""Row care: rows are held and released, and offered again.
 
 Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it.
 """
@@ -6,22 +6,20 @@ Of a waiting row nothing changes but that it is held or not: the publisher alone
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
+from sqlalchemy import Connection
 
+from eventlog.admin.tried_again import tried_again
 from eventlog.core.errors import UsageError, shortened
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
-from eventlog.sources.log.rows import note_change, note_held
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.log import Log
+from eventlog.sources.log.left_out import note_change
+from eventlog.sources.marks import HELD, Marks, write_runs
+from eventlog.sql.log import Log
 
 Run = tuple[int, int]
 """A run of record_ids, first and last."""
@@ -38,9 +36,6 @@ HELD_SINCE: Final = "held since "
 
 NOTE_CHARACTERS: Final = 1000
 """Characters of what somebody says about a hold."""
-
-LATE_ROWS: Final = 1000
-"""How far below the highest number a row may appear late and still be followed."""
 
 LARGEST_NUMBER: Final = 2**62
 """What no number of a row reaches, with room beside it in 64 bits."""
@@ -102,7 +97,7 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
         if run[0] > run[1]:
             raise UsageError(f"{shortened(text)!r} is no record_id; write numbers and ranges, such as 5 7-9.")
         found.append(run)
-    return _joined(sorted(found))
+    return joined_runs(sorted(found))
 
 
 def read_age(text: str) -> int:
@@ -114,30 +109,6 @@ def read_age(text: str) -> int:
     if age > OLDEST_SECONDS:
         raise UsageError(f"{shortened(text)!r} is further back than databases count; write an age up to 1000 years.")
     return age
-
-
-def rows(log: Log, choice: Choice, *, limit: int, width: int) -> list[LogRow]:
-    """The newest rows that are meant, the newest last, with the first `width` characters of their values."""
-    return _rows(log, choice, "newest_first", after=EVERYTHING[0], limit=limit, width=width)[::-1]
-
-
-def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[[float], object]) -> Iterator[LogRow]:
-    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds until the next look.
-
-    A look reads the log's newest rows, which may take long where there is no index; nine tenths of the time are pauses.
-    """
-    seen: dict[int, LogRow] = {}
-    spent = 0.0
-    found = rows(log, choice, limit=limit, width=width)
-    while True:
-        yield from (row for row in found if seen.get(row.record_id) != row)
-        seen |= {row.record_id: row for row in found}
-        after = max(seen, default=LATE_ROWS) - LATE_ROWS
-        seen = {number: row for number, row in seen.items() if number > after}
-        pause(max(1.0, 9 * spent))
-        start = time.monotonic()
-        found = _rows(log, choice, "oldest_first", after=after, limit=100 * LATE_ROWS, width=width)
-        spent = time.monotonic() - start
 
 
 def table_meant(log: Log, table: str) -> tuple[str, str | None]:
@@ -164,6 +135,7 @@ def _known_tables(table: str, known: Iterable[tuple[Any, ...]]) -> str:
     return f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
 
 
+@tried_again
 def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> int:
     """Keeps waiting rows from being published until they are released; says how many of the runs are held now.
 
@@ -171,25 +143,35 @@ def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> int:
     """
     note = held_note(by, why)
     with log.transaction() as connection:
+        note_change(connection, log)  # first: whoever settles rows meanwhile is waited for
         held = sum(_hold(log, connection, run, note) for run in runs)
         note_held(connection, log)
         return held
 
 
+@tried_again
 def release(log: Log, runs: Sequence[Run]) -> int:
     """Lets held rows go; says how many."""
     with log.transaction() as connection:
+        note_change(connection, log)
         released = sum(_changed(log, connection, "release_run", _bounds(run)) for run in runs)
         note_held(connection, log)
         return released
 
 
+@tried_again
 def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     """Lets processed rows wait again, as if they had never been read; says how many."""
     with log.transaction() as connection:
-        count = sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
         note_change(connection, log)
-        return count
+        return sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
+
+
+def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
+    """How many rows `requeue` would let wait again."""
+    with log.transaction() as connection:
+        asked = [_bounds(run) | choice.parameters() for run in runs]
+        return sum(int(connection.execute(log.query("count_run"), one).scalar_one()) for one in asked)
 
 
 def held_note(by: str, why: str) -> str:
@@ -217,14 +199,7 @@ def _bounds(run: Run) -> dict[str, Any]:
     return {"first": run[0], "last": run[1]}
 
 
-def _rows(log: Log, choice: Choice, order: str, *, after: int, limit: int, width: int) -> list[LogRow]:
-    parameters = choice.parameters() | {"after": after, "limit": limit, "width": width}
-    with log.transaction() as connection:
-        found = log.rows(connection, log.query("log_rows", order=order), parameters)
-    return [LogRow(**dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]
-
-
-def _joined(runs: Iterable[Run]) -> list[Run]:
+def joined_runs(runs: Iterable[Run]) -> list[Run]:
     """Runs in order, those that touch made one."""
     found: list[Run] = []
     for first, last in runs:
@@ -233,3 +208,12 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
         else:
             found.append((first, last))
     return found
+
+
+def note_held(connection: Connection, log: Log) -> None:
+    """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them; after `note_change`."""
+    numbers = [int(number) for (number,) in log.rows(connection, log.query("held_numbers"))]
+    if numbers:
+        Marks(log).set(connection, HELD, write_runs(numbers))
+    else:
+        Marks(log).clear(connection, HELD)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.model import Status, written
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.sources.log.backlog import Rate, backlog, unread_tables
-from eventlog.sources.log.flow import FlowState, Polling, WaitingParts, read_flow, said_of_parts, said_of_state
+from eventlog.sources.log.flow import (
+    FlowState,
+    OutputLag,
+    Polling,
+    WaitingParts,
+    read_flow,
+    said_of_parts,
+    said_of_state,
+)
 from eventlog.sources.log.lock import Sight, look_at, told_moment
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.log import Log
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames
 
 MEANINGS = {
     Status.NEW: "waiting",
@@ -78,6 +82,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Rows that wait, by what they wait for."""
     why: Sequence[str] = ()
     """The word, and what rows wait for, in sentences."""
+    lags: Mapping[str, OutputLag] = {}
+    """The outputs that lag behind the others, or that somebody has paused."""
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -90,7 +96,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         """What deserves words."""
         yield _said_of_publisher(self.publisher)
         yield from self.why
-        if self.oldest_waiting is not None:
+        if self.oldest_waiting is not None and self.state != "stuck":  # which says it already
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
         yield f"{self.rate.per_second:,.1f} rows a second were settled in the last {self.rate.seconds} s."
@@ -136,6 +142,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         state=flow.state,
         backlog=flow.parts,
         why=(said_of_state(flow), *said_of_parts(flow)),
+        lags=flow.lags,
     )
 
 

@@ -7,6 +7,7 @@ import click
 from eventlog.cli.show import show_json
 from eventlog.cli.site import json_option
 from eventlog.core.errors import OK
+from eventlog.core.plural import counted
 
 
 @click.command("apply")
@@ -37,5 +38,5 @@ def apply(
     if as_json:
         show_json([to_builtins(one) for one in done])
     for one in () if as_json else done:
-        click.echo(f"{one.change_table} -> {one.mirror}: {one.rows} row(s), as far as {one.change_seq}")
+        click.echo(f"{one.change_table} -> {one.mirror}: {counted(one.rows, 'row')}, as far as {one.change_seq}")
     return OK

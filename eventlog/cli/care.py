@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
+from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
+from eventlog.cli.places import complete_tables
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
+from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.admin.purge import Purged
     from eventlog.sql.log import Log
 
-NOTE_SECONDS = 10.0
-"""Seconds between notes about long work where there is no terminal."""
+
+table_option = click.option(
+    "--table",
+    metavar="NAME",
+    shell_complete=complete_tables,
+    help="Only rows of this table, with its schema or without.",
+)
 
 
 @click.command()
@@ -39,8 +45,8 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
     from eventlog.admin.rows import read_runs_of_ids
 
     runs = read_runs_of_ids(ids)
-    count = keep(_log(site), runs, by=_somebody(), why=why)
-    _tell("held", count, as_json=as_json, sentence=f"{count} waiting row(s) held.")
+    count = keep(log_of(site), runs, by=somebody(), why=why)
+    _tell("held", count, as_json=as_json, sentence=f"{counted(count, 'waiting row')} held.")
 
 
 @click.command()
@@ -58,30 +64,44 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
-    count = let_go(_log(site), [EVERYTHING] if every else read_runs_of_ids(ids))
-    _tell("released", count, as_json=as_json, sentence=f"{count} row(s) released.")
+    count = let_go(log_of(site), [EVERYTHING] if every else read_runs_of_ids(ids))
+    _tell("released", count, as_json=as_json, sentence=f"{counted(count, 'row')} released.")
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters, e.g. EW.")
-@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
+@table_option
+@asking_options
 @json_option
 @site_options
-def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, as_json: bool) -> None:
+def requeue(
+    site: Site, ids: tuple[str, ...], letters: str, table: str | None, dry: bool, yes: bool, as_json: bool
+) -> None:
     """Lets processed rows wait again: their letter becomes N, and attempts and reasons are forgotten.
+
+    On a terminal it says how many rows that are, and asks.
 
     Example: eventlog requeue --status E --table usr --database sqlite:///app.db
     """
-    from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, read_runs_of_ids
+    from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids
     from eventlog.admin.rows import requeue as let_wait
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    letters, log = _known(letters, PROCESSED) or PROCESSED, _log(site)
+    letters, log = _known(letters, PROCESSED) or PROCESSED, log_of(site)
     choice = Choice(letters=letters, table=_meant(log, table))
-    count = let_wait(log, read_runs_of_ids(ids) if ids else [EVERYTHING], choice)
-    _tell("requeued", count, as_json=as_json, sentence=f"{count} row(s) wait again.")
+    runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
+    if dry or (can_ask() and not yes):
+        meant = count_requeued(log, runs, choice)
+        would = f"{counted(meant, 'row')} would wait again."
+        if dry:
+            _tell("would_requeue", meant, as_json=as_json, sentence=would)
+            return
+        agree([would], yes=yes)
+    count = let_wait(log, runs, choice)
+    said = f"{counted(count, 'row')} {'waits' if count == 1 else 'wait'} again."
+    _tell("requeued", count, as_json=as_json, sentence=said)
 
 
 @click.command()
@@ -89,34 +109,70 @@ def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, a
 @click.option(
     "--archive", type=click.Path(path_type=Path, file_okay=False), help="Write the rows into this folder first."
 )
+@click.option("--hide", is_flag=True, help="Without the values in it that policies hide from every output.")
 @click.option(
     "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters (default: SWE)."
 )
-@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
+@table_option
+@asking_options
 @json_option
 @site_options
-def purge(site: Site, age: str, archive: Path | None, letters: str, table: str | None, as_json: bool) -> None:
+def purge(
+    site: Site,
+    age: str,
+    archive: Path | None,
+    hide: bool,
+    letters: str,
+    table: str | None,
+    dry: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Deletes old processed rows: a few thousand at a time, with --archive after they were written to Parquet files.
 
-    Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them.
+    Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them. On a terminal it says how
+    many rows would go, and asks.
 
     Example: eventlog purge --older-than 30d --archive history --database sqlite:///app.db
     """
     from eventlog.admin.archive import Archive
-    from eventlog.admin.purge import ENDED, Purge
+    from eventlog.admin.purge import ENDED, Purge, count_old
     from eventlog.admin.purge import purge as take_away
     from eventlog.admin.rows import PROCESSED, read_age
+    from eventlog.cli.watching import watched
 
+    if hide and archive is None:
+        raise UsageError("--hide is about an archive, and none is asked for.", hint="Add --archive FOLDER.")
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
-    log = _log(site)
+    log = log_of(site)
     wanted = replace(wanted, table=_meant(log, table))
-    files = None if archive is None else Archive(archive, log.name)
-    done = _watched(take_away(log, wanted, files))
+    total = count_old(log, wanted) if dry or can_ask() or watched() else None
+    if dry:
+        _tell("would_delete", total or 0, as_json=as_json, sentence=f"{counted(total or 0, 'row')} would be deleted.")
+        return
+    agree([f"{counted(total or 0, 'row')} would be deleted."], yes=yes or not total)
+    files = None if archive is None else Archive(archive, log.name, _hiding(site, log) if hide else lambda row: row)
+    done = _watched(take_away(log, wanted, files), total)
     if as_json:
         show_json(done)
     else:
-        kept = f", {done.archived} archived in {len(done.files)} file(s) in {archive}" if archive else ""
-        click.echo(f"{done.rows} row(s) deleted{kept}.")
+        files_made = counted(len(done.files), "file")
+        kept = f", {done.archived:,} archived in {files_made} in {archive}" if archive else ""
+        click.echo(f"{counted(done.rows, 'row')} deleted{kept}.")
+
+
+def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """What leaves out of a row of an archive what policies hide from every output."""
+    from eventlog.admin.masking import mask_of
+    from eventlog.config.build import catalog_of
+
+    mask = mask_of(site.config, catalog_of(log.engine, log.names, site.config))
+    if mask is None:
+        raise UsageError(
+            "No value is hidden from every output.",
+            hint="Without --hide the archive has every value; policies of the outputs say what is hidden.",
+        )
+    return mask.archived
 
 
 def _meant(log: Log, table: str | None) -> str | None:
@@ -131,7 +187,8 @@ def _meant(log: Log, table: str | None) -> str | None:
     return name
 
 
-def _log(site: Site) -> Log:
+def log_of(site: Site) -> Log:
+    """The log that the command was pointed at; whoever has none is told so."""
     from eventlog.sql.log import Log
 
     engine = site.engine()
@@ -140,7 +197,7 @@ def _log(site: Site) -> Log:
     return found
 
 
-def _somebody() -> str:
+def somebody() -> str:
     """Who runs the command, where the system can say it."""
     try:
         return getuser()
@@ -157,21 +214,21 @@ def _known(letters: str, known: str) -> str:
     return found
 
 
-def _watched(steps: Iterable[Purged]) -> Purged:
-    """The last step; on the way it is said how far the work is: on a terminal in place, else every ten seconds."""
+def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
+    """The last step; on the way it is said how far the work is, with a bar on a terminal."""
     from eventlog.admin.purge import Purged
+    from eventlog.cli.watching import RowTally, watching
 
-    done = Purged()
-    start = said = time.monotonic()
-    live = sys.stderr.isatty()
-    for done in steps:
-        now = time.monotonic()
-        if now - said >= (0.2 if live else NOTE_SECONDS):
-            said = now
-            text = f"{done.rows:,} rows, {done.rows / (now - start):,.0f}/s"
-            click.echo(f"\r{text}" if live else text, err=True, nl=not live)
-    if live and said > start:
-        click.echo(err=True)
+    done, tally = Purged(), RowTally()
+    with watching() as watch:
+        watch.begin("purge", total, tally)
+        try:
+            for done in steps:
+                tally.rows = done.rows
+                watch.look()
+        except KeyboardInterrupt:
+            say(f"{counted(done.rows, 'row')} deleted. The same command goes on from there.", err=True)
+            raise
     return done
 
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import click
 
-from eventlog.cli.show import say, show_json
+from eventlog.cli.show import painted, show_json, terminal_columns, wrapped
 from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.secrets import shown
+
+if TYPE_CHECKING:
+    from eventlog.admin.check.point import Point
+
+LEVEL_COLUMNS: Final = 9
+NAME_COLUMNS: Final = 14
+WIDE_COLUMNS: Final = 80
+"""From then on what is said stands in a column of its own."""
 
 
 @click.command()
@@ -14,7 +25,8 @@ from eventlog.cli.site import Site, json_option, site_options
 def check(site: Site, as_json: bool) -> int:
     """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is changed.
 
-    One line a point, ok, warning or failure; the exit code is 0 only when nothing failed.
+    It prints one line for each point: ok, warning or failure, with what mends it. The exit code is 0 when nothing failed, else that of the first failure:
+    78 for the configuration, the log or a right in it, 69 for a database, a schema or an output that cannot be used, 65 for marks that cannot be read.
 
     Example: eventlog check --database sqlite:///app.db
     """
@@ -24,9 +36,18 @@ def check(site: Site, as_json: bool) -> int:
     for point in examine(lambda: site.config):
         found.append(point)
         if not as_json:
-            said = f"{point.level:<8} {point.name:<14} {point.said}{' ' + point.mend if point.mend else ''}"
-            say(said)
+            click.echo(_line(point))
     code = next((point.exit_code for point in found if point.exit_code), 0)
     if as_json:
         show_json({"exit_code": code, "points": found})
     return code
+
+
+def _line(point: Point) -> str:
+    """A point in a line; what does not fit into a terminal goes on below."""
+    name = f"{point.name:<{NAME_COLUMNS}} " if len(point.name) <= NAME_COLUMNS else f"{point.name}: "
+    said = shown(f"{name}{point.said}" + (f" {point.mend}" if point.mend else ""))
+    wide = (terminal_columns() or 0) >= WIDE_COLUMNS
+    indent = LEVEL_COLUMNS + (NAME_COLUMNS + 1 if wide else 0)
+    text = wrapped(said, begin=LEVEL_COLUMNS, indent=indent)
+    return painted(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict, replace
 
-from eventlog.cli.show import say, show_json
+from eventlog.cli.places import complete_files, complete_outputs
+from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.site import config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
@@ -24,7 +25,7 @@ PART_EVENTS = 100_000
 
 
 @click.command()
-@click.argument("inputs", metavar="INPUT", nargs=-1, required=True)
+@click.argument("inputs", metavar="INPUT", nargs=-1, required=True, shell_complete=complete_files)
 @click.option(
     "--from",
     "source",
@@ -41,8 +42,10 @@ PART_EVENTS = 100_000
     show_default=True,
     help="What changes become.",
 )
-@click.option("--out", metavar="DEST", required=True, type=click.Path(path_type=Path), help="A folder; it is made.")
-@click.option("--overwrite", is_flag=True, help="Replace what a former conversion left in DEST.")
+@click.option(
+    "--out", metavar="DEST", required=True, help="A folder, which is made; on Spark also an address: s3a://…."
+)
+@click.option("--overwrite", is_flag=True, help="Replace what an earlier conversion left in DEST.")
 @click.option(
     "--engine",
     type=click.Choice(["auto", "spark", "local"]),
@@ -52,24 +55,26 @@ PART_EVENTS = 100_000
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
-@click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; may be said several times.")
+@click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; can be given several times.")
 @click.option("--log", metavar="NAME", help="The event log table, where INPUT is a database.")
 @click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these letters (databases: N).")
-@click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, in the end.")
+@click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, at the end.")
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
 @click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
 @click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="What labels of a stream mean: 111=shop.t1.")
-@click.option("--code-page", metavar="NAME", help="The code page of a stream's text, as cp1251 or gb18030.")
+@click.option("--code-page", metavar="NAME", help="The code page of a stream's text, for example cp1251 or gb18030.")
 @click.option(
-    "--dirty", is_flag=True, help="Each line of a stream's .hex file is one read with rubbish behind the records."
+    "--dirty",
+    is_flag=True,
+    help="Each line of a stream's .hex file is one read: records, and behind them bytes of earlier reads.",
 )
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
-@click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
+@click.option("--snapshot", metavar="DIR", help="Files that answer read-backs.")
 @click.option(
     "--format",
     "file_format",
     type=click.Choice(["parquet", "csv", "json", "avro"]),
-    help="Files of change tables (default: parquet) or of messages (default: json).",
+    help="Files of change tables (parquet, csv, json) or of messages (json, avro); default: the configuration's.",
 )
 @click.option("--metadata-topic", metavar="NAME", help="Metadata messages too, into a topic of this name.")
 @click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
@@ -85,6 +90,15 @@ PART_EVENTS = 100_000
 @click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
 @click.option("--resume", is_flag=True, help="Go on with the work of a run that was interrupted (local engine).")
+@click.option("--follow", is_flag=True, help="Go on as the log grows, batch after batch, until a signal (Spark).")
+@click.option("--until-empty", is_flag=True, help="With --follow: end when nothing is left.")
+@click.option(
+    "--output",
+    metavar="NAME",
+    shell_complete=complete_outputs,
+    help="Take the policies and the settings of this output of the configuration.",
+)
+@click.option("--no-policies", is_flag=True, help="Publish everything: without the policies of the configuration.")
 @config_option("A configuration whose publisher's settings are taken.")
 @json_option
 def convert(**given: Any) -> int:
@@ -97,10 +111,20 @@ def convert(**given: Any) -> int:
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
     require("A conversion", "pyarrow")
-    from eventlog.cli.order import ConversionOrder
+    from eventlog.cli.ordering import order_of
 
-    order = ConversionOrder(**given)
-    summary = _converted(order)
+    order = order_of(given)
+    if order.follow:
+        return _followed(order)
+    try:
+        summary = _converted(order)
+    except KeyboardInterrupt:
+        from eventlog.convert.work import end_server
+
+        end_server()
+        if not _by_spark(order):
+            say("Interrupted. The same command with --resume goes on from what is done.", err=True)
+        raise
     from eventlog.convert.reasons import bad_rows
 
     groups = bad_rows(order.out) if summary.bad else ()
@@ -123,8 +147,8 @@ def last_line(summary: Summary) -> str:
     twice = f"; {summary.duplicates} more stood there twice" if summary.duplicates else ""
     bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
     counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
-    told = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
-    return f"{told} ({ended or 'nothing'}){twice}{bad}."
+    done = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+    return f"{done} ({ended or 'nothing'}){twice}{bad}."
 
 
 def _converted(order: ConversionOrder) -> Summary:
@@ -139,6 +163,7 @@ def _converted(order: ConversionOrder) -> Summary:
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, mark, waits_for_marks
+    from eventlog.convert.reasons import foreseen
     from eventlog.convert.settings import LogInput
 
     source = conversion.input
@@ -147,6 +172,9 @@ def _converted(order: ConversionOrder) -> Summary:
         can_be_marked(marked)
         if waits_for_marks(conversion):
             return _finished(conversion, marked)
+    warned = foreseen(conversion)
+    if warned is not None:
+        say(f"eventlog: {warned}", err=True)
     with watching() as watch:
         if by_spark:
             summary = _on_spark(conversion, order, watch)
@@ -157,6 +185,38 @@ def _converted(order: ConversionOrder) -> Summary:
         if marked is not None:
             mark(marked, conversion.destination)
     return summary
+
+
+def _followed(order: ConversionOrder) -> int:
+    """Converts batch after batch, with a line for each."""
+    from eventlog.cli.ordering import conversion_of, seconds_between_looks
+
+    conversion, seconds = conversion_of(order), seconds_between_looks(order)
+    from eventlog.cli.watching import watching
+    from eventlog_spark.cluster import Cluster, read_conf, require_spark
+
+    require_spark()
+    from eventlog_spark.following import Following, follow
+
+    bad = 0
+
+    def told(name: str, summary: Summary) -> None:
+        nonlocal bad
+        bad += summary.bad
+        if order.as_json:
+            show_json_line({"batch": name, **asdict(summary)})
+        else:
+            click.echo(f"{name}: {last_line(summary)}")
+
+    following = Following(
+        conversion=replace(conversion, destination=conversion.destination.absolute()),
+        address=order.addresses.get("--out"),
+        seconds=seconds,
+        until_empty=order.until_empty,
+    )
+    with watching() as watch:
+        follow(following, told, cluster=Cluster(master=order.master, conf=read_conf(order.conf)), watch=watch)
+    return EX_DATA if order.strict and bad else OK
 
 
 def _foresee_workers(order: ConversionOrder) -> None:
@@ -181,6 +241,8 @@ def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
     from eventlog.cli.ordering import worth_spark
 
+    if order.addresses:
+        return True
     if order.engine != "auto":
         return order.engine == "spark"
     return worth_spark(order) and _spark_can_run()
@@ -200,11 +262,20 @@ def _spark_can_run() -> bool:
 
 def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch) -> Summary:
     """The one door to Spark; only who goes through it needs Spark to be installed."""
-    from eventlog_spark.session import Cluster, read_conf, require_spark
+    from eventlog_spark.cluster import Cluster, read_conf, require_spark
 
     require_spark()
     from eventlog_spark.convert import convert as convert_on_spark
 
     cluster = Cluster(master=order.master, conf=read_conf(order.conf))
+    if order.addresses:
+        from eventlog_spark.addresses import Addresses, convert_at
+
+        places = Addresses(
+            destination=order.address("--out", order.out),
+            inputs=tuple([order.address(one, Path(one)) for one in order.inputs]),
+            snapshot=None if order.snapshot is None else order.address("--snapshot", order.snapshot),
+        )
+        return convert_at(conversion, places, cluster=cluster)
     there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders
     return convert_on_spark(there, cluster=cluster, watch=watch)

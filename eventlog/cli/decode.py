@@ -13,6 +13,7 @@ from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK
+from eventlog.core.plural import counted
 
 
 class DecodeGroup(LazyGroup):
@@ -35,15 +36,21 @@ def decode() -> None:
 
 @click.command()
 @click.argument("file", type=ReadFile())
-@click.option("--dirty", is_flag=True, help="Each line of a .hex file is one read with rubbish behind the records.")
-@click.option("--encoding", default="utf-8", show_default=True, help="The code set of the database, as gb18030.")
+@click.option(
+    "--dirty",
+    is_flag=True,
+    help="Each line of a .hex file is one read: records, and behind them bytes of earlier reads.",
+)
+@click.option(
+    "--encoding", default="utf-8", show_default=True, help="The code set of the database, for example gb18030."
+)
 @click.option("--sizes", type=click.Choice(["auto", "big", "little"]), default="auto", help="Byte order of the sizes.")
 @json_option
 def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> int:
     """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
 
-    A `.hex` file is text: one record or read a line, `#` begins a comment. `-` is standard
-    input. In the end it says where a session that goes on behind this stream would begin.
+    A `.hex` file is text: one record or one read in each line, `#` begins a comment. `-` is standard
+    input. At the end it says where a session that continues after this stream would begin.
     Exit code 65 when anything is damaged.
 
     Example: eventlog decode gbase capture.bin
@@ -73,5 +80,5 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
     elif point is not None:
         click.echo(point.text)
     if not as_json:
-        click.echo(f"{found} entries, {damaged} of them damaged.")
+        click.echo(f"{counted(found, 'entry', 'entries')}, {damaged:,} of them damaged.")
     return EX_DATA if damaged else OK

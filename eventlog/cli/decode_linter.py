@@ -9,15 +9,24 @@ import click
 from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
+from eventlog.core.plural import counted
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--schema", type=click.Path(path_type=Path), help="The schema file; without it records are shown raw.")
 @click.option(
-    "--codec", default="packed-v1", show_default=True, help="How records are read: raw, packed-v1 or your own."
+    "--codec",
+    default="packed-v1",
+    show_default=True,
+    help="How records are read: raw, packed-v1 or a codec of your own.",
 )
-@click.option("--code-page", default="ascii", show_default=True, help="As cp866, koi8-r, cp1251 or utf-8.")
+@click.option(
+    "--code-page",
+    default="ascii",
+    show_default=True,
+    help="The code page of texts, for example cp866, koi8-r, cp1251 or utf-8.",
+)
 @click.option(
     "--coding",
     type=click.Choice(["table", "list", "auto"]),
@@ -32,7 +41,7 @@ from eventlog.core.errors import EX_DATA, OK, DataError
     show_default=True,
     help="Which of LINTER's two queues the rows are from.",
 )
-@click.option("--pad-data", is_flag=True, help="Put back zeros that a driver took off DATA.")
+@click.option("--pad-data", is_flag=True, help="Put back zeros that a driver removed from the end of DATA.")
 @json_option
 def linter(
     file: Path,
@@ -46,7 +55,7 @@ def linter(
 ) -> int:
     """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows, parts and values.
 
-    Damaged operations are shown with their bytes and what is wrong. Exit code 65 when there are any.
+    Damaged operations are shown with their bytes and what is wrong. At the end it says where reading that continues after these rows would begin. Exit code 65 when anything is damaged.
 
     Example: eventlog decode linter queue.jsonl --schema schema.json --code-page cp1251
     """
@@ -55,6 +64,7 @@ def linter(
     from eventlog.core.schema import catalog_from_json
     from eventlog.sources.linter.dump import dumped, text_of
     from eventlog.sources.linter.exports import export_rows
+    from eventlog.sources.linter.restart import FollowedQueue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sources.linter.tables import SourceTables
 
@@ -62,15 +72,21 @@ def linter(
     settings = msgspec.convert(chosen, ReadingSettings)
     tables = SourceTables(catalog_from_json(_read(schema), origin=str(schema)) if schema else None, settings)
     found = damaged = 0
-    for one in dumped(export_rows([file], settings), tables, settings):
+    restart = FollowedQueue()
+    for one in dumped(export_rows([file], settings), tables, settings, restart.take):
         found += 1
         damaged += one.damaged
         if as_json:
             show_json_line(one)
         else:
             show_text("\n".join(text_of(one)))
+    point = restart.point
+    if as_json and point is not None:
+        show_json_line({"restart": point})
+    elif point is not None:
+        click.echo(point.text)
     if not as_json:
-        click.echo(f"{found} operation(s), {damaged} of them damaged.")
+        click.echo(f"{counted(found, 'operation')}, {damaged:,} of them damaged.")
     return EX_DATA if damaged else OK
 
 

@@ -121,7 +121,7 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
         for number, record in enumerate(container(BytesIO(content)), 1):
             yield f"record {number}", partial(read_record, reader, record)
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever a damaged file makes it run into
-        problem = DataError(f"The container is damaged here ({type(error).__name__}); write it anew.")
+        problem = DataError(f"The container is damaged here ({type(error).__name__}); write it again.")
         yield f"after record {number}", lambda: problem
 
 

@@ -27,7 +27,7 @@ def emulate() -> None:
 
 @click.command()
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="The file; `.hex` gives text, one read a line."
+    "--out", type=click.Path(path_type=Path), required=True, help="The file; `.hex` gives text, one read in each line."
 )
 @click.option("--rows", default=100, show_default=True, type=click.IntRange(1), help="How many rows are changed.")
 @click.option(
@@ -37,9 +37,7 @@ def emulate() -> None:
     show_default=True,
     help="Whose records they are.",
 )
-@click.option(
-    "--dirty", is_flag=True, help="Rubbish of earlier reads behind each read, as programs print their buffer."
-)
+@click.option("--dirty", is_flag=True, help="Bytes of earlier reads behind each read, as programs print their buffer.")
 @click.option(
     "--cut", default=65_536, show_default=True, type=click.IntRange(1), help="Bytes of a read, which may cut records."
 )

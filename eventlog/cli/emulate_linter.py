@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eventlog.core.errors import DataError
+from eventlog.core.plural import counted
 
 
 @click.command()
@@ -18,7 +19,11 @@ from eventlog.core.errors import DataError
 @click.option("--table", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there.")
 @click.option("--schema", type=click.Path(path_type=Path), help="The schema file that describes the source's tables.")
 @click.option(
-    "--code-page", metavar="NAME", default="ascii", show_default=True, help="The code page of texts, as cp1251."
+    "--code-page",
+    metavar="NAME",
+    default="ascii",
+    show_default=True,
+    help="The code page of texts, for example cp1251.",
 )
 @click.option("--lengths", type=click.Choice(["rows", "totals"]), default="rows", help="What LEN1 and LEN2 mean.")
 @click.option(
@@ -66,7 +71,7 @@ def linter(
     engine = connect(database, may_create=True)
     try:
         make_queue(engine, table)
-        click.echo(f"{fill_queue(engine, rows, table)} row(s) written to {table}.")
+        click.echo(f"{counted(fill_queue(engine, rows, table), 'row')} written to {table}.")
     finally:
         engine.dispose()
 

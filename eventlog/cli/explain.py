@@ -6,15 +6,18 @@ import click
 
 from eventlog.admin.explain import Explanation
 from eventlog.admin.rows import LARGEST_NUMBER
+from eventlog.cli.policy import show_result
 from eventlog.cli.show import readable, show_json, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.plural import counted
 
 
 @click.command()
 @click.argument("record_id", type=click.IntRange(-LARGEST_NUMBER, LARGEST_NUMBER))
+@click.option("--values", is_flag=True, help="Show also the values that policies hide from every output.")
 @json_option
 @site_options
-def explain(site: Site, record_id: int, as_json: bool) -> None:
+def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
     """Explains a row: the rows that it is read with, what the rules decide about each and why, and the document.
 
     Example: eventlog explain 1742 --database sqlite:///app.db
@@ -22,7 +25,7 @@ def explain(site: Site, record_id: int, as_json: bool) -> None:
     from eventlog.admin.explain import explain as explained
 
     engine = site.engine()
-    found = explained(engine, site.names(engine), site.config, record_id)
+    found = explained(engine, site.names(engine), site.config, record_id, values=values)
     if as_json:
         show_json(found)
     else:
@@ -31,7 +34,7 @@ def explain(site: Site, record_id: int, as_json: bool) -> None:
 
 def _show(found: Explanation) -> None:
     click.echo(f"Row {found.record_id}: status {found.status}. {readable(found.recorded)}")
-    click.echo(f"Read with {len(found.rows)} row(s) of the same object; today the rules say:")
+    click.echo(f"Read with {counted(len(found.rows), 'row')} of the same object; today the rules say:")
     show_table(
         ("row", "type", "column", "old", "new", "status", "reason", "note"),
         [
@@ -40,4 +43,6 @@ def _show(found: Explanation) -> None:
         ],
         empty="",
     )
-    show_text(found.document or "It makes no document.")
+    show_text("\n".join([*([found.document] if found.document else []), *found.refused]) or "It makes no document.")
+    for one in found.policies:
+        show_result(one)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from eventlog.cli.asking import DryRun, agree, asking_options
 from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
-from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.errors import InstallError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -49,7 +49,7 @@ def install(site: Site, columns: str | None, sql: bool) -> None:
 
 
 @click.command()
-@click.option("--to", metavar="MIGRATION", help="Another migration, also a former one: what an older eventlog needs.")
+@click.option("--to", metavar="MIGRATION", help="Another migration, also an earlier one: what an older eventlog needs.")
 @sql_option
 @site_options
 def upgrade(site: Site, to: str | None, sql: bool) -> None:
@@ -73,13 +73,13 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
 
 @click.command()
 @click.option("--purge", is_flag=True, help="Also when rows still wait; they are lost.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+@asking_options
 @sql_option
 @site_options
-def uninstall(site: Site, purge: bool, yes: bool, sql: bool) -> None:
+def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool) -> None:
     """Removes triggers, tables and the rights that were given, after showing them; refuses while rows wait.
 
-    A log that was adopted stays.
+    A log that was adopted stays. Without a terminal it needs --yes.
 
     Example: eventlog uninstall --yes --database sqlite:///app.db
 
@@ -95,7 +95,12 @@ def uninstall(site: Site, purge: bool, yes: bool, sql: bool) -> None:
         click.echo(uninstall_sql(where, names, purge=purge), nl=False)
         return
     engine = site.engine()
-    stayed = take_off(engine, _standing(site, engine), purge=purge, agree=lambda leaving: _agree(leaving, yes=yes))
+    try:
+        stayed = take_off(
+            engine, _standing(site, engine), purge=purge, agree=lambda leaving: _agreed(leaving, dry=dry, yes=yes)
+        )
+    except DryRun:
+        return
     for grant in stayed:
         say(f"You may not take back what was given by {grant}.", err=True)
     click.echo(f"The event log {site.config.source.log} is gone.", err=True)
@@ -109,19 +114,11 @@ def _standing(site: Site, engine: Engine) -> LogNames:
         return site.wanted_names
 
 
-def _agree(leaving: Leaving, *, yes: bool) -> None:
+def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
     """Shows what goes, and lets it go only when somebody says so."""
-    say("This goes:", err=True)
+    say("This would go:" if dry else "This goes:", err=True)
     for line in leaving.told():
         say(f"  {line}", err=True)
-    if yes:
-        return
-    if not _asks():
-        raise UsageError("Nobody can be asked here; say --yes to have it go.")
-    if not click.confirm("Go on?", err=True):
-        raise UsageError("Nothing was changed; answer y, or say --yes, to have it go.")
-
-
-def _asks() -> bool:
-    """Whether there is somebody who can be asked."""
-    return sys.stdin.isatty()
+    if dry:
+        raise DryRun(leaving.triggers)
+    agree((), yes=yes, must=True)

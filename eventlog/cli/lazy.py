@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import ClassVar, Final
 
 import click
+from click.shell_completion import CompletionItem
+
+from eventlog.core.suggest import did_you_mean
 
 DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True)
 """Whoever saw an error adds this at the end of the line; what it does is found among the program's own options."""
@@ -22,6 +25,30 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.places:
+            raise click.UsageError(f"{args[0]} is not a command. {did_you_mean(args[0], self.places)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            self.write_summaries(ctx, formatter, self.places)
+
+    def write_summaries(self, ctx: click.Context, formatter: click.HelpFormatter, names: Iterable[str]) -> None:
+        """A line for each command, which is never cut in a sentence."""
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        formatter.write_dl([(name, summary(command)) for name, command in commands if command is not None])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands with the summaries that the help has."""
+        items = super().shell_complete(ctx, incomplete)
+        for item in items:
+            command = self.get_command(ctx, item.value)
+            item.help = item.help if command is None else summary(command)
+        return items
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.places:

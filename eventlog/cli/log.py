@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
-from eventlog.cli.show import readable, show_json, show_json_line, show_table
+from eventlog.cli.places import complete_tables
+from eventlog.cli.show import (
+    painted,
+    readable,
+    show_json_line,
+    show_json_list,
+    show_table,
+    terminal_columns,
+)
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
+    from eventlog.admin.listing import Filters
     from eventlog.admin.rows import LogRow
+    from eventlog.sql.log import Log
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
 SHOWN_CHARACTERS = 40
@@ -29,43 +41,119 @@ ALL_CHARACTERS = 2**30
 
 @click.command()
 @click.option(
-    "--status", "letters", metavar="MOST_LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
+    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
-@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
 @click.option(
-    "--limit", type=click.IntRange(1, MOST_ROWS), default=50, show_default=True, help="The newest so many rows."
+    "--table",
+    metavar="NAME",
+    shell_complete=complete_tables,
+    help="Only rows of this table, with its schema or without.",
 )
-@click.option("--follow", "-f", "following", is_flag=True, help="Go on with rows that come or change; Ctrl-C ends it.")
+@click.option(
+    "--key", metavar="KEY", default="", help="Only rows of the object with this key, e.g. idu=7: its timeline."
+)
+@click.option("--since", metavar="WHEN", help="Only rows from then on: an age, e.g. 2h, or a time in UTC.")
+@click.option("--text", metavar="WORDS", default="", help="Only rows with these words in key, column, values or note.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_ROWS),
+    default=50,
+    show_default=True,
+    help="At most this many rows, the newest ones.",
+)
+@click.option(
+    "--follow", "-f", "following", is_flag=True, help="Continue with rows that come or change; Ctrl-C ends it."
+)
+@click.option("--no-pager", "unpaged", is_flag=True, help="Print at once, also on a terminal.")
 @json_option
 @site_options
 def log(
-    site: Site, letters: str, reason: str | None, table: str | None, limit: int, following: bool, as_json: bool
+    site: Site,
+    letters: str,
+    reason: str | None,
+    table: str | None,
+    key: str,
+    since: str | None,
+    text: str,
+    limit: int,
+    following: bool,
+    unpaged: bool,
+    as_json: bool,
 ) -> None:
-    """Shows rows of the log and what became of them; the newest stand last. With --follow, --json gives a line a row.
+    """Shows rows of the log and what became of them; the newest come last. With --follow, --json prints one line for each row.
+
+    On a terminal rows stand under each other where they are too wide for it, times are short, and a pager shows what
+    is longer than the screen: EVENTLOG_PAGER or PAGER names it.
 
     Example: eventlog log --status E --database sqlite:///app.db
+
+    Example, what happened to one object: eventlog log --table usr --key idu=7 --database sqlite:///app.db
     """
-    from eventlog.admin.rows import Choice, follow, rows, table_meant
+    from eventlog.admin.listing import Filters, follow
     from eventlog.sql.log import Log
 
     engine = site.engine()
     found = Log(engine, site.names(engine))
     found.check()
-    choice = Choice(letters=check_letters(letters), reason=reason, table=table)
+    filters = Filters(
+        letters=check_letters(letters),
+        reason=reason or "",
+        table=table or "",
+        key=key,
+        text=text,
+        since="" if since is None else _since(found, since),
+    )
     width = ALL_CHARACTERS if as_json else SHOWN_CHARACTERS + 1
     if following:
-        _show_lines(follow(found, choice, limit=limit, width=width, pause=time.sleep), as_json=as_json)
+        _show_following(follow(found, filters, limit=limit, width=width, pause=time.sleep), as_json=as_json)
         return
-    chosen, empty = rows(found, choice, limit=limit, width=width), "No rows."
-    if table is not None and not chosen:
-        name, problem = table_meant(found, table)
-        chosen = rows(found, replace(choice, table=name), limit=limit, width=width)
-        empty = problem or empty
+    rows, empty = _found(found, filters, limit, width)
     if as_json:
-        show_json([_told(row) for row in chosen])
+        show_json_list(map(_told, rows))
     else:
-        show_table(COLUMNS, map(_cells, chosen), empty=empty)
+        cells = partial(_cells, today=None if terminal_columns() is None else _today(found))
+        show_table(COLUMNS, map(cells, rows), empty=empty, paged=not unpaged)
+
+
+def _found(log: Log, filters: Filters, limit: int, width: int) -> tuple[Iterator[LogRow], str]:
+    """The rows, and what is to be said if there are none. A table may be named without its schema."""
+    from eventlog.admin.listing import newest
+    from eventlog.admin.rows import table_meant
+
+    rows, empty = newest(log, filters, limit=limit, width=width), "No rows."
+    first = next(rows, None)
+    if first is not None or not filters.table:
+        return chain([] if first is None else [first], rows), empty
+    name, problem = table_meant(log, filters.table)
+    return newest(log, replace(filters, table=name), limit=limit, width=width), problem or empty
+
+
+def _since(log: Log, text: str) -> str:
+    """A time by the clock of the log; UsageError for what is neither an age nor a time."""
+    from datetime import timedelta
+
+    from eventlog.admin.rows import read_age
+    from eventlog.core.errors import UsageError, shortened
+    from eventlog.core.rules.times import in_zone, moment
+
+    time = moment(text) if "-" in text else None
+    if time is None and "-" in text:
+        raise UsageError(f"{shortened(text)!r} is no time; write it as 2026-11-22 10:30, in UTC, or an age such as 2h.")
+    if time is None:
+        with log.transaction() as connection:
+            now = log.now(connection)
+        time = now.replace(tzinfo=None) - timedelta(seconds=read_age(text))
+    return in_zone(time, log.zone).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _today(log: Log) -> str:
+    """The day by the clock of the log."""
+    from eventlog.core.rules.times import in_zone
+
+    with log.transaction() as connection:
+        now = log.now(connection)
+    return in_zone(now.replace(tzinfo=None), log.zone).strftime("%Y-%m-%d")
 
 
 def check_letters(letters: str) -> str:
@@ -79,12 +167,14 @@ def check_letters(letters: str) -> str:
     return found
 
 
-def _show_lines(rows: Iterable[LogRow], *, as_json: bool) -> None:
+def _show_following(rows: Iterable[LogRow], *, as_json: bool) -> None:
     for row in rows:
         if as_json:
             show_json_line(_told(row))
         else:
-            click.echo("  ".join("-" if cell is None else readable(cell) for cell in _cells(row)))
+            cells = ["-" if cell is None else readable(cell) for cell in _cells(row, today=None)]
+            cells[1] = painted(cells[1])
+            click.echo("  ".join(cells))
 
 
 def _told(row: LogRow) -> dict[str, Any]:
@@ -96,12 +186,12 @@ def _told(row: LogRow) -> dict[str, Any]:
     return told | {"event_type": int(kind) if kind and kind.isdecimal() and len(kind) <= 18 else kind}
 
 
-def _cells(row: LogRow) -> tuple[object, ...]:
+def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
     return (
         row.record_id,
         row.status,
         row.event_type,
-        row.event_time,
+        row.event_time if today is None else _short(row.event_time, today),
         row.table_name,
         row.table_key,
         row.column_name,
@@ -110,6 +200,13 @@ def _cells(row: LogRow) -> tuple[object, ...]:
         row.reason,
         row.note,
     )
+
+
+def _short(time: str | None, today: str) -> str | None:
+    """A time as a terminal shows it: without fractions, and of today without the day."""
+    if time is None or len(time) < 19 or time[10] not in " T":
+        return time
+    return time[11:19] if time.startswith(today) else f"{time[:10]} {time[11:19]}"
 
 
 def _cut(value: str | None) -> str | None:

@@ -12,15 +12,12 @@ from typing import Final, NoReturn
 
 import click
 
-import eventlog
-from eventlog.cli.lazy import LazyGroup, summary
-from eventlog.cli.mishaps import INTERRUPTED, misused, told, traced
-from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
-from eventlog.core.suggest import did_you_mean
-from eventlog.version import DISTRIBUTION, VERSION
+from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
+from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "demo", "rules": "rules"},
+    "To begin": {"demo": "demo", "init": "init", "config": "config", "rules": "rules"},
     "Log and triggers": {
         "install": "install",
         "upgrade": "install",
@@ -32,7 +29,14 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "rights": "rights",
         "check": "check",
     },
-    "Publishing": {"run": "run", "refresh": "refresh", "web": "web", "receive": "receive"},
+    "Publishing": {
+        "run": "run",
+        "outputs": "outputs",
+        "policy": "policy",
+        "refresh": "refresh",
+        "web": "web",
+        "receive": "receive",
+    },
     "Rows of the log": {
         "status": "status",
         "log": "log",
@@ -49,15 +53,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "emulate": "emulate",
         "validate": "validate",
     },
-    "Your shell": {"completion": "shell", "man": "shell"},
+    "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
 }
 """In which module each command lives; sections and order are those of the help."""
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
-STRANGER: Final = (
-    "eventlog: Files of another project stand in the place of ours: the package index knows a stranger as eventlog."
-    f" Uninstall both, and install this one again: pip uninstall eventlog {DISTRIBUTION}."
-)
 
 
 class Commands(LazyGroup):
@@ -65,18 +65,10 @@ class Commands(LazyGroup):
 
     places = COMMANDS
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"{args[0]} is not a command. {did_you_mean(args[0], COMMANDS)}", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                commands = [(name, self.get_command(ctx, name)) for name in section]
-                formatter.write_dl([(name, summary(command)) for name, command in commands if command is not None])
+                self.write_summaries(ctx, formatter, section)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -89,16 +81,15 @@ def main(ctx: click.Context, debug: bool) -> None:
     Try it: eventlog demo
     """
     ctx.obj = {"debug": debug or "--debug" in (ctx.obj or ())}
-    if os.environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
+    elif os.environ.get("FORCE_COLOR"):
+        ctx.color = True
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if eventlog.__version__ != VERSION:
-        click.echo(STRANGER, err=True)
-        sys.exit(EX_CONFIG)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
     sys.exit(_emptied(exit_code(arguments), arguments))
@@ -114,7 +105,7 @@ def _emptied(code: int, arguments: list[str]) -> int:
     except OSError as error:
         _let_go(stream)
         if isinstance(error, BrokenPipeError):
-            return code or EX_UNAVAILABLE
+            return code or CLOSED_PIPE
         return code or told(error, arguments)
     return code
 
@@ -132,7 +123,7 @@ def exit_code(arguments: list[str]) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except SystemExit:  # click's answer to a pipe that nobody reads any more
-        return EX_UNAVAILABLE
+        return CLOSED_PIPE
     except click.ClickException as error:
         return misused(error)
     except (click.Abort, KeyboardInterrupt):

@@ -15,6 +15,11 @@ from eventlog.core.packages import EXTRAS, missing
 from eventlog.core.secrets import masked, shown, visible
 
 INTERRUPTED: Final = 130
+TERMINATED: Final = 143
+"""What a shell shows of a program that SIGTERM ended."""
+
+CLOSED_PIPE: Final = 141
+"""What a shell shows of a program that SIGPIPE ended, as `git log | head` is."""
 
 PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """What may be over when the command is given once more: somebody makes room."""

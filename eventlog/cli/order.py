@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -37,10 +38,20 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     coalesce: bool
     strict: bool
     resume: bool
+    follow: bool
+    until_empty: bool
+    output: str | None
+    no_policies: bool
     config: Path | None
     as_json: bool
+    addresses: Mapping[str, str] = {}
+    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that are some."""
 
     @property
     def from_database(self) -> bool:
         """Whether the rows come from a database."""
-        return len(self.inputs) == 1 and "://" in self.inputs[0]
+        return len(self.inputs) == 1 and "://" in self.inputs[0] and self.inputs[0] not in self.addresses
+
+    def address(self, name: str, path: Path) -> str:
+        """What was written there as an address; a path is one too."""
+        return self.addresses.get(name) or f"file:{path.absolute()}"

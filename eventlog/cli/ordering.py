@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from eventlog.cli.order import ConversionOrder
-from eventlog.cli.targets import refuse_target, target_of
+from eventlog.cli.site import DEFAULT_FILE
+from eventlog.cli.targets import refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
 from eventlog.convert.settings import (
     Conversion,
@@ -27,10 +31,33 @@ from eventlog.sql.clocks import DATABASE, UTC, clock_of
 SPARK_BYTES = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
 
+FILE_SYSTEMS = frozenset(
+    {"abfs", "abfss", "file", "gs", "hdfs", "oss", "s3", "s3a", "s3n", "viewfs", "wasb", "wasbs", "webhdfs"}
+)
+"""Beginnings of addresses of files; those of databases are none of these."""
+
+_address = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/").match
+
+
+def _scheme(word: str) -> str:
+    """How an address begins; nothing for a path."""
+    found = _address(word)
+    return "" if found is None else found[1].lower()
+
+
+def order_of(given: Mapping[str, Any]) -> ConversionOrder:
+    """The command line's words as one value; addresses of file systems stay as they were written."""
+    snapshot = given["snapshot"]
+    words = {"--out": given["out"], "--snapshot": snapshot, **{one: one for one in given["inputs"]}}
+    addresses = {name: word for name, word in words.items() if word is not None and _scheme(word) in FILE_SYSTEMS}
+    paths = {"out": Path(given["out"]), "snapshot": None if snapshot is None else Path(snapshot)}
+    return ConversionOrder(**{**given, **paths}, addresses=addresses)
+
 
 def conversion_of(order: ConversionOrder) -> Conversion:
     """The conversion; UsageError or ConfigError says what does not go together."""
     _refuse(order)
+    refuse_unread_policies(order, DEFAULT_FILE)
     config = load(order.config)
     source: LogInput | FilesInput | StreamInput
     if order.source != "log":
@@ -38,16 +65,26 @@ def conversion_of(order: ConversionOrder) -> Conversion:
     else:
         source = _log(order, config) if order.from_database else _files(order, _clock_of_files(order, config))
     read_back = _read_back(order)
+    catalog = _catalog(order, config, read_back)
+    steps = steps_of_order(order, config)
+    if steps and catalog is not None and order.source == "log":
+        checked_needs([(order.output or f"of the format {order.target}", steps)], catalog)
     return Conversion(
         input=source,
         destination=order.out,
-        catalog=_catalog(order, config, read_back),
+        catalog=catalog,
         options=_options(order, config),
         format=target_of(order, config),
         part_events=order.part_events,
         read_back=read_back,
         overwrite=order.overwrite,
+        steps=steps,
     )
+
+
+def seconds_between_looks(order: ConversionOrder) -> int:
+    """How long a log that is followed is left alone: as long as the publisher leaves it."""
+    return load(order.config).publisher.polling_interval
 
 
 def worth_spark(order: ConversionOrder) -> bool:
@@ -63,6 +100,8 @@ def worth_spark(order: ConversionOrder) -> bool:
 def _refuse(order: ConversionOrder) -> None:
     if str(order.out) == "-":
         raise UsageError("--out - is no folder; name one for the output.")
+    _refuse_following(order)
+    _refuse_addresses(order)
     if order.source != "log":
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
@@ -74,14 +113,63 @@ def _refuse(order: ConversionOrder) -> None:
     refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
-    if any("://" in place for place in order.inputs) and not order.from_database:
+    if any("://" in place for place in order.inputs if place not in order.addresses) and not order.from_database:
         raise UsageError("One database at a time: convert each on its own.")
     if order.log is not None and not order.from_database:
         raise UsageError("--log names a table of a database, and INPUT is none.")
     if order.database is not None and order.snapshot is not None:
         raise UsageError("Read-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":
-        raise UsageError("--resume goes with the local engine: say --engine local.")
+        raise UsageError("--resume goes with the local engine: use --engine local.")
+
+
+def _refuse_addresses(order: ConversionOrder) -> None:
+    """Addresses are for Spark; one in the place of a path would be taken for a folder of that name, here."""
+    for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
+        if place is not None and name not in order.addresses and _scheme(str(place)):
+            raise UsageError(f"{name} {place} is an address of no file system.", hint="Name a folder.")
+    for name, address in order.addresses.items():
+        what = address if name == address else f"{name} {address}"
+        if order.engine == "local" or order.jobs is not None or order.resume:
+            raise UsageError(
+                f"{what} is an address, and the local engine works with folders.", hint="Say --engine spark."
+            )
+        unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
+        unfit |= {f"--from {order.source}": order.source != "log"}
+        unfit |= {"A database as INPUT": order.from_database and not order.follow}
+        for word, given in unfit.items():
+            if given:
+                raise UsageError(
+                    f"{word} does not go with an address: {what}.", hint="Take folders that all nodes mount."
+                )
+        if order.target != "xds" and order.schema is None and order.database is None and not order.follow:
+            raise UsageError(f"{what} is an address, and --to {order.target} needs --schema FILE there.")
+
+
+def _refuse_following(order: ConversionOrder) -> None:
+    """A log is followed by Spark, each row once whatever its status, into a place that is gone on with."""
+    if not order.follow:
+        if order.until_empty:
+            raise UsageError("--until-empty goes with --follow.")
+        return
+    unfit = {
+        "--engine local": order.engine == "local",
+        "--jobs": order.jobs is not None,
+        "--from " + order.source: order.source != "log",
+        "--status": order.statuses,
+        "--mark": order.mark,
+        "--resume": order.resume,
+        "--overwrite": order.overwrite,
+        "--snapshot": order.snapshot,
+        "--to-database": order.to_database,
+    }
+    for word, given in unfit.items():
+        if given:
+            raise UsageError(
+                f"{word} does not go with --follow.", hint="Leave it out; `eventlog convert --help` says more."
+            )
+    if not order.from_database:
+        raise UsageError("--follow reads the log of a database, and INPUT is none.", hint="Name its URL.")
 
 
 def _refuse_for_stream(order: ConversionOrder) -> None:
@@ -168,7 +256,7 @@ def _clock_of_files(order: ConversionOrder, config: Config) -> str:
     if config.source.clock != DATABASE:
         return config.source.clock
     if order.database is None:
-        hint = "Name the zone, as Europe/Berlin, or an offset, as +09:00; or say --database URL."
+        hint = "Name the zone, as Europe/Berlin, or an offset, as +09:00; or use --database URL."
         raise UsageError('source.clock is "database", and files have none that could be asked.', hint=hint)
     from eventlog.sql.connect import connect
 

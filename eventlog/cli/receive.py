@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.show import say, show_text
+from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.sinks.http.receiver import ReceivedDocument
@@ -32,7 +33,7 @@ DEFAULT_PORT = 8780
 def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> None:
     """Receives what an output with sink = "http" sends: prints the documents, answers with a status for each event.
 
-    A document that comes again under the id of one that was taken is told as a repeat and not printed once more.
+    A document that comes again with the same id is reported as a repeat, and is not printed again.
 
     Example: eventlog receive --port 8780 --answer warning
     """
@@ -51,6 +52,6 @@ def show(delivery: ReceivedDocument) -> None:
     """Prints a document on standard output, and what there is to say about it on standard error."""
     name = "without an id" if delivery.id is None else delivery.id
     again = ", which was taken before" if delivery.repeated else ""
-    say(f"Document {name} with {len(delivery.events)} event(s){again}.", err=True)
+    say(f"Document {name} with {counted(len(delivery.events), 'event')}{again}.", err=True)
     if not delivery.repeated:
         show_text(delivery.body.decode("utf-8", "replace").rstrip("\n"))

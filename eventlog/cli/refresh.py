@@ -8,10 +8,13 @@ import click
 from msgspec import Struct
 
 from eventlog.admin.refresh import CHUNK_ROWS, GO_ON, Load, Refresh, RefreshPace, work_on
+from eventlog.cli.outputs import configured
+from eventlog.cli.places import complete_outputs, complete_tables
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.cli.watching import Watching, watching
+from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import ConfigError
+from eventlog.core.plural import counted
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
 
@@ -31,14 +34,8 @@ class Refreshed(Struct, frozen=True, kw_only=True):
     before: int = 0
 
 
-class RowTally:
-    """How many rows were written."""
-
-    rows = 0
-
-
 @click.command()
-@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...", shell_complete=complete_tables)
 @click.option("--where", metavar="CONDITION", help="Only rows for which this SQL condition holds.")
 @click.option(
     "--chunk",
@@ -46,14 +43,14 @@ class RowTally:
     default=CHUNK_ROWS,
     show_default=True,
     metavar="ROWS",
-    help="Rows of a transaction.",
+    help="Rows in one transaction.",
 )
 @click.option(
     "--backlog",
     type=click.IntRange(0, MOST_ROWS),
     default=0,
     metavar="ROWS",
-    help="Wait while so many rows wait in the log (default: never).",
+    help="Pause while this many rows wait in the log (default: never).",
 )
 @click.option(
     "--jobs",
@@ -61,7 +58,14 @@ class RowTally:
     default=1,
     show_default=True,
     metavar="N",
-    help="Cut each table into ranges of its key and work on so many at once.",
+    help="Cut each table into ranges of its key, and work on this many at the same time.",
+)
+@click.option(
+    "--output",
+    "only",
+    metavar="NAME",
+    shell_complete=complete_outputs,
+    help="Only this output of the configuration gets the rows, such as one that was added later.",
 )
 @click.option("--again", is_flag=True, help="Start again from the beginning, even after an interrupted refresh.")
 @json_option
@@ -73,6 +77,7 @@ def refresh(
     chunk: int,
     backlog: int,
     jobs: int,
+    only: str | None,
     again: bool,
     as_json: bool,
 ) -> None:
@@ -82,7 +87,13 @@ def refresh(
 
     Example: eventlog refresh usr grp --backlog 50000 --database sqlite:///app.db
     """
-    log, found = _planned(site, tables, where)
+    from eventlog.admin.outputs import refuse_unknown, refuse_unserved
+
+    if only is not None:
+        refuse_unknown(only, configured(site))
+    log, found = _planned(site, tables, where, only or "")
+    if only is not None:
+        refuse_unserved(log, only)
     jobs = _possible(jobs, log)
     done = []
     reading = reading_engine(log.engine, site.config.source.reader)
@@ -92,13 +103,16 @@ def refresh(
             one = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(one)
             if not as_json:
-                on = f", {one.before} of them before it was broken off" if one.before else ""
-                say(f"{one.table}: {one.rows} row(s) wait to be published as they are{on}.")
+                on = f", {one.before} of them before it was interrupted" if one.before else ""
+                to = f" to {only} alone" if only else ""
+                say(
+                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to} as they are{on}."
+                )
     if as_json:
         show_json(done)
 
 
-def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Log, list[Load]]:
+def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) -> tuple[Log, list[Load]]:
     from eventlog.admin.refresh import loads
     from eventlog.sql.triggers import located
 
@@ -111,7 +125,7 @@ def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Lo
         names = located(connection, site.names(engine))
     log = Log(engine, names)
     log.check()
-    found = loads(engine, names, tables, site.schema, where)
+    found = loads(engine, names, tables, site.schema, where, only)
     for load in found:
         if not load.tracked:
             say(
@@ -141,6 +155,6 @@ def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs:
     try:
         work_on(work, stands, jobs, tell)
     except KeyboardInterrupt:
-        say(f"{load.called}: {before + tally.rows} row(s) are written. {GO_ON}", err=True)
+        say(f"{load.called}: {counted(before + tally.rows, 'row')} written. {GO_ON}", err=True)
         raise
     return Refreshed(table=load.called, rows=before + tally.rows, before=before)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 from msgspec.structs import replace
 
-from eventlog.cli.mishaps import INTERRUPTED, in_words, traced
+from eventlog.cli.mishaps import INTERRUPTED, TERMINATED, in_words, traced
 from eventlog.cli.site import Site, site_options
-from eventlog.config.settings import Config, FilesOutput
+from eventlog.cli.watching import RowTally, StandardError, watched, watching
+from eventlog.config.settings import Config, FilesOutput, StdoutOutput
+from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
@@ -31,6 +34,9 @@ Adopt = Callable[[Config], None]
 @click.option("--once", is_flag=True, help="One cycle.")
 @click.option("--until-empty", is_flag=True, help="Until nothing is left that can be published now.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the documents into this folder.")
+@click.option(
+    "--no-policies", is_flag=True, help="With --out: publish everything, without the policies of the outputs."
+)
 @click.option("--http", metavar="HOST:PORT", help="The status page, /metrics, /health and /ready are there.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
 @click.option(
@@ -46,6 +52,7 @@ def run(
     once: bool,
     until_empty: bool,
     out: Path | None,
+    no_policies: bool,
     http: str | None,
     log_format: Style | None,
     log_level: str,
@@ -57,14 +64,15 @@ def run(
     Example: eventlog run --database sqlite:///app.db --until-empty --out documents
     """
     from eventlog.core.secrets import secrets_in
-    from eventlog.daemon.systemd import Systemd
+    from eventlog.daemon.logging import told_by_journal
+    from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
     secrets: list[str] = []
     journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
 
     def read(again: bool = True) -> Config:
-        new = _with_folder(site.read_again() if again else site.config, out)
+        new = _with_folder(site.read_again() if again else site.config, out, no_policies=no_policies)
         secrets.extend(secrets_in(new))
         return new
 
@@ -74,27 +82,32 @@ def run(
             site.url  # noqa: B018  # says what is missing before anything is opened
         systemd = Systemd()
         vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
-        with _watched(http, config, vitals, journal) as adopt:
+        with _traced(config), _watched(http, config, vitals, journal) as adopt:
             if once or until_empty:
-                return _some_cycles(config, journal, vitals, once=once)
+                total = _backlog(site, config) if until_empty and not once else None
+                return _some_cycles(config, journal, vitals, once=once, total=total)
             from eventlog.daemon.service import Service
             from eventlog.daemon.signals import requests_by_signal
 
             service = Service(read, journal, vitals, systemd, adopt)
-            with requests_by_signal(service.stop, service.reload):
+            with requests_by_signal(_answered(service.stop), service.reload):
                 return service.run(config)
 
-    return _ended(publish).enter(journal)
+    with told_by_journal(journal):
+        return _ended(publish).enter(journal)
 
 
 def _ended(publish: Callable[[], Ending]) -> Ending:
     """How it ended, whatever that was: errors become the sentence and the exit code that a command ends with."""
     from eventlog.daemon.service import Ending
+    from eventlog.daemon.signals import Terminated
 
     try:
         return publish()
+    except Terminated:
+        return Ending(exit_code=TERMINATED, error="Ended at once by a second SIGTERM. The current batch comes again.")
     except KeyboardInterrupt:
-        return Ending(exit_code=INTERRUPTED, error="Interrupted in the midst of a batch, which comes again.")
+        return Ending(exit_code=INTERRUPTED, error="Interrupted in the middle of a batch, which comes again.")
     except Exception as error:  # noqa: BLE001  # whatever it was, the journal ends with a record
         if click.get_current_context().obj["debug"]:
             click.echo(traced(error), err=True, nl=False)
@@ -102,14 +115,49 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
         return Ending(exit_code=code, error=said.replace("\n", ". "))
 
 
-def _some_cycles(config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool) -> Ending:
-    """One cycle, or as many as there is work for."""
+def _answered(stop: Callable[[], None]) -> Callable[[], None]:
+    """Asks for the end, and says at once to whoever sits at a terminal what comes before it."""
+
+    def asked() -> None:
+        stop()
+        if watched():
+            said = b"\nThe current batch is finished first; Ctrl-C again breaks off, and the batch comes again.\n"
+            os.write(sys.stderr.fileno(), said)  # a signal may come in the middle of another write
+
+    return asked
+
+
+def _backlog(site: Site, config: Config) -> int | None:
+    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same terminal."""
+    shown_here = any(isinstance(output, StdoutOutput) for output in config.output) or not config.output
+    if not watched() or config.source.kind != "log" or (shown_here and sys.stdout.isatty()):
+        return None
+    from eventlog.sql.log import Log
+
+    engine = site.engine()
+    log = Log(engine, site.names(engine))
+    with log.transaction() as connection:
+        return int(log.rows(connection, log.query("count_waiting"))[0][0])
+
+
+def _some_cycles(
+    config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool, total: int | None
+) -> Ending:
+    """One cycle, or as many as there is work for; with a bar where a total is known."""
     from eventlog.daemon.publisher import Publisher
     from eventlog.daemon.service import STOPPED, ending_of
     from eventlog.daemon.signals import requests_by_signal
 
-    with Publisher(config, journal=journal, vitals=vitals) as publisher, requests_by_signal(publisher.stop):
+    tally = RowTally()
+    with (
+        Publisher(config, journal=journal, vitals=vitals) as publisher,
+        requests_by_signal(_answered(publisher.stop)),
+        nullcontext() if total is None else watching() as watch,
+    ):
+        if watch is not None:
+            watch.begin("publish", total, tally)
         for report in publisher.rounds(until_empty=True):
+            tally.rows += sum(report.statuses.values())
             if publisher.is_over(report):
                 return ending_of(report)
             if once:
@@ -121,7 +169,22 @@ def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasti
     from eventlog.daemon.logging import journal
 
     chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
-    return journal(chosen, level=level, secrets=secrets)
+    return journal(chosen, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
+
+
+@contextmanager
+def _traced(config: Config) -> Iterator[None]:
+    """Each batch is a trace while the publisher runs, where that was asked for."""
+    if not config.publisher.traces:
+        yield
+        return
+    from eventlog.core.packages import require
+
+    require("publisher.traces", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    from eventlog.daemon.traces import traced as spans
+
+    with spans(config.source.log if config.source.kind == "log" else config.source.kind):
+        yield
 
 
 @contextmanager
@@ -152,5 +215,15 @@ def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: Bo
     return open_page(address, config, journal, vitals)
 
 
-def _with_folder(config: Config, out: Path | None) -> Config:
-    return config if out is None else replace(config, output=(FilesOutput(path=str(out)),))
+def _with_folder(config: Config, out: Path | None, *, no_policies: bool) -> Config:
+    """The configuration with a folder in the place of its outputs; UsageError where that would tell what they hide."""
+    if no_policies and out is None:
+        raise UsageError("--no-policies goes with --out, which takes the place of the outputs and their policies.")
+    if out is None:
+        return config
+    if not no_policies and any(output.steps or output.policies for output in config.output):
+        raise UsageError(
+            "--out takes the place of the configured outputs, and of their policies.",
+            hint="Use --no-policies with it to publish everything, or leave out --out.",
+        )
+    return replace(config, output=(FilesOutput(path=str(out)),))

@@ -13,6 +13,12 @@ SHELLS: Final = ("bash", "zsh", "fish")
 VARIABLE: Final = "_EVENTLOG_COMPLETE"
 """By this variable click knows that a shell asks, and not a person."""
 
+QUOTED: Final = {
+    "COMPREPLY+=($value)": 'COMPREPLY+=("$(printf %q "$value")")',
+    'string split "," $completion': 'string split --max 1 "," $completion',
+}
+"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text with a comma is not cut."""
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
@@ -27,7 +33,28 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(main, {}, "eventlog", VARIABLE).source())
+    source = kind(main, {}, "eventlog", VARIABLE).source()
+    for theirs, ours in QUOTED.items():
+        source = source.replace(theirs, ours)
+    click.echo(source)
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def helped(context: click.Context, words: tuple[str, ...]) -> None:
+    """Prints what --help prints: of eventlog, or of a command.
+
+    Example: eventlog help decode gbase
+    """
+    found = context.find_root()
+    for word in words:
+        if not isinstance(found.command, click.Group):
+            raise click.UsageError(f"{found.command_path} has no commands of its own; leave out {word}.", found)
+        _, command, _ = found.command.resolve_command(found, [word])
+        assert command is not None
+        found = click.Context(command, info_name=word, parent=found)
+    click.echo(found.get_help())
 
 
 @click.command()
@@ -55,6 +82,8 @@ def manual(group: click.Group) -> Iterator[str]:
         yield from _command(command, _context(command, name, context))
     yield from (".SH EXIT STATUS", *_codes())
     yield from (".SH ENVIRONMENT", ".TP", ".B NO_COLOR", "When it is set, nothing is coloured.")
+    pager = "What shows more than a screen of `eventlog log` on a terminal, before PAGER; empty or cat: nothing does."
+    yield from (".TP", ".B EVENTLOG_PAGER", pager)
     yield from (".TP", ".B EVENTLOG_SECTION__KEY", "Any key of the configuration, such as EVENTLOG_SOURCE__URL.")
 
 
@@ -73,7 +102,8 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def _codes() -> Iterator[str]:
     meanings = {0: "well", 64: "called wrongly", 65: "data", 69: "unavailable", 70: "a fault of eventlog"}
-    for code, meaning in (meanings | {75: "try again", 78: "configuration or installation"}).items():
+    later = {75: "try again", 78: "configuration or installation", 130: "interrupted"}
+    for code, meaning in (meanings | later | {141: "nobody reads the pipe any more"}).items():
         yield from (".TP", f".B {code}", f"{meaning}.")
 
 

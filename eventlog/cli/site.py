@@ -60,7 +60,7 @@ class Site:
         """The database's URL; ConfigError when nobody named one."""
         if not self.config.source.url:
             raise ConfigError(
-                "No database is named.", hint="Say --database URL or --config FILE, or set EVENTLOG_DATABASE."
+                "No database is named.", hint="Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
             )
         return self.config.source.url
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import readable, show_json, show_table
+from eventlog.cli.show import show_json, show_sentence, show_table
 from eventlog.cli.site import Site, json_option, site_options
 
 
@@ -25,4 +25,4 @@ def status(site: Site, as_json: bool) -> None:
         return
     show_table(("status", "rows", "meaning"), found.lines(), empty="")
     for sentence in found.sentences():
-        click.echo(readable(sentence))
+        show_sentence(sentence)

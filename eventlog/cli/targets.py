@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from eventlog.cli.order import ConversionOrder
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, StdoutOutput
+from eventlog.config.build import name_of
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
+from eventlog.core.places import PlaceKind
+from eventlog.core.policies import Steps
+from eventlog.core.policies.steps import placed
+from eventlog.core.suggest import did_you_mean
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.change_files.settings import RowFormat
+from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "xds": (),
-    "change-tables": ("parquet", "csv"),
+    "change-tables": ("parquet", "csv", "json"),
     "messages": ("json", "avro"),
 }
 """The files that a target can be written to, by their names on the command line."""
+
+PLACES: Final[dict[str, PlaceKind]] = {"xds": "folder", "change-tables": "table", "messages": "topic"}
+"""What kind of places a conversion writes to, by its target."""
 
 OWN_TASK: Final = "eventlog-convert"
 """Who a conversion is where the position is kept, unless the configuration names a task."""
@@ -47,7 +60,7 @@ def _refuse_sending(order: ConversionOrder) -> None:
     if order.to_database is not None and order.file_format is not None:
         raise UsageError("--format says what files are written, and with --to-database there are none.")
     if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
-        raise UsageError("--to-database goes with the local engine: say --engine local.")
+        raise UsageError("--to-database goes with the local engine: use --engine local.")
 
 
 def target_of(order: ConversionOrder, config: Config) -> Target:
@@ -61,23 +74,88 @@ def target_of(order: ConversionOrder, config: Config) -> Target:
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
 
 
+def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
+    """The policy of the conversion: that of the output that --output names; without, that of the only one of this format.
+
+    Places are those of what the conversion writes. Nothing is guessed: who has several with different policies must say which, for what a policy hides must not get out.
+    """
+    if order.no_policies:
+        if order.output is not None:
+            raise UsageError("--output takes the policies of an output, and --no-policies takes none; say one of them.")
+        return ()
+    if order.output is not None:
+        found = [one for one in config.output if name_of(one) == order.output]
+        if not found:
+            known = [name_of(one) for one in config.output]
+            hint = did_you_mean(order.output, known) if known else "The configuration has no output."
+            raise UsageError(f"--output {order.output} is no output of the configuration. {hint}")
+        return _placed(steps_of(found[0], config.policy), order, config)
+    if not any(one.format == order.target for one in config.output) and any(
+        one.steps or one.policies for one in config.output
+    ):
+        raise UsageError(
+            f"The configuration has policies, but no output of the format {order.target}, so none would count here.",
+            hint="Use --output NAME for those of an output, or --no-policies to publish everything.",
+        )
+    all_steps = [
+        _placed(steps_of(one, config.policy), order, config) for one in config.output if one.format == order.target
+    ]
+    if any(steps != all_steps[0] for steps in all_steps):
+        raise UsageError(
+            "The configuration has several outputs of this format with different policies: use --output NAME."
+        )
+    return all_steps[0] if all_steps else ()
+
+
+def refuse_unread_policies(order: ConversionOrder, file: Path) -> None:
+    """UsageError where a configuration lies here that has policies, and was not named: what they hide must not get out."""
+    if order.config is not None or order.no_policies or not file.exists():
+        return
+    try:
+        outputs = tomllib.loads(file.read_text(encoding="utf-8-sig")).get("output", [])
+    except (OSError, ValueError):  # nobody asked for it, so nobody wants to know what is wrong with it
+        return
+    if any(isinstance(one, dict) and (one.get("steps") or one.get("policies")) for one in outputs):
+        raise UsageError(
+            f"{file} here has policies, and a conversion reads it only where --config names it.",
+            hint=f"Use --config {file}, or --no-policies to publish everything.",
+        )
+
+
+def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
+    kind = PLACES[order.target]
+    target = target_of(order, config)
+    taken = (target.settings.metadata_topic,) if isinstance(target, MessageFiles | SentMessages) else ()
+    marks = (target.into.marks_topic,) if isinstance(target, SentMessages) else ()
+    return placed(steps, kind, order.target, (*taken, *marks))
+
+
+def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
+    """The outputs whose settings may be meant: the one that --output names, then those of the format, then the others."""
+    return sorted(config.output, key=lambda one: (name_of(one) != order.output, one.format != order.target))
+
+
 def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
-    databases = [one for one in config.output if isinstance(one, DatabaseOutput)]
-    files = [one for one in config.output if isinstance(one, FilesOutput)]
+    outputs = _nearest_first(order, config)
+    databases = [one for one in outputs if isinstance(one, DatabaseOutput)]
+    files = [one for one in outputs if isinstance(one, FilesOutput)]
     sent = [one.change_tables for one in databases]
     written = [one.change_tables for one in files]
     if order.to_database is None:
         settings = [*written, *sent, ChangeTableSettings()][0]
-        return TableFiles(settings=settings, file_format="csv" if order.file_format == "csv" else "parquet")
+        known_files = files[0] if files else FilesOutput(path="", task=OWN_TASK)
+        form = msgspec.convert(order.file_format or known_files.file_format, RowFormat)
+        return TableFiles(settings=settings, files=known_files.row_files.chosen(form), task=known_files.task)
     settings = [*sent, *written, ChangeTableSettings()][0]
     known: DatabaseSettings = databases[0] if databases else DatabaseSettings(url="", task=OWN_TASK)
     return SentTables(settings=settings, into=replace(known, url=order.to_database))
 
 
 def _messages(order: ConversionOrder, config: Config) -> MessageFiles | SentMessages:
-    kafkas = [one for one in config.output if isinstance(one, KafkaOutput)]
+    outputs = _nearest_first(order, config)
+    kafkas = [one for one in outputs if isinstance(one, KafkaOutput)]
     sent = [one.messages for one in kafkas]
-    written = [one.messages for one in config.output if isinstance(one, FilesOutput | StdoutOutput)]
+    written = [one.messages for one in outputs if isinstance(one, FilesOutput | StdoutOutput)]
     found = [*sent, *written, MessageSettings()] if order.kafka else [*written, *sent, MessageSettings()]
     settings = found[0]
     if order.file_format in ("json", "avro"):

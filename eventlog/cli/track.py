@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eventlog.cli.asking import DryRun, agree, asking_options
 from eventlog.cli.install import sql_option
+from eventlog.cli.places import complete_tables
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.sql.triggers import TriggerState
@@ -21,7 +24,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
+@click.argument("tables", nargs=-1, shell_complete=complete_tables)
 @click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key.")
 @click.option(
     "--events",
@@ -32,7 +35,9 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
 @click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
-@click.option("--key", multiple=True, callback=_names, metavar="A,B", help="What tells rows apart; default: its key.")
+@click.option(
+    "--key", multiple=True, callback=_names, metavar="A,B", help="The columns that identify a row; default: its key."
+)
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
     "--row-triggers", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
@@ -66,7 +71,7 @@ def track(
 ) -> None:
     """Creates or replaces the triggers of tables and views. Child tables are captured with them.
 
-    A table keeps the options that it was tracked with: give only what is to change, or --reset to begin anew. An empty
+    A table keeps the options that it was tracked with: give only what is to change, or --reset to start again. An empty
     text takes an option away: --exclude "". TABLES may be patterns, such as 'app.*'.
 
     Example: eventlog track usr grp --events field --database sqlite:///app.db
@@ -121,22 +126,31 @@ def _note(text: str) -> None:
 
 
 @click.command()
-@click.argument("tables", nargs=-1, required=True)
+@click.argument("tables", nargs=-1, required=True, shell_complete=complete_tables)
+@asking_options
 @json_option
 @site_options
-def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
-    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'.
+def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: bool) -> None:
+    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before, on a terminal.
 
     Example: eventlog untrack usr --database sqlite:///app.db
     """
     from eventlog.sql.triggers import untrack as take_off
 
+    def agreed(names: list[str]) -> None:
+        if dry:
+            raise DryRun(names)
+        agree([f"{counted(len(names), 'trigger')} would be removed:", *(f"  {name}" for name in names)], yes=yes)
+
     engine = site.engine()
-    removed = take_off(engine, tables, site.names(engine), site.schema)
+    try:
+        removed = take_off(engine, tables, site.names(engine), site.schema, agree=agreed)
+    except DryRun as planned:
+        removed = planned.names
     if as_json:
         show_json({"removed": removed})
     for name in () if as_json else removed:
-        say(f"removed {name}", err=True)
+        say(f"{'would be removed:' if dry else 'removed'} {name}", err=True)
 
 
 @click.command()
@@ -162,9 +176,9 @@ def triggers(site: Site, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
+@click.argument("tables", nargs=-1, shell_complete=complete_tables)
 @click.option("--history", is_flag=True, help="Every version that the publisher has seen, and what changed.")
-@click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, as it does anyway.")
+@click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, which it always is.")
 @site_options
 def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.

@@ -10,6 +10,7 @@ from eventlog.cli.places import ReadFile
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK
+from eventlog.core.plural import counted
 
 
 @click.command()
@@ -27,7 +28,7 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
         for problem in found:
             place = "" if problem["line"] is None else f":{problem['line']}"
             say(f"{problem['file']}{place}: {problem['message']}")
-        click.echo(f"{len(files)} document(s), {len(found)} problem(s).")
+        click.echo(f"{counted(len(files), 'document')}, {counted(len(found), 'problem')}.")
     return EX_DATA if found else OK
 
 

@@ -25,6 +25,12 @@ class Counting(Protocol):
     def rows(self) -> int: ...
 
 
+class RowTally:
+    """How many rows are done."""
+
+    rows = 0
+
+
 class ProgressLines:
     """Tells how far a stage is in lines."""
 
@@ -87,6 +93,19 @@ class Watching:
             self._shown.show(self._tally.rows - self._before)
 
 
+class StandardError:
+    """Standard error as it is when something is written: while a bar is drawn, lines go above it."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return watched()
+
+
 @contextmanager
 def watching() -> Iterator[Watching]:
     """Somebody who watches until the block is left."""
@@ -106,7 +125,7 @@ def told(stage: str, rows: int, total: int | None, seconds: float) -> str:
     rate = rows / seconds if seconds > 0 else 0.0
     known = f" of {total:,}" if total else ""
     left = f", {max(0.0, (total - rows) / rate):,.0f} s left" if total and rate else ""
-    return f"{stage}: {rows:,}{known} rows, {rate:,.0f} rows/s{left}"
+    return f"{stage}: {rows:,}{known} {'row' if (total or rows) == 1 else 'rows'}, {rate:,.0f} rows/s{left}"
 
 
 def _look(watch: Watching, done: Event) -> None:
@@ -114,9 +133,14 @@ def _look(watch: Watching, done: Event) -> None:
         watch.look()
 
 
+def watched() -> bool:
+    """Whether there is a terminal to draw a bar on."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def _shown() -> Iterator[ProgressLines | Bar]:
-    if not sys.stderr.isatty():
+    if not watched():
         yield ProgressLines()
         return
     from rich.console import Console

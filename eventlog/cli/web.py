@@ -17,7 +17,7 @@ from eventlog.config.settings import Config
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
 def web(site: Site, address: str, read_only: bool) -> int:
-    """Shows the log in a browser: backlog, lag, outcomes, every row and why it ended so.
+    """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
 
     Ctrl-C ends it; SIGHUP makes it read its configuration again.
 

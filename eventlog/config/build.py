@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,13 +11,15 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.policies import checked_needs, steps_of
 from eventlog.config.settings import Config
-from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
+from eventlog.core.policies import Steps
+from eventlog.core.policies.steps import Lookup, Route
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
-from eventlog.core.seams import Format, Stream
+from eventlog.core.seams import Format, Sink, Source, Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.marks import TRACKED, FileMarks, Marks
@@ -64,8 +65,13 @@ def pipeline_of(
     outputs: Sequence[Output],
     lock: LogLock | None = None,
     pulse: Callable[[], None] = lambda: None,
+    lagging: str | None = None,
 ) -> Pipeline:
-    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it."""
+    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it.
+
+    `lagging` is the one output that gets what it is owed.
+    """
+    from eventlog.sources.log.lagging import LaggingSource
     from eventlog.sources.log.source import LogSource
     from eventlog.sql.connect import reading_engine
     from eventlog.sql.rows import SqlRowReader, column_stamps
@@ -74,8 +80,14 @@ def pipeline_of(
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
     tracked = tracked_of(engine, names)
     catalog = catalog_of(engine, names, config)
+    settings = log_settings_of(config)
+    known_as = [output.name for output in outputs]
+    log_source: Source = LogSource(engine, names, catalog, settings, lock, tracked, known_as)
+    if lagging is not None and lock is not None:
+        log_source = LaggingSource(engine, names, lagging, catalog, settings, lock, tracked)
+    asked = checked_needs([(name_of(output), steps_of(output, config.policy)) for output in config.output], catalog)
     return Pipeline(
-        source=LogSource(engine, names, catalog, log_settings_of(config), lock, tracked),
+        source=log_source,
         reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
         catalog=catalog,
         outputs=outputs,
@@ -84,6 +96,8 @@ def pipeline_of(
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
         pulse=pulse,
+        needs=asked.needs,
+        looks=asked.looks,
     )
 
 
@@ -107,6 +121,7 @@ def log_settings_of(config: Config) -> LogSettings:
         backoff=publisher.backoff,
         on_retry=publisher.on_retry,
         transactions=any(output.format != "xds" for output in config.output),
+        ends=any(output.format == "messages" for output in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )
@@ -137,10 +152,10 @@ NAME_CHARACTERS: Final = 170
 def outputs_of(config: Config) -> list[Output]:
     """The outputs; without any, documents go to standard output."""
     outputs: list[Output] = []
+    refuse_twins(config.output)
     try:
-        for output in config.output or (StdoutOutput(),):
-            outputs.append(_output(output, config))
-            _refuse_twins(outputs)
+        # From a generator, so that those that were made are in the list when one fails.
+        outputs.extend(_output(output, config) for output in config.output or (StdoutOutput(),))
     except EventlogError:
         for made in outputs:
             made.sink.close()
@@ -171,46 +186,63 @@ def require_packages(output: OutputConfig) -> None:
 
 
 def _output(output: OutputConfig, config: Config) -> Output:
+    require_packages(output)
+    steps = steps_of(output, config.policy)
+    form = _behind(_format(output, config), steps)
+    return Output(
+        format=form,
+        sink=_sink(output, form, routed=any(isinstance(step, Route) for step in steps)),
+        name=name_of(output),
+        former_names=former_names_of(output),
+        answers=isinstance(output, HttpOutput),
+    )
+
+
+def _behind(form: Format, steps: Steps) -> Format:
+    """The format behind the steps; without any it is as it was."""
+    if not steps:
+        return form
+    from eventlog.core.policies.format import PolicyFormat
+
+    return PolicyFormat(form, steps)
+
+
+def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
     from eventlog.sinks.files import FileSink
     from eventlog.sinks.http.sink import HttpSink
     from eventlog.sinks.stdout import StdoutSink
 
-    require_packages(output)
-    form = _format(output, config)
     if isinstance(output, DatabaseOutput):
-        return _into_tables(output, form)
+        return _into_tables(output)
     if isinstance(output, KafkaOutput):
-        return _into_kafka(output, form)
+        return _into_kafka(output)
     if isinstance(output, FilesOutput):
         folder = Path(output.path)
-        with suppress(OSError):  # the sink says what is wrong with the folder
-            make_folder(folder)
         if output.format == "change-tables":
-            return _into_row_files(output, folder, form)
-        return Output(format=form, sink=FileSink(folder, form.suffix), name=name_of(output))
+            return _into_row_files(output, folder)
+        return FileSink(folder, form.suffix, routed=routed)
     if isinstance(output, HttpOutput):
-        return Output(format=form, sink=HttpSink(output), name=name_of(output), answers=True)
-    return Output(format=form, sink=StdoutSink(), name=name_of(output))
+        return HttpSink(output)
+    return StdoutSink()
 
 
-def _into_tables(output: DatabaseOutput, form: Format) -> Output:
+def _into_tables(output: DatabaseOutput) -> Sink:
     from eventlog.sinks.database.sink import DatabaseSink
 
-    return Output(format=form, sink=DatabaseSink(output), name=name_of(output))
+    return DatabaseSink(output)
 
 
-def _into_kafka(output: KafkaOutput, form: Format) -> Output:
+def _into_kafka(output: KafkaOutput) -> Sink:
     from eventlog.sinks.kafka.sink import KafkaSink
 
-    return Output(format=form, sink=KafkaSink(output), name=name_of(output))
+    return KafkaSink(output)
 
 
-def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
+def _into_row_files(output: FilesOutput, folder: Path) -> Sink:
     from eventlog.sinks.change_files.sink import ChangeTableFiles
 
     stop = output.on_refused == "stop"
-    sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
-    return Output(format=form, sink=sink, name=name_of(output))
+    return ChangeTableFiles(folder, output.row_files.chosen(output.file_format), output.task, stop=stop)
 
 
 def _format(output: OutputConfig, config: Config) -> Format:
@@ -221,7 +253,9 @@ def _format(output: OutputConfig, config: Config) -> Format:
     if output.format == "change-tables":
         from eventlog.qlik.change_tables.format import ChangeTableFormat
 
-        return ChangeTableFormat(settings=output.change_tables)
+        files = output.row_files.chosen(output.file_format) if isinstance(output, FilesOutput) else None
+        loads = files is not None and files.full_load == "files"
+        return ChangeTableFormat(settings=output.change_tables, loads=loads)
     form = xds_of(config)
     if isinstance(output, FilesOutput) and config.publisher.handle_future_events:
         return replace(form, rising=True)
@@ -229,7 +263,17 @@ def _format(output: OutputConfig, config: Config) -> Format:
 
 
 def name_of(output: OutputConfig) -> str:
-    """The name of an output: the same as long as it is the same place, and never too long for a mark."""
+    """What an output is called: as the configuration says, else after its place."""
+    return output.name or _name_of_place(output)
+
+
+def former_names_of(output: OutputConfig) -> tuple[str, ...]:
+    """What it was called before, as far as anybody knows: who has a name now was called after its place."""
+    return (*output.former_names, _name_of_place(output)) if output.name else output.former_names
+
+
+def _name_of_place(output: OutputConfig) -> str:
+    """The same as long as it is the same place, and never too long for a mark."""
     place = _place(output)
     return place if len(place) <= NAME_CHARACTERS else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
 
@@ -249,10 +293,18 @@ def _place(output: OutputConfig) -> str:
     return "stdout"
 
 
-def _refuse_twins(outputs: Sequence[Output]) -> None:
-    *others, last = outputs
-    if any(other.name == last.name for other in others):
-        raise ConfigError(f"Two outputs go to {last.name}; each needs a place of its own.")
+def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
+    """ConfigError where two outputs have one name, or go to one place."""
+    names: set[str] = set()
+    places: set[str] = set()
+    for output in outputs:
+        name, place = name_of(output), _name_of_place(output)
+        if place in places:
+            raise ConfigError(f"Two outputs go to {place}; each needs a place of its own.")
+        if name in names:
+            raise ConfigError(f"Two outputs are called {name}.", hint="Each needs a `name` of its own.")
+        places.add(place)
+        names.add(name)
 
 
 Report = Callable[[str], None]
@@ -279,6 +331,9 @@ def stream_pipeline_of(
     stream: Stream, config: Config, outputs: Sequence[Output], pulse: Callable[[], None]
 ) -> Pipeline:
     """The way of a stream's batches: nothing is read back, for every image is whole."""
+    if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
+        said = "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
+        raise ConfigError(said, hint="Take the step out; or let the receiver look that up.")
     publisher = config.publisher
     return Pipeline(
         source=stream,

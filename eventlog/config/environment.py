@@ -6,7 +6,7 @@ A truth value may also be `yes` or `no`, and a list a text with commas, as the p
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -23,15 +23,24 @@ def with_environment(
     settings: dict[str, Any], environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> None:
     """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY` of a key's keys."""
+    for _, section, path, value in said_in(environment, sections):
+        place = _place(settings, section)
+        for group in path[:-1]:
+            place = _opened(place, group)
+        place[path[-1]] = value
+
+
+def said_in(
+    environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
+) -> Iterator[tuple[str, str, list[str], Any]]:
+    """Each variable that speaks of a key: its name, the section, the key with the tables around it, and the value."""
     for name, text in environment.items():
         section, *path = name.removeprefix(PREFIX).lower().split("__")
         if name.startswith(PREFIX) and section in sections and all(path) and path:
             kinds: Sequence[Any] = sections[section]
-            place = _place(settings, section)
             for group in path[:-1]:
                 kinds = _types(kinds, group)
-                place = _opened(place, group)
-            place[path[-1]] = _read(text, _types(kinds, path[-1]))
+            yield name, section, path, _read(text, _types(kinds, path[-1]))
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
@@ -40,17 +49,17 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
         return _meant(value, kinds, key)
     if isinstance(value, list):
         inner = [one for kind in kinds if get_origin(kind) is tuple for one in get_args(kind) if one is not Ellipsis]
-        return [fitted(one, _members(inner)) for one in value]
+        return [fitted(one, members(inner)) for one in value]
     if isinstance(value, Mapping):
         return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
     return value
 
 
 def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
-    """Where a key of the environment goes; of several outputs it speaks of the first."""
-    if section == "output":
-        outputs: list[dict[str, Any]] = settings.setdefault("output", [{}])
-        return outputs[0]
+    """Where a key of the environment goes; of several outputs or policies it speaks of the first."""
+    if section in ("output", "policy"):
+        several: list[dict[str, Any]] = settings.setdefault(section, [{}])
+        return several[0]
     return _opened(settings, section)
 
 
@@ -89,13 +98,13 @@ def _types(kinds: Sequence[Any], key: str) -> list[Any]:
     """What a key takes in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
     fields = [field for kind in structs for field in msgspec.structs.fields(kind)]
-    return _members([field.type for field in fields if field.encode_name == key])
+    return members([field.type for field in fields if field.encode_name == key])
 
 
-def _members(kinds: Sequence[Any]) -> list[Any]:
+def members(kinds: Sequence[Any]) -> list[Any]:
     """The types, those of unions one by one."""
     found = []
     for kind in kinds:
         union = get_origin(kind) in (Union, UnionType)
-        found += _members(get_args(kind)) if union else [kind]
+        found += members(get_args(kind)) if union else [kind]
     return found

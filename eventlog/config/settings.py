@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
@@ -20,18 +20,20 @@ from msgspec.structs import replace
 
 from eventlog.config.environment import fitted, with_environment
 from eventlog.config.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
 from eventlog.config.timetable import read_times
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
+from eventlog.core.outputs import refuse_name
+from eventlog.core.policies.steps import STEPS
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.clocks import DATABASE, zone_of
-from eventlog.sql.findlog import names_wanted
-from eventlog.sql.names import LogNames, read_log_name
+from eventlog.sql.names import LogNames, names_wanted, read_log_name
 
 __all__ = [
     "Config",
@@ -106,7 +108,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     `follow` the triggers of a table that has changed are made anew, at the next poll at the latest. What a
     receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
     `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
-    others waiting where the database has no locks that end with a session.
+    others waiting where the database has no locks that end with a session. With `traces` each batch is told to OpenTelemetry.
     """
 
     polling_interval: int = 10
@@ -133,6 +135,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     time_syntax: Literal[1, 2, 3] = 3
     on_value: OnValue = "omit"
     enable_refs: bool = True
+    traces: bool = False
 
     @property
     def backoff(self) -> Backoff:
@@ -160,7 +163,16 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: SourceConfig = SourceConfig()
     publisher: PublisherConfig = PublisherConfig()
     output: tuple[OutputConfig, ...] = ()
+    policy: tuple[PolicyConfig, ...] = ()
     web: WebConfig = WebConfig()
+
+    def __post_init__(self) -> None:
+        for number, output in enumerate(self.output):
+            if output.name:
+                refuse_name(f"output[{number}].name", output.name)
+            within(f"output[{number}].max_behind_rows", output.max_behind_rows, 0, 1_000_000_000)
+            within(f"output[{number}].max_behind_seconds", output.max_behind_seconds, 0, 31_622_400)
+        refuse_policies(self.output, self.policy)
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
@@ -170,9 +182,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     """
     environment = os.environ if environment is None else environment
     origin = str(path) if path is not None else "the environment"
-    settings = _read(path) if path is not None else {}
-    _refuse_unknown(settings, origin)
-    with_environment(settings, environment, _SECTIONS)
+    settings, text = _read(path) if path is not None else ({}, "")
+    _refuse_unknown(settings, origin, text)
+    with_environment(settings, environment, SECTIONS)
     if without_url:
         settings.get("source", {}).pop("url", None)
     return from_settings(settings, environment, origin=origin)
@@ -188,9 +200,11 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         raise ConfigError(f"{origin}: {_in_words(str(error))}") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """What a file says, and its text."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        return tomllib.loads(text), text
     except FileNotFoundError:
         raise ConfigError(
             f"The configuration file {path} does not exist.", hint="--config FILE names another."
@@ -201,30 +215,37 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {error}.") from None
 
 
-_SECTIONS: dict[str, tuple[type[Struct], ...]] = {
+SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
     "output": KINDS,
+    "policy": (PolicyConfig,),
 }
+"""What a section can hold, by its name."""
+
+SEVERAL: Final = ("output", "policy")
+"""Sections of which there may be any number."""
 
 
-def _refuse_unknown(settings: Mapping[str, Any], origin: str) -> None:
+def _refuse_unknown(settings: Mapping[str, Any], origin: str, text: str = "") -> None:
     for section, content in settings.items():
-        if section not in _SECTIONS:
-            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, _SECTIONS))
-        several = section == "output"
+        if section not in SECTIONS:
+            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, SECTIONS))
+        several = section in SEVERAL
         if not isinstance(content, list if several else dict) or (several and not content):
-            raise ConfigError(f"{origin}: {section} is written as {'[[output]]' if several else f'[{section}]'}.")
+            raise ConfigError(f"{origin}: {section} is written as {f'[[{section}]]' if several else f'[{section}]'}.")
         tables: Any = content if several else [content]
         for table in tables:
             if not isinstance(table, dict):
                 raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
             _refuse_unknown_keys(section, table, origin)
+        if several:
+            refuse_unknown_steps(origin, text, section, tables)
 
 
 def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str) -> None:
-    known = {field.encode_name for kind in _SECTIONS[section] for field in msgspec.structs.fields(kind)}
+    known = {field.encode_name for kind in SECTIONS[section] for field in msgspec.structs.fields(kind)}
     if section == "output":
         known.add("sink")
     for key in table:
@@ -283,12 +304,42 @@ def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
     return environment[name]
 
 
+_one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match
+
+
+VALUE_NAMES: Final = {
+    "int": "a whole number",
+    "float": "a number with a point",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "datetime": "a time",
+    "date": "a date",
+    "time": "a time of day",
+}
+"""What kinds of values are called where a key has another one."""
+
+_other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`").fullmatch
+
+
 def _in_words(problem: str) -> str:
     """Says what was expected and where; the value itself may be a secret and is not repeated."""
     what, _, place = problem.partition(" - at `$.")
     where = place.rstrip("`")
     if what.startswith("Invalid "):
         return f"{where} takes {', '.join(_choices(where))}."
+    key = _one_key(what)
+    if key and key["unknown"]:
+        return f"{where}.{key['name']} is not a key."
+    if key:
+        choices = ", ".join(_choices(f"{where}.{key['name']}")) if where.startswith("output[") else ""
+        return f"{where} needs the key `{key['name']}`{choices and f': {choices}'}."
+    kinds = _other_kind(what)
+    if kinds:
+        known = VALUE_NAMES | {"float": "a number"}
+        wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
+        return f"{where} takes {wanted}, and {VALUE_NAMES.get(kinds['found'], kinds['found'])} stands there."
     return f"{where}: {what}." if where else f"{what}."
 
 
@@ -296,8 +347,9 @@ def _choices(where: str) -> list[str]:
     """What a key such as `output[0].format` takes."""
     section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
     if key == "sink":
-        return sorted(str(kind.__struct_config__.tag) for kind in _SECTIONS[section])
-    fields = [field for kind in _SECTIONS[section] for field in msgspec.structs.fields(kind)]
+        return sorted(str(kind.__struct_config__.tag) for kind in SECTIONS[section])
+    kinds, key = (STEPS, key.removeprefix("steps.")) if key.startswith("steps.") else (SECTIONS[section], key)
+    fields = [field for kind in kinds for field in msgspec.structs.fields(kind)]
     return sorted({str(value) for field in fields if field.encode_name == key for value in _literals(field.type)})
 
 

@@ -17,6 +17,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
 
     The header is believed when it comes from one of the `proxies`, addresses or networks, and asks for one of the
     `hosts`: a browser on the proxy's machine could be made to send it under another name. With `read_only` nobody acts.
+    `history` is a file in which the curves are kept over a restart.
     """
 
     token: str | None = None
@@ -24,6 +25,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     hosts: tuple[str, ...] = ()
     read_only: bool = False
+    history: str | None = None
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < TOKEN_CHARACTERS or not self.token.isascii()):

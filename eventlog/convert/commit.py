@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from eventlog.core.durable_files import flush_folder, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.sinks.files import PERMANENT
+from eventlog.sinks.ownership import PERMANENT
 
 SUCCESS = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"
@@ -152,7 +152,7 @@ class Destination:
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not _ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
-            raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or say --overwrite.")
+            raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or use --overwrite.")
 
     def _refuse_strangers(self) -> None:
         """Refuses to put folders in the place of somebody else's: those hold what nobody has told us to remove."""

@@ -15,14 +15,17 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
+from eventlog.convert.settings import ChangeRows, Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
+from eventlog.core.policies import Policy
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import START
 
 STAMP: Final = "stamp"
+ROUTE: Final = "route"
+"""Where a change goes, if not where all go."""
 COVERS: Final = "covers"
 """Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
 
@@ -73,35 +76,66 @@ class SentForm(Form, Protocol):
 class Rendering:
     """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
 
-    `changes` are those of the rows that `rendered` gives out next.
+    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose transactions come one after
+    the other, are counted by `in_turn`, where the format counts them.
     """
 
-    def __init__(self, schema: pa.Schema, write: Writer, cells: Callable[[Any], tuple[object, ...]]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        write: Writer,
+        cells: Callable[[Any], tuple[object, ...]],
+        *,
+        counts: bool = False,
+    ) -> None:
         self.refused: list[Refusal] = []
         self.changes: list[Change] = []
+        self.in_turn: InTurn | None = None
+        self.counts = counts
         self._schema = schema
         self._write = write
         self._cells = cells
+        self._tell: Callable[[Change], Change | Refusal] | None = None
         self._covering = COVERS in schema.names
         self._rows: list[tuple[object, ...]] = []
+
+    def behind(self, policy: Policy) -> Rendering:
+        """The same, of what the policy makes of changes."""
+        self._tell = policy.tell if policy else None
+        return self
 
     def take(self, change: Change, place: int | None = None) -> Refusal | None:
         """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
         its last event does.
         """
+        if self._tell is not None:
+            told = self._tell(change)
+            if isinstance(told, Refusal):
+                self.refused.append(told)
+                return told
+            change = told
         refusal: Refusal | None = None
         for item in self._write((change,)):
             if isinstance(item, Refusal):
                 self.refused.append(item)
                 refusal = item
                 continue
-            positions = item.positions
-            row = (positions[-1][0] if place is None else place, *self._cells(item))
-            if self._covering:
-                row = (*row, [position[0] for position in positions] if place is None else [place])
-            self._rows.append(row)
-            self.changes.append(change)
+            if self.in_turn is None:
+                self.keep(change, self.row(item, place))
+            else:
+                self.in_turn.take(self, change, item, place)
         return refusal
+
+    def row(self, item: Any, place: int | None) -> tuple[object, ...]:
+        """What was written of a change, as a row."""
+        positions = item.positions
+        row = (positions[-1][0] if place is None else place, *self._cells(item))
+        return (*row, [position[0] for position in positions] if place is None else [place]) if self._covering else row
+
+    def keep(self, change: Change, row: tuple[object, ...]) -> None:
+        """Gives out the row with those that `rendered` gives out next."""
+        self._rows.append(row)
+        self.changes.append(change)
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
@@ -109,6 +143,31 @@ class Rendering:
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._rows, self.changes = [], []
         return pa.RecordBatch.from_arrays(found, schema=self._schema)
+
+
+class InTurn:
+    """Counts the changes of transactions that come one after the other: what a change is shows when the next one comes."""
+
+    def __init__(self) -> None:
+        self._held: tuple[Rendering, Change, Any, int | None] | None = None
+        self._told = 0
+
+    def take(self, rendering: Rendering, change: Change, item: Any, place: int | None) -> None:
+        """Holds a change, and gives the one before it to this rendering, though another may have written it."""
+        self.end(rendering, item.transaction)
+        self._held = (rendering, change, item, place)
+
+    def end(self, rendering: Rendering, following: int | None = None) -> None:
+        """Gives the change that is held; one of the `following` transaction comes next."""
+        if self._held is None:
+            return
+        writer, change, item, place = self._held
+        self._held = None
+        if item.transaction is not None:
+            last = item.transaction != following
+            item = item.counted(self._told + 1, last)
+            self._told = 0 if last else self._told + 1
+        rendering.keep(change, writer.row(item, place))
 
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
@@ -144,7 +203,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     """The form that was ordered. `tables` are by number, where a stream named them."""
     target = conversion.format
     if tables is None:
-        tables = dict(enumerate(conversion.catalog or ()))
+        tables = dict(enumerate(conversion.told_catalog or ()))
     if isinstance(target, TableFiles):
         from eventlog.convert.to_change_tables import TableForm
 
@@ -161,6 +220,10 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
         from eventlog.convert.to_messages import MessageDocuments
 
         return MessageDocuments(target, tables)
+    if isinstance(target, ChangeRows):
+        from eventlog.convert.to_changes import ChangeForm
+
+        return ChangeForm()
     from eventlog.convert.to_xds import TextForm
 
     return TextForm(target)

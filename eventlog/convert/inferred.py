@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
 from msgspec import Struct
 
 from eventlog.convert.settings import FilesInput
-from eventlog.core.errors import KeySyntaxError
+from eventlog.core.errors import KeySyntaxError, MachineError
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.tablekey import TableKey
 
@@ -30,8 +31,14 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
 
 def catalog_of_files(files: FilesInput) -> Catalog:
     """The tables that the rows of files speak of. They are read by another process: this one may never load Arrow."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return Catalog(tables_of(process.submit(seen_in, files).result()))
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            return Catalog(tables_of(process.submit(seen_in, files).result()))
+    except BrokenProcessPool as error:
+        message = "The process that reads the names of tables was killed, by somebody or because memory ran out."
+        raise MachineError(
+            message, hint="Run it again, or use --schema FILE: then nobody needs to read them."
+        ) from error
 
 
 def seen_in(files: FilesInput) -> list[SeenColumn]:

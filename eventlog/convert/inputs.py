@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from glob import iglob
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -12,11 +14,13 @@ from msgspec import Struct
 
 from eventlog.convert.settings import FilesInput
 from eventlog.core.errors import DataError, UsageError
+from eventlog.sql.names import STANDARD, TRANSACTION
 
 UNIT_ROWS: Final = 250_000
 UNIT_BYTES: Final = 32_000_000
 """How much of a large file is a unit, where the file can be cut."""
 
+LONGEST_HEADER_BYTES: Final = 1 << 16
 BUFFER_BYTES: Final = 1 << 18
 KINDS: Final = {".parquet": "parquet", ".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv"}
 
@@ -47,14 +51,14 @@ def input_files(files: FilesInput) -> list[Path]:
 def _found(place: str) -> list[Path]:
     path = Path(place)
     if path.is_file():
-        if _kind(path) is None:
+        if kind_of_file(path) is None:
             raise UsageError(
                 f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); name it as what it is."
             )
         return [path]
     matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
     inside = path.rglob("*") if path.is_dir() else map(Path, matching)
-    files = [file for file in inside if file.is_file() and _kind(file) and not _hidden(file, path)]
+    files = [file for file in inside if file.is_file() and kind_of_file(file) and not _hidden(file, path)]
     if not files:
         raise UsageError(f"There is no .parquet, .jsonl or .csv file at {place}; name one, or a folder that has some.")
     return files
@@ -66,14 +70,17 @@ def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in inside.parts)
 
 
-def _kind(path: Path) -> str | None:
+def kind_of_file(path: Path) -> str | None:
+    """What a file with rows of a log is by its name; None for all others."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     kind = KINDS.get(plain.suffix.lower())
     return None if kind == "parquet" and plain is not path else kind
 
 
 def _units_of(path: Path) -> Iterator[Unit]:
-    kind, packed, size = _kind(path) or "", path.suffix == ".gz", path.stat().st_size
+    kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
+    if kind == "csv":
+        _refuse_header(path, packed=packed)
     if kind == "parquet":
         yield from _row_groups(path)
     elif kind == "lines" and not packed:
@@ -84,6 +91,17 @@ def _units_of(path: Path) -> Iterator[Unit]:
         yield Unit(path=str(path), kind=kind, packed=packed, size=size * 4 if packed else size)
 
 
+def _refuse_header(path: Path, *, packed: bool) -> None:
+    """DataError where a column is missing, before any file is read; who reads the file says what else is wrong with it."""
+    try:
+        with opened(Unit(path=str(path), kind="csv", packed=packed)) as file:
+            first = file.readline(LONGEST_HEADER_BYTES).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return
+    if first.strip():
+        places_of(next(csv.reader([first])), str(path))
+
+
 def _row_groups(path: Path) -> Iterator[Unit]:
     import pyarrow as pa
     from pyarrow import parquet
@@ -92,6 +110,7 @@ def _row_groups(path: Path) -> Iterator[Unit]:
         described: Any = parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
+    places_of(described.schema.to_arrow_schema().names, str(path))
     start = rows = size = 0
     for number in range(described.num_row_groups):
         group = described.row_group(number)
@@ -99,6 +118,16 @@ def _row_groups(path: Path) -> Iterator[Unit]:
         if rows >= UNIT_ROWS or size >= UNIT_BYTES or number == described.num_row_groups - 1:
             yield Unit(path=str(path), kind="parquet", start=start, end=number + 1, rows=rows, size=size)
             start, rows, size = number + 1, 0, 0
+
+
+def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
+    """Where the ten columns stand among these names, and the transaction's if it is there; DataError names those that are missing."""
+    found = {name.strip().casefold(): place for place, name in reversed(list(enumerate(names)))}
+    missing = [name for name in STANDARD if name not in found]
+    if missing:
+        hint = "The ten columns of a log stand there under their standard names, in any order."
+        raise DataError(f"{origin} has no column {', '.join(missing)}.", hint=hint)
+    return {name: found[name] for name in (*STANDARD, TRANSACTION) if name in found}
 
 
 def opened(unit: Unit) -> IO[bytes]:

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.inputs import Unit, opened
-from eventlog.convert.rows import NUMBERS, places_of, text_of
+from eventlog.convert.inputs import Unit, opened, places_of
+from eventlog.convert.rows import NUMBERS, text_of
 from eventlog.core.errors import DataError
-from eventlog.sql.names import STANDARD
+from eventlog.sql.names import STANDARD, TRANSACTION
 
 BLOCK_BYTES: Final = 1 << 20
 NULL: Final = "\\N"
@@ -37,7 +37,7 @@ def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
     places = places_of(header, origin)
     for rows in records.blocks(len(header)):
         columns = list(zip(*rows, strict=True))
-        yield {name: pa.array(columns[places[name]], pa.string()) for name in STANDARD}
+        yield {name: pa.array(columns[place], pa.string()) for name, place in places.items()}
 
 
 class Records:
@@ -146,8 +146,10 @@ class JsonLine(Struct, frozen=True, kw_only=True):
     column_name: Any = None
     old_value: Any = None
     new_value: Any = None
+    eventlog_transaction: Any = None
 
 
+COLUMNS: Final = (*STANDARD, TRANSACTION)
 _decoder = msgspec.json.Decoder(JsonLine, float_hook=Decimal)
 
 
@@ -156,7 +158,7 @@ def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
     for block, start in blocks_of_lines(file, unit.start, unit.end):
         lines = _decoded(block, start, unit)
         if lines:
-            yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in STANDARD}
+            yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
 
 
 def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[tuple[bytes, int]]:

@@ -24,6 +24,7 @@ from eventlog.convert.streams import StreamResult, pieces_of, read_piece
 from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, may_conflict
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
+from eventlog.core.plural import counted
 from eventlog.core.schema import Table
 
 Result = TypeVar("Result")
@@ -166,7 +167,7 @@ def summary_of(rows: int, decided: Sequence[DecidedBucket]) -> Summary:
         duplicates=sum(one.duplicates for one in decided),
         changes=sum(sum(one.rendered.rows) for one in decided),
     )
-    return _with_outcomes(summary, outcomes)
+    return with_outcomes(summary, outcomes)
 
 
 def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
@@ -177,7 +178,9 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
     lost = sum(piece.lost for piece in pieces)
     missing = [f"{damage} Everything before it is converted."] if damage is not None else []
     if lost:
-        missing.append(f"{lost} record(s) are left out, of which nobody knows what they say. The others are converted.")
+        missing.append(
+            f"Left out: {counted(lost, 'record')} of which nobody knows what was said. The others are converted."
+        )
     return replace(summary_of(rows, pieces), notes=notes, damage=" ".join(missing) or None)
 
 
@@ -186,7 +189,7 @@ def with_refused(summary: Summary, refused: int) -> Summary:
     moved = Counter(summary.outcomes)
     moved[PUBLISHED] -= refused
     moved[REFUSED] += refused
-    return _with_outcomes(summary, moved)
+    return with_outcomes(summary, moved)
 
 
 def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
@@ -200,7 +203,8 @@ def tables_of(pieces: Sequence[StreamResult]) -> dict[int, Table]:
     return {number: table for piece in pieces for number, table in piece.tables.items()}
 
 
-def _with_outcomes(summary: Summary, outcomes: Mapping[str, int]) -> Summary:
+def with_outcomes(summary: Summary, outcomes: Mapping[str, int]) -> Summary:
+    """The same, with rows counted by status and reason."""
     statuses = Counter[str]()
     for ended, count in outcomes.items():
         statuses[ended.partition(" ")[0]] += count

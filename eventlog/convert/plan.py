@@ -49,10 +49,10 @@ def range_count(rows: int, size: int = 0) -> int:
     return min(MOST_RANGES, 1 + max(rows // RANGE_ROWS, size // RANGE_BYTES))
 
 
-def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[PartSpan]:
+def part_spans(counted: Mapping[int, int], part_events: int, at_once: int = SPAN_EVENTS) -> Iterator[PartSpan]:
     """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts."""
     changes = sum(counted.values())
-    width = part_events * max(1, SPAN_EVENTS // part_events)
+    width = part_events * max(1, at_once // part_events)
     starts = _starts(counted)
     for first in range(0, changes, width):
         label, start = max((pair for pair in starts if pair[1] <= first), key=lambda pair: pair[1])

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of
 from eventlog.convert.lines import column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
-from eventlog.convert.rows import NUMBERS, places_of, shaped, told_in_utc
+from eventlog.convert.rows import NUMBERS, shaped, told_in_utc
 from eventlog.convert.settings import LogInput
 from eventlog.core.errors import SourceError
 from eventlog.sql.clocks import UTC, zone_of
-from eventlog.sql.names import STANDARD
+from eventlog.sql.names import STANDARD, TRANSACTION
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -111,18 +111,20 @@ def without_held(rows: pa.RecordBatch, held: frozenset[int]) -> pa.RecordBatch:
 
 
 def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of the log as the driver gives them, some at a time."""
+    """The rows of the log as the driver gives them, some at a time, each with its transaction where the log says it."""
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction
     from eventlog.sql.dialect import dialect_of
-    from eventlog.sql.queries import log_holes, statement
+    from eventlog.sql.queries import log_holes, statement, transaction_behind
 
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
     letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
     chosen = statement(dialect, "chosen_letters" if letters else "chosen_all", **holes, letters=f"({letters})")
-    query = statement(dialect, "stretch", **holes, **EVERYTHING, chosen=chosen)
+    query = statement(
+        dialect, "stretch", **holes, **EVERYTHING, chosen=chosen, transaction=transaction_behind(dialect, holes)
+    )
     with transaction(engine, f"The event log {names.table}") as connection:
         streaming = connection.execution_options(stream_results=True)
         result = streaming.execute(text(in_text(query)))
@@ -131,7 +133,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
 
 
 def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
-    columns = zip(STANDARD, zip(*rows, strict=True), strict=True)
+    columns = zip((*STANDARD, TRANSACTION), zip(*rows, strict=True), strict=False)
     return {name: column_of([_plain(value) for value in column], name in NUMBERS) for name, column in columns}
 
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.convert.commit import OUTCOMES_FILE
+from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from eventlog.convert.settings import Conversion
 
 TOLD_NOTES: Final = 10
 """Reasons that are told; the others have few rows each, and the outcomes have them all."""
@@ -35,8 +38,28 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         """The group in words."""
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
-        return f"{rows} ended as E, {self.reason}: {self.note or 'without a note.'}"
+        return f"{counted(self.rows, 'row')} ended as E, {self.reason}: {self.note or 'without a note.'}"
+
+
+def foreseen(conversion: Conversion) -> str | None:
+    """What can be known before the work: rows that nothing can be read back for. The first rows of the input are looked at."""
+    from eventlog.convert.inputs import units
+    from eventlog.convert.reading import read
+    from eventlog.convert.settings import FilesInput
+    from eventlog.core.rules.meaning import MEANING
+
+    source = conversion.input
+    if not isinstance(source, FilesInput) or conversion.read_back is not None:
+        return None
+    first = next((batch for unit in units(source) for batch in read(unit, source.statuses) if batch.num_rows), None)
+    kinds = [] if first is None else first.column("event_type").to_pylist()
+    asking = sum(kind in MEANING and MEANING[kind].back for kind in kinds)
+    if not asking:
+        return None
+    return (
+        f"{asking:,} of the first {counted(len(kinds), 'row')} must be read back from their tables."
+        " Without --database URL or --snapshot DIR such rows end as E."
+    )
 
 
 def bad_rows(folder: Path) -> tuple[BadRows, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 from zlib import crc32
@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.model import Event, RowId
+from eventlog.core.model import Event, RowId, Transaction
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
-from eventlog.sql.names import STANDARD
+from eventlog.sql.names import STANDARD, TRANSACTION
 
-NUMBERS: Final = frozenset({"record_id", "event_type"})
+NUMBERS: Final = frozenset({"record_id", "event_type", TRANSACTION})
 """The columns that hold integers; all others are text, event_time in ISO 8601."""
 
 PROBLEM: Final = "problem"
@@ -30,9 +30,10 @@ OBJECT: Final = "object"
 """The number of the row's object: a stable hash of what the object is told apart by. Equal objects have equal numbers."""
 
 ROWS: Final = pa.schema(
-    [(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD] + [(PROBLEM, pa.string())]
+    [(name, pa.int64() if name in NUMBERS else pa.string()) for name in (*STANDARD, TRANSACTION)]
+    + [(PROBLEM, pa.string())]
 )
-"""Rows of the input: the ten columns, and `problem`. Only a row with a problem may have no record_id."""
+"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`. Only a row with a problem may have no record_id."""
 
 PLACED: Final = ROWS.append(pa.field(OBJECT, pa.int64()))
 """Rows with their objects."""
@@ -51,8 +52,8 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
 """The same on the way, in the order of `place`."""
 
 
-def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
-    """The events of rows without problems, in their order.
+def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) -> list[Event]:
+    """The events of rows without problems, in their order; with `transactions` each says which one wrote it.
 
     Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
     """
@@ -66,6 +67,7 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
         rows.column("new_value").to_pylist(),
         _repeated(rows.column("event_time")),
         _repeated(rows.column("perpetrator")),
+        _transactions(rows.column(TRANSACTION)) if transactions else [None] * len(rows),
         strict=True,
     )
     return [
@@ -79,8 +81,9 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
             new=new,
             time=time,
             perpetrator=perpetrator,
+            transaction=transaction,
         )
-        for position, kind, table, key, column, old, new, time, perpetrator in columns
+        for position, kind, table, key, column, old, new, time, perpetrator, transaction in columns
     ]
 
 
@@ -110,6 +113,13 @@ def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = rows.slice(max(last, 0))
     if held is not None:
         yield held
+
+
+def _transactions(column: pa.Array) -> list[Transaction | None]:
+    """The transactions with these numbers; equal numbers share one value."""
+    numbers = column.to_pylist()
+    known = {number: None if number is None else Transaction(id=number) for number in set(numbers)}
+    return [known[number] for number in numbers]
 
 
 def _repeated(column: pa.Array) -> list[str | None]:
@@ -142,14 +152,18 @@ class Placing:
 
     def place(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of ROWS with their objects: PLACED."""
-        kinds = pc.fill_null(pc.is_in(rows.column("event_type"), value_set=ROW_KINDS), False)
-        tables = _codes(rows.column("table_name"))
-        keys = _codes(rows.column("table_key"))
+        objects = self.objects(rows.column("event_type"), rows.column("table_name"), rows.column("table_key"))
+        return pa.RecordBatch.from_arrays([*rows.columns, objects], schema=PLACED)
+
+    def objects(self, types: pa.Array, names: pa.Array, texts: pa.Array) -> pa.Array:
+        """The numbers of the objects that rows with these event types, table names and keys speak of."""
+        kinds = pc.fill_null(pc.is_in(types, value_set=ROW_KINDS), False)
+        tables = _codes(names)
+        keys = _codes(texts)
         combined = pc.add(pc.multiply(keys.indices, len(tables.dictionary) * 2), pc.multiply(tables.indices, 2))
         met = pc.add(combined, pc.cast(kinds, pa.int64())).dictionary_encode()
         numbers = self._numbers(met.dictionary.to_pylist(), tables.dictionary.to_pylist(), keys.dictionary.to_pylist())
-        objects = pa.array(numbers, pa.int64()).take(met.indices)
-        return pa.RecordBatch.from_arrays([*rows.columns, objects], schema=PLACED)
+        return pa.array(numbers, pa.int64()).take(met.indices)
 
     def _numbers(self, met: list[int], tables: list[str | None], keys: list[str | None]) -> list[int]:
         """The object of each combination of table_name, table_key and row event that occurs."""
@@ -190,26 +204,23 @@ def _codes(texts: pa.Array) -> Any:
 
 _whole = re.compile(r" *([+-]?\d+)(?:\.0*)? *", re.ASCII).fullmatch
 _INT64 = range(-(2**63), 2**63)
-
-
-def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
-    """Where the ten columns stand among these names; DataError names those that are missing."""
-    found = {name.strip().casefold(): place for place, name in reversed(list(enumerate(names)))}
-    missing = [name for name in STANDARD if name not in found]
-    if missing:
-        hint = "The ten columns of a log stand there under their standard names, in any order."
-        raise DataError(f"{origin} has no column {', '.join(missing)}.", hint=hint)
-    return {name: found[name] for name in STANDARD}
+MEANT: Final = {
+    "record_id": "whole numbers identify a row",
+    "event_type": "the numbers from 1 to 8 have a meaning",
+    TRANSACTION: "whole numbers identify a transaction",
+}
 
 
 def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
-    """The ten columns as rows of ROWS, only those with one of the status letters if there are any."""
+    """The columns as rows of ROWS, only those with one of the status letters if there are any."""
     problems: dict[int, str] = {}
     made = [
         _number(columns[name], name, problems) if name in NUMBERS else _text(columns[name], name, problems)
         for name in STANDARD
     ]
     count = len(made[0])
+    transaction = columns.get(TRANSACTION)
+    made.append(pa.nulls(count, pa.int64()) if transaction is None else _number(transaction, TRANSACTION, problems))
     told = (
         pa.array([problems.get(place) for place in range(count)], pa.string())
         if problems
@@ -252,8 +263,9 @@ def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | 
     number = int(match[1]) if match and len(match[1]) < 40 else None
     if number is not None and number in _INT64:
         return number
-    meant = "the numbers from 1 to 8 have a meaning" if name == "event_type" else "whole numbers identify a row"
-    told = f"{name} is {shortened(text)!r}; only {meant}."
+    if name == TRANSACTION and not text:  # exports write what is NULL in this way, and nothing depends on it
+        return None
+    told = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
     if name == "record_id" or place not in problems:  # without a record_id nothing else can be said of the row
         problems[place] = told
     return None

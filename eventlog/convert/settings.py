@@ -9,11 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.change_files.settings import PARQUET, RowFiles
+from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
@@ -33,7 +36,8 @@ class TableFiles(Struct, frozen=True, kw_only=True):
     """Change tables, each a folder of part files."""
 
     settings: ChangeTableSettings = ChangeTableSettings()
-    file_format: Literal["parquet", "csv"] = "parquet"
+    files: RowFiles = PARQUET
+    task: str = "eventlog"
 
 
 class MessageFiles(Struct, frozen=True, kw_only=True):
@@ -56,7 +60,11 @@ class SentMessages(Struct, frozen=True, kw_only=True):
     into: KafkaSettings
 
 
-Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages
+class ChangeRows(Struct, frozen=True, kw_only=True):
+    """The changes themselves, as rows: for DataFrames, which other programs go on with."""
+
+
+Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | ChangeRows
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):
@@ -116,6 +124,16 @@ class Conversion(Struct, frozen=True, kw_only=True):
     part_events: int = PART_EVENTS
     read_back: DatabaseRows | SnapshotRows | None = None
     overwrite: bool = False
+    steps: Steps = ()
+
+    @property
+    def told_catalog(self) -> Catalog | None:
+        """What the tables look like behind the steps."""
+        return self.policy(self.catalog).catalog
+
+    def policy(self, catalog: Catalog | None) -> Policy:
+        """The steps for the tables of a catalog."""
+        return Policy(self.steps, catalog)
 
     def __post_init__(self) -> None:
         """Refuses what bulk conversion cannot do."""
@@ -127,12 +145,22 @@ class Conversion(Struct, frozen=True, kw_only=True):
                 hint="Switch it off for the conversion.",
             )
         undescribed = self.catalog is None and not isinstance(self.input, StreamInput)
-        if undescribed and not isinstance(self.format, XdsFormat):
+        if undescribed and not isinstance(self.format, XdsFormat | ChangeRows):
             raise ConfigError(
                 "Change tables and messages need to know tables, columns and keys.",
-                hint="Say --schema FILE (`eventlog catalog` writes it).",
+                hint="Use --schema FILE (`eventlog catalog` writes it).",
+            )
+        if self.steps and undescribed:
+            raise ConfigError(
+                "Policies need to know tables, columns and keys.",
+                hint="Use --schema FILE (`eventlog catalog` writes it).",
+            )
+        if any(isinstance(step, Lookup) for step in self.steps) and not isinstance(self.read_back, DatabaseRows):
+            raise ConfigError(
+                "A step with do = 'lookup' reads rows of other tables, and only a database has all of them at hand.",
+                hint="Read back from a database; or leave the step out with --no-policies.",
             )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(
-                "Reading back needs to know tables, columns and keys.", hint="Say --schema FILE (`eventlog catalog`)."
+                "Reading back needs to know tables, columns and keys.", hint="Use --schema FILE (`eventlog catalog`)."
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -70,11 +70,16 @@ def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch
     """The rows of the files, each with `object` and its object's key; those whose key is NULL name no object."""
     table = catalog.tables[file.table]
     columns = wanted_columns(table, file.child)
-    held = table.key if file.child is None else table.children[file.child].parent_key
     for path in file.paths:
-        for batch in _batches(path, columns, catalog):
-            whole = batch.filter(_all_valid(batch, held)) if held else batch.slice(0, 0)
-            yield _placed(whole, table, held)
+        yield from placed_batches(_batches(path, columns, catalog), table, file.child)
+
+
+def placed_batches(batches: Iterable[pa.RecordBatch], table: Table, child: int | None) -> Iterator[pa.RecordBatch]:
+    """The same of rows of a table, or of a child table of it."""
+    held = table.key if child is None else table.children[child].parent_key
+    for batch in batches:
+        whole = batch.filter(_all_valid(batch, held)) if held else batch.slice(0, 0)
+        yield _placed(whole, table, held)
 
 
 def wanted_columns(table: Table, child: int | None) -> list[str]:
@@ -201,17 +206,29 @@ class PlacedTable(Struct, frozen=True, kw_only=True):
     """None: the table has no rows."""
 
 
-class SnapshotReader:
-    """Answers from one bucket of a snapshot."""
+FoundRows = dict[str, list[dict[str, Any]]]
+"""Rows of one table, or of a child table, by the keys of their objects."""
 
-    def __init__(self, catalog: Catalog, placed: Sequence[PlacedTable], bucket: int) -> None:
-        self._catalog = catalog
-        self._bucket = bucket
-        self._placed = {(one.table, one.child): one for one in placed}
+
+class TableRows:
+    """Answers from rows of tables: `find` gives those of a table, or of its child table, that have some keys.
+
+    `present` are the tables and child tables that there are rows of.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        present: Collection[tuple[int, int | None]],
+        find: Callable[[int, int | None, Mapping[str, Any]], FoundRows],
+    ) -> None:
+        self.catalog = catalog
+        self._present = present
+        self._find = find
         self._places = {(table.schema, table.name): place for place, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; of those whose table the snapshot has not, that nobody reads it."""
+        """The wanted attributes of the objects that exist; of those whose table is not present, that nobody reads it."""
         found: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
@@ -219,7 +236,7 @@ class SnapshotReader:
         for (schema, name), keys in by_table.items():
             place = self._places.get((schema, name))
             answer: Mapping[str, ReadBack]
-            if place is None or (place, None) not in self._placed:
+            if place is None or (place, None) not in self._present:
                 answer = dict.fromkeys(keys, NOBODY_READS)
             else:
                 answer = self._table(place, keys)
@@ -227,13 +244,13 @@ class SnapshotReader:
         return found
 
     def _table(self, place: int, keys: Mapping[str, frozenset[str]]) -> Found:
-        table = self._catalog.tables[place]
-        found = {key: _own(table, rows) for key, rows in self._of(place, None, keys).items()}
+        table = self.catalog.tables[place]
+        found = {key: _own(table, rows) for key, rows in self._find(place, None, keys).items()}
         for number, child in enumerate(table.children):
-            if (place, number) not in self._placed:
+            if (place, number) not in self._present:
                 continue  # nothing is said of it, rather than that it is empty
             attributes = [one for one in table.attributes.values() if one.child == child.name]
-            rows = self._of(place, number, found)
+            rows = self._find(place, number, found)
             for key in found:
                 found[key] |= _childrens(attributes, rows.get(key, []))
         return {
@@ -241,17 +258,23 @@ class SnapshotReader:
             for key, values in found.items()
         }
 
-    def _of(self, place: int, child: int | None, keys: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of the bucket that have these keys."""
-        placed = self._placed.get((place, child))
-        found: dict[str, list[dict[str, Any]]] = {}
-        if placed is None or placed.file is None:
+
+def bucket_reader(catalog: Catalog, placed: Sequence[PlacedTable], bucket: int) -> TableRows:
+    """Answers from one bucket of a snapshot."""
+    files = {(one.table, one.child): one.file for one in placed}
+
+    def find(place: int, child: int | None, keys: Mapping[str, Any]) -> FoundRows:
+        file = files.get((place, child))
+        found: FoundRows = {}
+        if file is None:
             return found
         chosen = pa.array(keys, pa.string())
-        for batch in placed.file.read(self._bucket):
+        for batch in file.read(bucket):
             for row in batch.filter(pc.is_in(batch.column(KEY), value_set=chosen)).to_pylist():
                 found.setdefault(row[KEY], []).append(row)
         return found
+
+    return TableRows(catalog, files, find)
 
 
 @contextmanager
@@ -271,7 +294,7 @@ def reader_of(
         finally:
             engine.dispose()
     else:
-        yield SnapshotReader(conversion.catalog, placed, bucket)
+        yield bucket_reader(conversion.catalog, placed, bucket)
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:

@@ -22,11 +22,13 @@ from msgspec import Struct
 
 from eventlog.convert.forms import Form, Rendering, form_of, outcomes_of
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
-from eventlog.convert.settings import Conversion
-from eventlog.core.model import Outcome, Position, Reason, RowId
+from eventlog.convert.settings import ChangeRows, Conversion
+from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.seams import RowReader
+from eventlog.sql.names import TRANSACTION
+from eventlog.xds.write import XdsFormat
 
 CHUNK_ROWS: Final = 10_000
 CHUNK_BYTES: Final = 4_000_000
@@ -37,8 +39,8 @@ OUTCOME: Final = "outcome"
 REFUSAL: Final = "refusal"
 """An outcome too: the format cannot write the change of these rows, or not with all of its values."""
 
-OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED})
-"""The reasons of refusals, which the rules never give."""
+OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED, Reason.FILTERED})
+"""The reasons of refusals, by formats and policies, which the rules never give."""
 
 DUPLICATE: Final = "duplicate"
 """A row that says the same as another one; it has no outcome of its own."""
@@ -53,8 +55,8 @@ RESULT: Final = pa.schema(
 )
 """What results have in every form. A batch holds changes, or duplicates, or outcomes and refusals."""
 
-BOOKKEEPING: Final = frozenset({"status"})
-"""What may differ between two copies of a row: one was written before it was published, the other after."""
+BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
+"""What may differ between two copies of a row: one was written before it was published, or before the log told transactions."""
 
 Reread = Callable[[], Iterable[pa.RecordBatch]]
 """Begins anew with the first batch whenever it is called."""
@@ -102,16 +104,21 @@ class _Deciding:
     """The rules and the writer of one conversion."""
 
     def __init__(self, conversion: Conversion, reader: RowReader | None, conflicts: Sequence[int]) -> None:
-        self._round = Round(catalog=conversion.catalog, reader=reader, options=conversion.options)
+        self._policy = conversion.policy(conversion.catalog)
+        needs = self._policy.needs if self._policy else None
+        looks = self._policy.looks if self._policy.is_looking else None
+        options = conversion.options
+        self._round = Round(catalog=conversion.catalog, reader=reader, options=options, needs=needs, looks=looks)
         self._form = form_of(conversion)
         self._schema = result_schema(self._form)
         self._conflicts = conflicts
+        self._transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decides rows of whole objects."""
         found = deduplicated(rows, self._conflicts)
-        decision = self._round.decide_objects(events_of(found.rows))
-        rendering = self._form.rendering(self._round.catalog)
+        decision = self._round.decide_objects(self._events(found.rows))
+        rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
         for change in decision.changes:
             rendering.take(change)
         yield from self._changes(rendering)
@@ -125,12 +132,16 @@ class _Deciding:
         aside: list[pa.RecordBatch] = []
         with keep(self._deduplicated(pieces, aside)) as kept:
             yield from aside
-            rendering = self._form.rendering(self._round.catalog)
-            for ended in self._round.decide_pieces(lambda: map(events_of, kept()), rendering.take):
+            rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
+            for ended in self._round.decide_pieces(lambda: map(self._events, kept()), rendering.take):
                 yield from self._changes(rendering)
                 others = {one.position: one for one in ended}
                 refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
                 yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
+
+    def _events(self, rows: pa.RecordBatch) -> list[Event]:
+        """The events of rows; XDS tells no transactions, and a publisher that writes nothing else asks for none."""
+        return events_of(rows, transactions=self._transactions)
 
     def _deduplicated(self, pieces: Iterable[pa.RecordBatch], aside: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The pieces as the rules get them; what ends before goes `aside`."""

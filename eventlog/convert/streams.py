@@ -11,19 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.forms import STAMP, Form, Rendering, form_of, outcomes_of
-from eventlog.convert.partitions import PartitionWriter, partition_file
+from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of
+from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.tasks import DecidedBucket, latest
 from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written
+from eventlog.core.plural import counted
 from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Batch
@@ -83,8 +84,9 @@ def read_piece(task: ReadPiece) -> StreamResult:
         partition_file(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
         partition_file(folder / f"{task.name}-outcomes.arrow", STREAM_OUTCOMES) as ended,
     ):
-        reading = _Reading(task, form, rendered, ended)
-        reading.run()
+        reading = PieceReading(task, form, rendered, ended)
+        for _ in reading.steps():
+            pass
         return StreamResult(
             rendered=rendered.finished(),
             ended=ended.finished(),
@@ -97,10 +99,17 @@ def read_piece(task: ReadPiece) -> StreamResult:
         )
 
 
-class _Reading:
-    """A piece on its way."""
+class LabelledRows(Protocol):
+    """Takes what is read, under its labels."""
 
-    def __init__(self, task: ReadPiece, form: Form, rendered: PartitionWriter, ended: PartitionWriter) -> None:
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Keeps rows."""
+
+
+class PieceReading:
+    """A piece on its way: what it says goes to `rendered` and `ended`, batch after batch."""
+
+    def __init__(self, task: ReadPiece, form: Form, rendered: LabelledRows, ended: LabelledRows) -> None:
         self.counted = Counter[str]()
         self.stamps: dict[int, str] = {}
         self.tables: dict[int, Table] = {}
@@ -115,18 +124,24 @@ class _Reading:
         self._images = 0
         self._catalog: Catalog | None = None
         self._rendering: Rendering | None = None
+        self._in_turn = InTurn()
 
-    def run(self) -> None:
-        """Reads batch after batch."""
+    def steps(self) -> Iterator[None]:
+        """Reads batch after batch, and says when each was taken."""
         try:
             for batch in batches(self._task, self._note, self._lose):
                 self._take(batch)
+                yield
         except DamageError as error:
             split = self._task.split
             offset = error.offset if split is None else split.in_file(error.offset)
             self.damage = f"{self._place_of(split)}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)
+        if self._rendering is not None:
+            self._in_turn.end(self._rendering)
+            self._store(self._label(max(self._images - 1, 0)), self._rendering)
+            yield
 
     def _take(self, batch: Batch) -> None:
         images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream hands out nothing else
@@ -136,7 +151,7 @@ class _Reading:
         for change in told.changes:
             rendering.take(change, places[change.positions[-1]])
         self._place += len(images)
-        label = self._task.number * PIECE_LABELS + self._images // LABEL_IMAGES
+        label = self._label(self._images)
         self._images += len(images)
         self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
@@ -147,9 +162,15 @@ class _Reading:
         """What writes the changes of these tables; the stream may describe others as it goes on."""
         if self._rendering is None or catalog is not self._catalog:
             first = self._task.number * PIECE_TABLES + len(self.tables)
-            self.tables |= dict(enumerate(catalog or (), first))
-            self._catalog, self._rendering = catalog, self._form.rendering(catalog, first)
+            policy = self._task.conversion.policy(catalog)
+            policy.check(whole=False)
+            self.tables |= dict(enumerate(policy.catalog or (), first))
+            self._catalog, self._rendering = catalog, self._form.rendering(policy.catalog, first).behind(policy)
+            self._rendering.in_turn = self._in_turn if self._rendering.counts else None
         return self._rendering
+
+    def _label(self, images: int) -> int:
+        return self._task.number * PIECE_LABELS + images // LABEL_IMAGES
 
     def _store(self, label: int, rendering: Rendering) -> None:
         rows = rendering.rendered()
@@ -221,4 +242,4 @@ def _queue(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int],
         while found := list(islice(images, 10_000)):
             yield Batch(events=found, catalog=committed.catalog)
         if committed.pending:
-            report(f"The queue ends with {committed.pending} open transaction(s), which are left out.")
+            report(f"The queue ends with {counted(committed.pending, 'open transaction')}: left out.")

@@ -173,7 +173,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
     ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
     schema, counted, duplicates = form_of(task.conversion).schema, Counter[str](), 0
-    conflicts = _numbers_in(task.conflicts)
+    conflicts = numbers_in(task.conflicts)
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
         _by_ranges(folder / f"{task.name}-changes.arrow", schema, task.boundaries) as rendered,
@@ -200,7 +200,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     )
 
 
-def _numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
+def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
     """The numbers of files that follow each other, as they stand in memory: they may be very many."""
     found = pa.Table.from_batches([batch for file in files for batch in file.read()], NUMBERS).combine_chunks()
     return integers(found.column(0).chunk(0)) if len(found) else ()

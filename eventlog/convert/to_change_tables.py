@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,12 +12,13 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
+from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
+from eventlog.qlik.change_tables.dfm import description
 from eventlog.qlik.change_tables.format import (
     DOCUMENT_ROWS,
     ChangeTable,
@@ -27,28 +29,38 @@ from eventlog.qlik.change_tables.format import (
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import file_bytes
+from eventlog.sinks.change_files.row_files import described_file, description_name, file_bytes
 
 SCHEMA: Final = pa.schema(
-    [("position", pa.int64()), (STAMP, pa.string()), ("table", pa.int32()), ("rows", pa.large_binary())]
+    [
+        ("position", pa.int64()),
+        (STAMP, pa.string()),
+        ("table", pa.int32()),
+        ("rows", pa.large_binary()),
+        (ROUTE, pa.string()),
+    ]
 )
 SENT: Final = SCHEMA.append(pa.field(COVERS, pa.list_(pa.int64())))
 
 
-class _Rows:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them."""
+class PackedRows:
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+
+    The rows of a full load have the complement of their table's number.
+    """
 
     def __init__(self, settings: ChangeTableSettings, tables: Mapping[int, Table]) -> None:
         self._settings = settings
         self._tables = tables
-        self._made: dict[int, ChangeTable] = {}
+        self._made: dict[tuple[int, str], ChangeTable] = {}
 
     def rendering(self, schema: pa.Schema, write: Writer, catalog: Catalog | None, first: int) -> Rendering:
         places = table_numbers(catalog, first)
 
         def cells(written: WrittenRows) -> tuple[object, ...]:
-            table = written.table.table
-            return written.stamp, places[table.schema, table.name], pickle.dumps(written.rows, 5)
+            table, route = written.table.source, written.table.route
+            number = places[table.schema, table.name]
+            return written.stamp, ~number if written.table.load else number, pickle.dumps(written.rows, 5), route
 
         return Rendering(schema, write, cells)
 
@@ -56,18 +68,21 @@ class _Rows:
         """What stands in the rows."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         behind = columns.get(COVERS) or [(place,) for place in columns["position"]]
-        cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], strict=True)
-        for place, positions, stamp, packed in cells:
+        cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], columns[ROUTE], strict=True)
+        for place, positions, stamp, packed, route in cells:
             rows = pickle.loads(packed)  # noqa: S301  # a stage of this conversion wrote them
-            yield WrittenRows(self._table(place), covered(positions), stamp, rows)
+            yield WrittenRows(self._table(place, route), covered(positions), stamp, rows)
 
-    def _table(self, place: int) -> ChangeTable:
-        found = self._made.get(place)
+    def _table(self, place: int, route: str) -> ChangeTable:
+        found = self._made.get((place, route))
         if found is None:
-            table = self._tables[place]
+            load = place < 0
+            table = self._tables[~place if load else place]
             # Each piece of a stream describes its tables anew, and they may look the same.
-            alike = next((one for one in self._made.values() if _look(one.table) == _look(table)), None)
-            found = self._made[place] = alike or ChangeTable(table, self._settings)
+            made = [one for one in self._made.values() if one.load is load and one.route == route]
+            alike = next((one for one in made if _look(one.source) == _look(table)), None)
+            new = alike or ChangeTable(table, self._settings, load=load, route=route)
+            found = self._made[place, route] = new
         return found
 
 
@@ -78,7 +93,8 @@ class TableForm:
 
     def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
         self._target = target
-        self._rows = _Rows(target.settings, tables)
+        self._loads = target.files.full_load == "files"
+        self._rows = PackedRows(target.settings, tables)
         self._layouts: dict[str, list[Table]] = {}
         for table in tables.values():
             alike = self._layouts.setdefault(self._folder(table), [])
@@ -87,8 +103,8 @@ class TableForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""
-        write = ChangeTableFormat(settings=self._target.settings).writer(catalog)
-        if self._target.file_format == "parquet":
+        write = ChangeTableFormat(settings=self._target.settings, loads=self._loads).writer(catalog)
+        if self._target.files.format == "parquet":
             write = _fitting(write)
         return self._rows.rendering(SCHEMA, write, catalog, first)
 
@@ -110,22 +126,37 @@ class TableForm:
     def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
         """Writes one part; the number of its last change."""
         [document] = ChangeTableFormat(settings=self._target.settings).bind(written, after, whole=True)
+        seen: dict[Path, int] = {}
         try:
             for block in document.blocks:
-                self._store_block(folder, part, block)
+                self._store_block(folder, part, block, seen)
         except OSError as error:
             raise cannot_write(folder, error) from error
         return document.id
 
-    def _store_block(self, folder: Path, part: int, block: RowBlock) -> None:
-        """Writes rows of one table; where it had several looks, each has files of its own."""
-        place = folder / self._folder(block.table)
+    def _store_block(self, folder: Path, part: int, block: RowBlock, seen: dict[Path, int]) -> None:
+        """Writes rows of one table; where it had several looks, each has files of its own.
+
+        Several tables may be sent to one; `seen` counts what stands in a folder so far.
+        """
+        place = folder / folder_of(block.table, block.target)
         place = place / block.partition.name if block.partition is not None else place
         place.mkdir(parents=True, exist_ok=True)
-        layouts = self._layouts[self._folder(block.table)]
-        suffix = f"-{layouts.index(_look(block.table))}" if len(layouts) > 1 else ""
-        form = self._target.file_format
-        (place / f"part-{part:05d}{suffix}.{form}").write_bytes(file_bytes(block.columns, block.rows, form))
+        if block.route:
+            seen[place] = seen.get(place, -1) + 1
+            suffix = f"-to-{seen[place]}"
+        else:
+            layouts = self._layouts[self._folder(block.table)]
+            suffix = f"-{layouts.index(_look(block.table))}" if len(layouts) > 1 else ""
+        form = self._target.files
+        stem = f"LOAD{part + 1:08d}{suffix}" if block.load else f"part-{part:05d}{suffix}"
+        started = dt.datetime.now(dt.UTC)
+        (place / f"{stem}.{form.ending}").write_bytes(file_bytes(block.columns, block.cells, form))
+        location = str(place.relative_to(folder))
+        said = described_file(form, stem, location, block, started=started, ended=dt.datetime.now(dt.UTC))
+        told = place / description_name(form, stem)
+        told.parent.mkdir(exist_ok=True)
+        told.write_bytes(description(said, self._target.task))
 
     def _folder(self, table: Table) -> str:
         return folder_of(table, f"{table.name}{self._target.settings.suffix}")
@@ -138,7 +169,7 @@ class TableDocuments:
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
         self._form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS)
-        self._rows = _Rows(target.settings, tables)
+        self._rows = PackedRows(target.settings, tables)
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
+from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
+from eventlog.convert.open_files import OpenFiles
 from eventlog.convert.settings import MessageFiles, SentMessages
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import written as position_text
@@ -36,6 +37,7 @@ SCHEMA: Final = pa.schema(
         ("table", pa.int32()),
         ("head", pa.large_binary()),
         ("tail", pa.large_binary()),
+        (ROUTE, pa.string()),
     ]
 )
 KEYED: Final = [
@@ -48,7 +50,7 @@ LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
 """Messages that have their numbers already, in place of position and time."""
 
 
-class _Messages:
+class PackedMessages:
     """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them."""
 
     def __init__(self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False) -> None:
@@ -63,21 +65,22 @@ class _Messages:
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
-            found = (written.stamp, places[table.schema, table.name], written.head, written.tail)
+            found = (written.stamp, places[table.schema, table.name], *written.closed(), written.route)
             return (*found, written.key, written.deleted) if keyed else found
 
-        return Rendering(schema, self.form.writer(catalog), cells)
+        return Rendering(schema, self.form.writer(catalog), cells, counts=True)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """The messages in rows that are sent; what they need no more may be missing."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         stamps = columns["sequence" if "sequence" in columns else STAMP]
-        names = ("table", "key", "head", "tail", "deleted", COVERS)
+        names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
         for stamp, *cells in zip(stamps, *[columns[name] for name in names], strict=True):
-            place, key, head, tail, deleted, behind = cells
+            place, key, head, tail, deleted, behind, route = cells
             positions = covered(behind)
             event_id = position_text(positions[-1])
-            yield WrittenMessage(event_id, positions, stamp, self._table(place), key, head, tail, deleted)
+            table = self._table(place)
+            yield WrittenMessage(event_id, positions, stamp, table, key, head, tail, deleted, route=route)
 
     def _table(self, place: int) -> TableRenderer:
         found = self._made.get(place)
@@ -97,7 +100,7 @@ class MessageForm:
 
     def __init__(self, target: MessageFiles, tables: Mapping[int, Table]) -> None:
         self._settings = target.settings
-        self._messages = _Messages(target.settings, tables)
+        self._messages = PackedMessages(target.settings, tables)
         self._written = {
             place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
         }
@@ -113,7 +116,7 @@ class MessageForm:
         files = PartFiles(folder, self._settings.encoding == "avro", {})
         try:
             for begins, run in in_parts(rendered, parts.part_events):
-                stamps, tables, heads, tails = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
+                stamps, tables, heads, tails, routes = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
                 sequences = list(map(numbers.step, stamps))
                 if begins:
                     files.close()
@@ -121,8 +124,8 @@ class MessageForm:
                     files = PartFiles(folder, files.avro, self._places(part))
                     if part == 0:
                         self._describe(folder, sequences[0])
-                for sequence, table, head, tail in zip(sequences, tables, heads, tails, strict=True):
-                    files.add(table, head if tail is None else b"".join((head, sequence.encode(), tail)))
+                for sequence, table, head, tail, route in zip(sequences, tables, heads, tails, routes, strict=True):
+                    files.add(table, head if tail is None else b"".join((head, sequence.encode(), tail)), route)
             files.close()
         except OSError as error:
             raise cannot_write(folder, error) from error
@@ -135,8 +138,11 @@ class MessageForm:
         for writer in self._written.values():
             numbers = schemas.setdefault(writer.shape.topic, {})
             numbers.setdefault(container_schema(writer.shape), len(numbers))
+        every: dict[str, int] = {}
+        for writer in self._written.values():
+            every.setdefault(container_schema(writer.shape), len(every))
         return {
-            place: _place(writer, part, avro=avro, numbers=schemas[writer.shape.topic])
+            place: _place(writer, part, avro=avro, numbers=schemas[writer.shape.topic], every=every)
             for place, writer in self._written.items()
         }
 
@@ -150,7 +156,8 @@ class MessageForm:
             return
         avro = self._settings.encoding == "avro"
         name = f"part-00000.{'avro' if avro else 'jsonl'}"
-        place = MessageFile(path=f"{self._settings.metadata_topic}/{name}", schema=text_of(ENVELOPE) if avro else None)
+        schema = text_of(ENVELOPE) if avro else None
+        place = MessageFile(topic=self._settings.metadata_topic, name=name, routed=name, schema=schema)
         files = PartFiles(folder, avro, {0: place})
         for structure in structures.values():
             files.add(0, structure.told(structure.version, sequence_time(sequence)))
@@ -166,7 +173,7 @@ class MessageDocuments:
     schema = SENT
 
     def __init__(self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False) -> None:
-        self._messages = _Messages(target.settings, tables, told=told)
+        self._messages = PackedMessages(target.settings, tables, told=told)
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""
@@ -189,91 +196,83 @@ def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
         return None
 
 
-def _place(writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int]) -> MessageFile:
+def _place(
+    writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int], every: Mapping[str, int]
+) -> MessageFile:
+    """`numbers` are the schemas of the table's topic, `every` all of them: any table may be sent to a topic by a route."""
     shape = writer.shape
     if not avro:
-        return MessageFile(path=f"{shape.topic}/part-{part:05d}.jsonl")
+        return MessageFile(topic=shape.topic, name=f"part-{part:05d}.jsonl", routed=f"part-{part:05d}.jsonl")
     schema = container_schema(shape)
     name = f"part-{part:05d}.avro" if len(numbers) == 1 else f"part-{part:05d}-{numbers[schema]}.avro"
-    return MessageFile(path=f"{shape.topic}/{name}", schema=schema)
+    # In a topic that a route names as well as a table, a file of the one must not be that of the other.
+    return MessageFile(topic=shape.topic, name=name, schema=schema, routed=f"part-{part:05d}-to-{every[schema]}.avro")
 
 
 BLOCK_BYTES: Final = 256_000
 
 
 class MessageFile(Struct, frozen=True, kw_only=True):
-    """The file of messages of one table, and the schema of a container's messages."""
+    """The file of messages of one table, in the folder of its topic, and the schema of a container's messages.
 
-    path: str
+    `routed` is what it is called in the folder of another topic.
+    """
+
+    topic: str
+    name: str
+    routed: str
     schema: str | None = None
 
 
 class PartFiles:
-    """The files of one part, each opened when it gets its first message."""
+    """The files of one part, each begun when it gets its first message."""
 
     def __init__(self, folder: Path, avro: bool, places: Mapping[int, MessageFile]) -> None:
         self.avro = avro
         self._folder = folder
         self._places = places
-        self._open: dict[str, JsonLinesFile | Container] = {}
+        self._files = OpenFiles(buffering=1 << 18)
+        self._containers: dict[Path, Container] = {}
 
-    def add(self, table: int, value: bytes) -> None:
+    def add(self, table: int, value: bytes, route: str = "") -> None:
         """Takes a message of the table."""
         place = self._places[table]
-        file = self._open.get(place.path)
-        if file is None:
-            path = self._folder / place.path
-            path.parent.mkdir(exist_ok=True)
-            file = self._open[place.path] = (
-                JsonLinesFile(path) if place.schema is None else Container(path, place.schema)
-            )
-        file.add(value)
+        path = self._folder / route / place.routed if route else self._folder / place.topic / place.name
+        if place.schema is None:
+            self._files.write(path, value + b"\n")
+            return
+        container = self._containers.get(path)
+        if container is None:
+            container = self._containers[path] = Container(path, place.schema, self._files)
+        container.add(value)
 
     def close(self) -> None:
         """Writes what is left."""
-        for file in self._open.values():
-            file.close()
-        self._open = {}
-
-
-class JsonLinesFile:
-    """A file of JSON lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._file: Any = path.open("wb", buffering=1 << 20)
-
-    def add(self, value: bytes) -> None:
-        """Appends a message."""
-        self._file.write(value)
-        self._file.write(b"\n")
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        for container in self._containers.values():
+            container.flush()
+        self._containers = {}
+        self._files.close()
 
 
 class Container:
     """An object container of Avro, from messages that are encoded already."""
 
-    def __init__(self, path: Path, schema: str) -> None:
-        self._file: Any = path.open("wb", buffering=1 << 20)
-        self._file.write(container_head(schema))
+    def __init__(self, path: Path, schema: str, files: OpenFiles) -> None:
+        self._path = path
+        self._files = files
         self._schema = schema
         self._values: list[bytes] = []
         self._size = 0
+        files.write(path, container_head(schema))
 
     def add(self, value: bytes) -> None:
         """Appends a message."""
         self._values.append(value)
         self._size += len(value)
         if self._size >= BLOCK_BYTES:
-            self._flush()
+            self.flush()
 
-    def close(self) -> None:
-        """Writes the last block and closes the file."""
-        self._flush()
-        self._file.close()
-
-    def _flush(self) -> None:
-        self._file.write(container_block(self._values, self._schema))
+    def flush(self) -> None:
+        """Writes what came as a block."""
+        self._files.write(self._path, container_block(self._values, self._schema))
         self._values, self._size = [], 0

@@ -1,19 +1,22 @@
-"""XDS: changes are elements, and a part is one document with the elements one after the other."""
+"""XDS: changes are elements, and a part is one document with the elements one after the other, in each folder that they go to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import Parts, Rendering, in_parts
+from eventlog.convert.forms import ROUTE, Parts, Rendering, in_parts
+from eventlog.convert.open_files import OpenFiles
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 
-RENDERED: Final = pa.schema([("position", pa.int64()), ("text", pa.large_string())])
+RENDERED: Final = pa.schema([("position", pa.int64()), ("text", pa.large_string()), (ROUTE, pa.string())])
 
 
 class TextForm:
@@ -26,27 +29,28 @@ class TextForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""
-        return Rendering(RENDERED, self._form.writer(catalog), lambda written: (written.text,))
+        return Rendering(RENDERED, self._form.writer(catalog), lambda written: (written.text, written.route))
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
         opening, closing = (text.encode() for text in self._form.wrapping())
         first = part = parts.first // parts.part_events
-        file: Any = None
+        files = OpenFiles(buffering=1 << 20)
         try:
             for begins, run in in_parts(rendered, parts.part_events):
                 if begins:
-                    _end(file, closing)
-                    file = (folder / part_name(part)).open("wb", buffering=1 << 20)
-                    file.write(opening)
+                    _end(files, closing)
                     part += 1
-                file.write(_joined(run.column("text")))
-            _end(file, closing)
+                for route, texts in _routed(run):
+                    path = folder / route / part_name(part - 1)
+                    if path not in files.begun:
+                        files.write(path, opening)
+                    files.write(path, texts)
+            _end(files, closing)
         except OSError as error:
             raise cannot_write(folder, error) from error
         finally:
-            if file is not None:
-                file.close()
+            files.close()
         return part - first
 
 
@@ -55,10 +59,23 @@ def part_name(number: int) -> str:
     return f"part-{number:05d}.xml"
 
 
-def _end(file: Any, closing: bytes) -> None:
-    if file is not None:
-        file.write(closing)
-        file.close()
+def _end(files: OpenFiles, closing: bytes) -> None:
+    for path in files.begun:
+        files.write(path, closing)
+    files.close()
+
+
+def _routed(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
+    """The texts that go to each place one after the other; all of them where nothing is routed."""
+    routes, texts = run.column(ROUTE), run.column("text")
+    if not pc.sum(pc.binary_length(routes)).as_py():
+        yield "", _joined(texts)
+        return
+    start = 0
+    for route, several in groupby(routes.to_pylist()):
+        count = len(list(several))
+        yield route, _joined(texts.slice(start, count))
+        start += count
 
 
 def _joined(texts: pa.Array) -> memoryview:

@@ -12,9 +12,9 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
-from multiprocessing import connection, forkserver, get_context, parent_process
+from multiprocessing import active_children, connection, forkserver, get_context, parent_process
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -126,7 +126,29 @@ class Workers:
 def foresee_workers() -> None:
     """Starts what workers are forked from, which gets ready while this process does other things."""
     get_context(START).set_forkserver_preload([PRELOADED])
-    forkserver.ensure_running()
+    with _deaf_children():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C is not heard by what begins here, not even while Python starts in it: it would show where it was interrupted."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def end_server() -> None:
+    """Ends what workers are forked from: it would fork one more whose start was interrupted, which finds nothing of ours any more."""
+    pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -139,20 +161,35 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
     pool = ProcessPoolExecutor(jobs, mp_context=get_context(START), initializer=_begin, initargs=(tally.shared,))
     try:
         yield Workers(kept, tally, pool)
+    except KeyboardInterrupt:
+        end_server()
+        for (
+            worker
+        ) in active_children():  # they do not hear Ctrl-C; what they have half done is done anew by who resumes
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
     """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
-    collecting = gc.isenabled()
-    gc.disable()  # rows and changes make no cycles, and looking for some takes a tenth of the time
     try:
-        return function(task)
+        with without_collecting():
+            return function(task)
     except OSError as error:
         from eventlog.convert.commit import cannot_write
 
         raise cannot_write(Path(error.filename or task.folder), error) from error
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a tenth of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
@@ -161,7 +198,7 @@ def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
 def _begin(shared: Any) -> None:
     """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
     save_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and says what is to be said
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where another thread began what it is forked from
     _Here.tally = shared
     parent = parent_process()
     if parent is not None:

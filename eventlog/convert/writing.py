@@ -21,7 +21,7 @@ from eventlog.convert.partitions import (
     labels_of,
     read_label,
 )
-from eventlog.convert.plan import PartSpan, part_spans
+from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES
 from eventlog.convert.settings import Conversion
 from eventlog.convert.tasks import DecidedBucket, latest
@@ -80,17 +80,17 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     folder: str
     staged: str
 
-    def each(self) -> Iterator[Write]:
-        """The tasks that write all parts, each some whole ones."""
-        spans = part_spans(self._counted(), self.conversion.part_events)
+    def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
+        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or one."""
+        spans = part_spans(self.counted(), self.conversion.part_events, at_once)
         return (self._task(number, span) for number, span in enumerate(spans))
 
     def whole(self) -> Write:
         """All changes as one task."""
-        counted = self._counted()
+        counted = self.counted()
         return self._task(0, PartSpan(first=0, last=sum(counted.values()), range=min(counted, default=0), skipped=0))
 
-    def _counted(self) -> dict[int, int]:
+    def counted(self) -> dict[int, int]:
         """How many changes there are in each range."""
         counted: dict[int, int] = {}
         for one in self.decided:

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -111,8 +111,17 @@ def remove_leftovers(folder: Path, writer: str = _process) -> int:
     Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on later, finds nothing
     that it could show.
     """
+    return _remove_parts(folder, lambda found: found != writer)
+
+
+def remove_files_of(folder: Path, writers: Collection[str]) -> None:
+    """Removes the hidden files of these writers, whoever has the folder now."""
+    _remove_parts(folder, lambda found: found in writers)
+
+
+def _remove_parts(folder: Path, is_meant: Callable[[str], bool]) -> int:
     with os.scandir(folder) as entries:
-        found = [entry.path for entry in entries if (match := _part(entry.name)) and match[1] != writer]
+        found = [entry.path for entry in entries if (match := _part(entry.name)) and is_meant(match[1])]
     for path in found:
         with suppress(FileNotFoundError):  # it got its name meanwhile; what cannot be removed must not go unnoticed
             Path(path).unlink()

@@ -36,6 +36,8 @@ Position = tuple[int, ...]
 """Orders the events of one source; for the log it is (record_id,)."""
 REFRESH: Final = "eventlog refresh"
 """The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
+REFRESH_FOR: Final = f"{REFRESH} for "
+"""What the perpetrator of such rows begins with that are for one output alone; the name of the output follows."""
 
 
 class Kind(IntEnum):
@@ -49,6 +51,13 @@ class Kind(IntEnum):
     UPDATE_ROW_BACK = 6
     INSERT_FIELD_BACK = 7
     UPDATE_FIELD_BACK = 8
+
+
+def refreshed_for(perpetrator: str | None) -> str:
+    """The one output that a row of `eventlog refresh` is for; an empty text for every other row."""
+    if perpetrator is None or not perpetrator.startswith(REFRESH_FOR):
+        return ""
+    return perpetrator[len(REFRESH_FOR) :].rstrip(" ")
 
 
 class Op(StrEnum):
@@ -70,6 +79,10 @@ class Status(StrEnum):
     FATAL = "F"
 
 
+SEVERITY: Final = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
+"""Of several answers for one event the worst counts; asking for another time is worse than an error."""
+
+
 class Reason(StrEnum):
     """Why an Event ended with its Status."""
 
@@ -82,9 +95,12 @@ class Reason(StrEnum):
     HELD = "held"
     NO_ROOM = "no room"
     NO_RIGHT = "no right"
+    GOES_ON = "goes on"
     INVALID = "invalid"
     REFUSED = "refused"
+    FILTERED = "filtered"
     ALTERED = "altered"
+    SKIPPED = "skipped"
     RETRY = "retry"
 
 
@@ -112,10 +128,19 @@ class RowId(Struct, frozen=True, gc=False, order=True):
 
 
 class Transaction(Struct, frozen=True, kw_only=True, gc=False):
-    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC)."""
+    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC).
+
+    `end` is where it ended, in a stream that gives numbers again.
+    """
 
     id: int
     time: dt.datetime | None = None
+    end: int | None = None
+
+    @property
+    def mark(self) -> int:
+        """A number that no other transaction of its source has."""
+        return self.id if self.end is None else self.end
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
@@ -185,9 +210,12 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order.
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
-    and did not change. `transaction`, `place`, `last` and `stream` are those of its last event, where they are known.
+    and did not change. `transaction` and `stream` are those of its last event, where they are known.
     `refresh` says that nothing happened: a full load tells the row as it is, all of it. `created` says that a modify is
-    the first that is told of a new object: its values were read back, and XDS has no add for that.
+    the first that is told of a new object: its values were read back, and XDS has no add for that. `beside` is what the
+    row has in other attributes, as far as a policy has asked for them. `route` is where it goes, if not where all go.
+    `only` is the one output that is told of it, where not all are. `looked` is what policies have found in rows of other
+    tables; ABSENT is what could not be read.
     """
 
     row: RowId
@@ -197,11 +225,13 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     time: dt.datetime | str | None = None
     whole: bool = False
     transaction: Transaction | None = None
-    place: int | None = None
-    last: bool = False
     stream: str | None = None
     refresh: bool = False
     created: bool = False
+    beside: Row | None = None
+    route: str = ""
+    only: str = ""
+    looked: Mapping[str, Cell | Literal[Absent.ABSENT]] | None = None
 
     @property
     def event_id(self) -> str:
@@ -268,27 +298,46 @@ def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
     return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
 
 
+class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
+    """A transaction that is not whole in one document: what was told of it before, and after, and whether it ends there."""
+
+    id: int
+    before: int
+    after: int
+    ends: bool
+
+
 class Document(Struct, frozen=True, kw_only=True):
-    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind."""
+    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind.
+
+    `cut` are the transactions that it has a part of, in formats that count what they tell of a transaction. `route` is
+    the folder, address or topic it goes to, if not where all go.
+    """
 
     id: str
     body: bytes
     covers: Mapping[str, tuple[Position, ...]]
+    cut: tuple[CutTransaction, ...] = ()
+    route: str = ""
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
     """A Change that a format cannot express, and why; its events end as errors and the rest goes on.
 
     A `partial` one is about single values: the Change itself is published without them, or with others in their places.
+    A `filtered` one is no error: a policy of the output leaves the Change out.
     """
 
     positions: tuple[Position, ...]
     note: str
     partial: bool = False
+    filtered: bool = False
 
     @property
     def reason(self) -> Reason:
         """How its events end."""
+        if self.filtered:
+            return Reason.FILTERED
         return Reason.ALTERED if self.partial else Reason.REFUSED
 
 

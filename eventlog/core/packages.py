@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 EXTRAS: Final[Mapping[str, str]] = {
@@ -20,13 +21,19 @@ EXTRAS: Final[Mapping[str, str]] = {
     "starlette": "web",
     "uvicorn": "web",
     "jpype": "gbase",
+    "cel_expr_python": "policies",
+    "cryptography": "policies",
+    "opentelemetry": "otel",
 }
 """Which extra brings a module; drivers of databases stand in the databases' rooms."""
 
 
 def is_there(module: str) -> bool:
-    """Whether the module can be imported; nothing is loaded to know it."""
-    return find_spec(module) is not None
+    """Whether the module can be imported; nothing is loaded to know it but the packages around it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package around it is missing
+        return False
 
 
 def require(what: str, *modules: str) -> None:
@@ -53,3 +60,20 @@ def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) 
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = f"Install it: {installing(extra)}." if extra else "Install it where eventlog runs."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
+
+
+def function_named(name: str, group: str, what: str) -> Callable[..., Any]:
+    """A function that another package offers among the entry points of a group; ConfigError where there is none."""
+    from importlib.metadata import entry_points
+
+    offered = {one.name: one for one in entry_points(group=group)}
+    if name not in offered:
+        hint = did_you_mean(name, offered) if offered else "Install the package that has it where eventlog runs."
+        raise ConfigError(f"{what}: no package offers {name} among the entry points {group}.", hint=hint)
+    try:
+        found = offered[name].load()
+    except Exception as error:
+        raise ConfigError(f"{what}: {name} cannot be loaded: {type(error).__name__}.") from error
+    if not callable(found):
+        raise ConfigError(f"{what}: {name} is no function.")
+    return found  # type: ignore[no-any-return]  # callable, and nothing more is known

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from eventlog.core.errors import DataError
+from eventlog.core.plural import counted
 from eventlog.core.sql_types import Category, category
 from eventlog.core.view_columns import read_column_name
 
@@ -31,6 +32,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `formula` is SQL for a column that is not stored, in the names of the others, where a trigger cannot read it.
     `made` says that somebody can give the type casts and operators of their own, which must not run with our rights.
+    `called` is its name as an attribute where a policy gives it another one.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nullable: bool = True
     formula: str | None = None
     made: Made | None = None
+    called: str | None = None
 
     @property
     def category(self) -> Category:
@@ -116,7 +119,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         for child in self.children:
             for column in child.columns:
                 if column.name not in child.parent_key:
-                    name = f"{child.name}.{column.name}"
+                    name = column.called or f"{child.name}.{column.name}"
                     found.append(Attribute(name=name, column=column, child=child.name, multiple=True))
         return {attribute.name: attribute for attribute in found}
 
@@ -134,9 +137,9 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     def _own_attribute(self, column: Column) -> Attribute:
         if not self.view:
-            return Attribute(name=column.name, column=column)
+            return Attribute(name=column.called or column.name, column=column)
         read = read_column_name(column.name)
-        return Attribute(name=read.mapped, column=column, multiple=read.multiple)
+        return Attribute(name=column.called or read.mapped, column=column, multiple=read.multiple)
 
 
 class Found(Struct, frozen=True):
@@ -249,6 +252,6 @@ def _check(table: Table, origin: str) -> None:
     for child in table.children:
         if table.key and len(child.parent_key) != len(table.key):
             raise DataError(
-                f"{origin}: the child table {child.name} holds {len(child.parent_key)} key column(s) of its parent"
+                f"{origin}: the child table {child.name} holds {counted(len(child.parent_key), 'key column')} of its parent"
                 f" {table.name}, whose key has {len(table.key)}; parent_key lists one for each."
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from msgspec import Struct
 
@@ -23,6 +23,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
     of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
     `left` are the numbers of rows that lie between its own and belong to a later batch.
+    `going_on` are the transactions of which more events come behind the batch; None where nobody can say where one ends,
+    and then nothing is counted. `counted` is the note of how far outputs have told transactions, and of what the batch
+    before has left. `read` is when its reading began and ended, in nanoseconds since 1970, where that is traced.
     """
 
     events: Sequence[Captured]
@@ -35,6 +38,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     weight: int = 0
     more: bool = False
     left: Sequence[int] = ()
+    going_on: frozenset[int] | None = None
+    counted: str | None = None
+    read: tuple[int, int] | None = None
 
     @property
     def rows(self) -> Sequence[Event]:
@@ -50,6 +56,8 @@ class SourceCapabilities(Struct, frozen=True, kw_only=True):
     forgets them."""
     outdated: Callable[[], bool] | None = None
     """Whether what it was told about the tables may be old, as of the last reading: it sees how they are captured."""
+    leaves: Callable[[], bool] | None = None
+    """Whether outputs that lag get later what these outputs settle, as of the last reading."""
 
 
 class Source(Protocol):
@@ -105,11 +113,27 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
     event_id: str
     positions: tuple[Position, ...]
     text: str
+    route: str = ""
 
     @property
     def place(self) -> Position:
         """A change stands where its last event stands."""
         return self.positions[-1]
+
+
+class Countable(Protocol):
+    """One change as it is written, which says which one of its transaction's it is once that is known."""
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """The events behind it."""
+
+    @property
+    def transaction(self) -> int | None:
+        """The number of its transaction; None where it is not counted."""
+
+    def counted(self, place: int, last: bool) -> Self:
+        """The same, as number `place` of what is told of its transaction."""
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
@@ -126,6 +150,10 @@ class Format(Protocol):
     @property
     def suffix(self) -> str:
         """How the names of its files end, with the dot."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """What writes changes of these tables, as often as it is called; what says nothing is left out."""
@@ -144,9 +172,17 @@ class Format(Protocol):
 
 
 def encode(
-    form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = "", whole: bool = False
+    form: Format,
+    changes: Iterable[Change],
+    catalog: Catalog | None = None,
+    after: str = "",
+    whole: bool = False,
+    count: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
 ) -> Iterator[Document | Refusal]:
-    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met."""
+    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met.
+
+    What was written is `count`ed before it is bound, where somebody asks for that.
+    """
     refusals: list[Refusal] = []
 
     def written() -> Iterator[Any]:
@@ -156,7 +192,7 @@ def encode(
             else:
                 yield item
 
-    for document in form.bind(written(), after, whole):
+    for document in form.bind(written() if count is None else count(written()), after, whole):
         while refusals:
             yield refusals.pop(0)
         yield document
@@ -196,6 +232,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time; `write` takes one of
     them, and documents stay in order on it."""
+    refuses: Callable[[Any], str | None] | None = None
+    """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
     stage: Callable[[Sequence[Document]], None] | None = None
     """Begins, in a thread of its own, what may be done before anybody may see documents, while their plan is still on
     its way to the disk; `write` of the same ones follows and says what went wrong."""

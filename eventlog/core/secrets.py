@@ -25,9 +25,10 @@ SECRET_NAMES: Final = frozenset(("accesskey", "apikey", "pass", "pw", "scramclie
 
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
-# Who forgot to write an @ in a password as %40 has it here all the same. Lengths are bounded, so that time is.
-_userinfo = re.compile(r"(://[^\s/:@?#]{0,256}):[^\s@]{0,512}@(?:[^\s@?#]{0,256}@){0,8}")
-_scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,512}?(?:@|%40)")
+_words = re.compile(r"\S+")
+# Who forgot to write an @ in a password as %40 has it here all the same.
+_userinfo = re.compile(r"(://[^/:@?#]{0,256}):[^@]*+@(?:[^@?#]{0,256}@){0,8}")
+_scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,8192}?(?:@|%40)")
 _is_hidden = re.compile(r"\*\*\*(?:[\s&,;)}\]\"']|\Z)").match
 _named = re.compile(
     r"""(?<![\w%.+-])(?P<name>[\w%.+-]++)(?:["']?\s*+=\s*|["']\s*+:\s*|(?<=horization):\s*)""", re.IGNORECASE
@@ -91,7 +92,7 @@ def decoded(text: str) -> str:
 
 
 def _without_users_and_names(text: str) -> str:
-    text = _userinfo.sub(rf"\1:{HIDDEN}@", text)
+    text = _words.sub(_without_user, text) if "@" in text else text
     text = _scott_tiger.sub(rf"\1/{HIDDEN}@", text)
     kept: list[str] = []
     at = 0
@@ -99,6 +100,12 @@ def _without_users_and_names(text: str) -> str:
         kept += (text[at:begin], HIDDEN)
         at = end
     return "".join((*kept, text[at:]))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    """A word without passwords in URLs. Behind its last @ there is none, so nothing is looked for there: time is by length."""
+    users, sign, rest = found[0].rpartition("@")
+    return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
 
 def _without_inner(found: re.Match[str]) -> str:

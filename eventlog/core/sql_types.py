@@ -53,12 +53,17 @@ def bare_type(sql_type: str) -> str:
     return " ".join(_arguments.sub("", sql_type).lower().removesuffix(" without time zone").split())
 
 
+def type_name(sql_type: str) -> str:
+    """A type's name without all that may be said of it: `integer` for `INTEGER(10) UNSIGNED NOT NULL`."""
+    return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
+
+
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
     """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
     match = _arguments.search(sql_type)
     arguments = [part.strip() for part in match[1].split(",")] if match else []
-    name = _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
+    name = type_name(sql_type)
     found = _NAMES.get(name, Category.STRING)
     if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number") and _scale_is_zero(arguments):
         return Category.INT

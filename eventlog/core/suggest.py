@@ -10,7 +10,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint: the nearest known name, or all of them."""
     names = sorted(known)
     near = nearest(name, names)
-    return f"Did you mean {near}?" if near is not None else f"There are {', '.join(names)}."
+    if near is not None:
+        return f"Did you mean {near}?"
+    return f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}."
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

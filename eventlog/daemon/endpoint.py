@@ -14,9 +14,8 @@ from msgspec import Struct
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
-from eventlog.daemon.health import HealthAnswer, health, ready
 from eventlog.daemon.metrics import CONTENT_TYPE, metrics
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.vitals import HealthAnswer, PublisherHealth, health, ready
 
 LOOPBACK: Final = "127.0.0.1"
 

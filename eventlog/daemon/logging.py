@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Collection, Mapping, MutableMapping
+import threading
+import warnings
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Literal, TextIO, cast
 
 import structlog
@@ -76,6 +79,27 @@ class _Told(logging.Handler):
 def _tame_libraries(journal: BoundLogger) -> None:
     """Has no line come between the records that is none; what a library says is seldom the news."""
     logging.lastResort = cast("Any", _Told(journal))
+
+
+@contextmanager
+def told_by_journal(journal: BoundLogger) -> Iterator[None]:
+    """What Python would print by itself becomes records: warnings, errors of threads, and those that nobody can be told of."""
+
+    def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
+        journal.warning("library", name=category.__name__, said=" ".join(str(message).split()))
+
+    def failed(error: BaseException | None, name: str) -> None:
+        said = f"{type(error).__name__}: {error}"
+        journal.warning("library", name=name, said=" ".join(said.split()))
+
+    former = warnings.showwarning, threading.excepthook, sys.unraisablehook
+    warnings.showwarning = cast("Any", warned)
+    threading.excepthook = lambda found: failed(found.exc_value, found.thread.name if found.thread else "thread")
+    sys.unraisablehook = lambda found: failed(found.exc_value, "unraisable")
+    try:
+        yield
+    finally:
+        warnings.showwarning, threading.excepthook, sys.unraisablehook = former
 
 
 def _discreet(_logger: Any, _method: str, record: _Record) -> _Record:

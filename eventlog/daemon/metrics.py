@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from platform import python_version
 from typing import Final, get_args
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from eventlog.daemon.vitals import State, VitalsReading
+from eventlog.daemon.vitals import Histogram, State, VitalsReading
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
@@ -23,6 +25,7 @@ def metrics(reading: VitalsReading) -> bytes:
     """Every figure; one that nobody knows yet is left out."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(reading))
+    ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
@@ -31,17 +34,21 @@ class _Collector(Collector):
         self._reading = reading
 
     def collect(self) -> Iterable[Metric]:
-        yield _gauge("info", "Version of eventlog.", {VERSION: 1}, "version")
+        yield _info()
         states = {state: float(state == self._reading.state) for state in get_args(State)}
         yield _gauge("state", "1 for what the publisher does now, 0 for all else.", states, "state")
         yield from _counters(self._reading)
         yield from _gauges(self._reading)
+        yield from _of_outputs(self._reading)
 
 
 def _counters(reading: VitalsReading) -> Iterator[Metric]:
     rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
     failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
     yield _counter("rows", "Rows settled, by status letter.", rows, "status")
+    yield _counter(
+        "table_rows", "Rows settled, by the table that they name; beyond 50 tables as `other`.", reading.tables, "table"
+    )
     yield _counter("changes", "Changes published.", reading.changes)
     yield _counter("documents", "Documents written, over all outputs.", reading.documents)
     yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
@@ -67,6 +74,12 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     flows: Figures = None if flow is None else {state: float(state == flow.state) for state in STATES}
     yield _gauge("flow", "1 for how the log goes on, 0 for all else.", flows, "state")
     yield _gauge(
+        "output_lag_rows",
+        "Rows that an output still has to get while it lags behind the others; 0 for one that is in step.",
+        None if flow is None else _lag_rows(reading),
+        "output",
+    )
+    yield _gauge(
         "standby_waiting_rows",
         "Rows that wait while this publisher stands by, counted up to 1000.",
         None if standby is None else standby.waiting,
@@ -83,6 +96,59 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         reading.failing_triggers,
     )
     yield _gauge("silent_seconds", "Time since the loop last moved.", reading.silent)
+
+
+def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
+    figures = dict(sorted(reading.figures.items()))
+    yield _counter(
+        "output_documents",
+        "Documents that an output has taken.",
+        {name: one.documents for name, one in figures.items()},
+        "output",
+    )
+    yield _counter(
+        "output_failures",
+        "Shares of batches that an output did not take to their end.",
+        {name: one.failures for name, one in figures.items()},
+        "output",
+    )
+    yield _gauge(
+        "output_last_document_timestamp_seconds",
+        "Time of the last document that an output has taken.",
+        {name: one.at for name, one in reading.outputs.items() if one.at is not None},
+        "output",
+    )
+    yield _histogram("batch_seconds", "Time of a batch from reading to settling.", {"": reading.batches})
+    yield _histogram(
+        "delivery_seconds",
+        "Time in which an output took its share of a batch, with the answers to it.",
+        {name: one.shares for name, one in figures.items()},
+        "output",
+    )
+    yield _histogram(
+        "delay_seconds",
+        "Time from a row of the log, by its event_time, until an output had it. Each row counts.",
+        {name: one.delays for name, one in figures.items()},
+        "output",
+    )
+
+
+def _info() -> Metric:
+    family = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
+    family.add_metric([VERSION, python_version()], 1)
+    return family
+
+
+def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label: str = "") -> Metric:
+    family = HistogramMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label))
+    for value, one in figures.items():
+        family.add_metric([value] if label else [], list(one.buckets()), one.total)
+    return family
+
+
+def _lag_rows(reading: VitalsReading) -> dict[str, float]:
+    lags = {} if reading.flow is None else reading.flow.lags
+    return {name: lags[name].rows if name in lags else 0 for name in sorted({*reading.outputs, *lags})}
 
 
 def _counter(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:

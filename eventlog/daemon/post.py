@@ -12,12 +12,14 @@ The statements that somebody wants to be run after each cycle that published som
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
+import msgspec
+from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import pipeline_of, stream_of, stream_pipeline_of
@@ -26,17 +28,28 @@ from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, Sour
 from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure
 from eventlog.core.secrets import masked
-from eventlog.daemon.gauge import Gauge
-from eventlog.daemon.ledger import Ledger
+from eventlog.daemon.rest import Wakeup
 from eventlog.daemon.schema import SchemaWatch
-from eventlog.daemon.tempo import Tempo
-from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
+from eventlog.sources.log.flow import OutputLag, read_lags
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.wakeup import Wakeup
-from eventlog.sources.marks import EPOCH, LOG, FileMarks, next_epoch
+from eventlog.sources.log.owed import join, leave_behind, rename
+from eventlog.sources.marks import (
+    EPOCH,
+    HOLDING,
+    LOG,
+    PAUSED,
+    RESUMED,
+    SERVED,
+    FileMarks,
+    Marks,
+    kept_outputs,
+    lagging_outputs,
+    next_epoch,
+)
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.connect import connect, shown_url
 from eventlog.sql.limits import limit_sessions
@@ -44,7 +57,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.reflect import log_columns
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
 
 class Post(Protocol):
@@ -106,7 +119,7 @@ class Post(Protocol):
     def settled(self, events: int) -> None:
         """So many events will not be offered again."""
 
-    def published(self, journal: BoundLogger) -> None:
+    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Documents went out in this cycle."""
 
     def idle(self, vitals: PublisherHealth) -> None:
@@ -189,13 +202,77 @@ class LogPost:
             self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
         return pipeline
 
+    def lagging(self) -> list[str]:
+        """The names of the outputs that lag, as the log has it."""
+        with self.lock.log.transaction(lone=True) as connection:
+            return lagging_outputs(Marks(self.lock.log).all(connection))
+
+    def leave_behind(self, outputs: Sequence[Output]) -> None:
+        """Lets these lag from now on."""
+        names = {output.name: (output.name, *output.former_names) for output in outputs}
+        with self._settling() as connection:
+            leave_behind(connection, self.lock.log, names)
+
+    def rejoin(self, name: str, *, with_batch: bool) -> bool:
+        """Whether an output is in step again, `with_batch` with what the others have in hand still."""
+        with self._settling() as connection:
+            return join(connection, self.lock.log, name, with_batch=with_batch)
+
+    def serve(self, names: Sequence[str]) -> None:
+        """Says in the log which outputs this publisher has."""
+        text = msgspec.json.encode(names).decode()
+        with self.lock.log.transaction(lone=True) as connection:
+            if Marks(self.lock.log).get(connection, SERVED) == text:
+                return
+            self.lock.mark(connection, SERVED, text)
+
+    def rename(self, formerly: Mapping[str, str]) -> None:
+        """Lets outputs that lag, or are paused, go on under the names that they have now; `formerly` tells these by former ones."""
+        with self.lock.log.transaction(lone=True) as connection:
+            kept = kept_outputs(Marks(self.lock.log).all(connection))
+        for former, name in formerly.items():
+            if former in kept and name not in kept:
+                with self._settling() as connection:
+                    rename(connection, self.lock.log, former, name)
+                kept |= {name}
+
+    def lagging_pipeline(self, output: Output) -> Pipeline:
+        """The way of what a lagging output is owed, as the tables look now."""
+        with self.guarded():
+            made = pipeline_of(self.engine, self._names, self._config, [output], self.lock, lagging=output.name)
+        return replace(made, confirm=self.confirm)
+
+    def lags(self) -> Mapping[str, OutputLag]:
+        """How far outputs are behind."""
+        with self.guarded(), self.lock.log.transaction() as connection:
+            return read_lags(connection, self.lock.log, self._config.publisher)
+
+    def pause(self, name: str, why: str) -> None:
+        """Lets nothing go to an output until somebody resumes it."""
+        with self._settling() as connection:
+            Marks(self.lock.log).set(connection, f"{PAUSED}{name}", f"by the publisher: {why}")
+
+    def caught_up(self, name: str) -> None:
+        """Forgets how far an output was behind when somebody resumed it."""
+        with self._settling() as connection:
+            Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
+
+    @contextmanager
+    def _settling(self) -> Iterator[Connection]:
+        """A transaction in which nobody else settles."""
+        with self.guarded(), self.lock.log.transaction() as connection:
+            Marks(self.lock.log).lock(connection, HOLDING)
+            self.lock.assure(connection)
+            yield connection
+
     def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
         return self._schema.look(vitals, journal, at_once=at_once)
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
 
-    def published(self, journal: BoundLogger) -> None:
+    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        self._ledger.enter(vitals.reading().outputs)
         run_statements(self.lock.log, self._config.publisher.post_poll_statements, journal)
 
     def idle(self, vitals: PublisherHealth) -> None:
@@ -262,7 +339,9 @@ class StreamPost:
     def confirm(self) -> None:
         """The claim ends with the process and no sooner, so there is nobody to ask."""
         if self._tenure is None:
-            raise OccupiedError(f"Another publisher may work on the {self.name}.", hint="This one has let go of it.")
+            raise OccupiedError(
+                f"Another publisher may work on the {self.name}.", hint="This one does not have it any more."
+            )
 
     def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Who has the claim on a file is the kernel's to know, and what a stream still holds is nobody's."""
@@ -292,7 +371,7 @@ class StreamPost:
     def settled(self, events: int) -> None:
         """Nobody keeps a stream's rate."""
 
-    def published(self, journal: BoundLogger) -> None:
+    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """A stream has no database of its own in which statements could be run."""
 
     def idle(self, vitals: PublisherHealth) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config.build import outputs_of
+from eventlog.config.build import name_of, outputs_of
 from eventlog.config.settings import Config, load
-from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ChangedError, EventlogError, MachineError, OccupiedError, SinkError, SourceError
+from eventlog.core.model import Reason
 from eventlog.core.seams import Tenure
-from eventlog.daemon.health import SILENCE_SECONDS
-from eventlog.daemon.heartbeat import Heartbeat
+from eventlog.daemon.catching_up import CatchingUp, MostBehind
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.post import Post, post_of
-from eventlog.daemon.rest import CycleWait
-from eventlog.daemon.vitals import PublisherHealth
-from eventlog.delivery.output import Output
+from eventlog.daemon.post import LogPost, Post, post_of
+from eventlog.daemon.rest import FAILURES, CycleWait, Heartbeat
+from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
+from eventlog.delivery.output import Delivery, Output
 from eventlog.delivery.pipeline import Report
 from eventlog.delivery.read_ahead import ReadAhead
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sources.log.source import LogSource
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -35,11 +36,76 @@ if TYPE_CHECKING:
 STANDBY_SECONDS: Final = 1.0
 """Seconds between two looks whether the seat is free."""
 
-FAILURES: Final = Backoff(first=0.5, longest=30.0)
-"""How long it waits after a cycle that failed, when trying again makes sense."""
+SLOW_SECONDS: Final = 5.0
+SLOW_PART: Final = 4
+"""An output whose share of a batch takes longer than so many seconds, and so many times as long as all others', is left behind."""
 
 MOST_LOOKS: Final = 3
 """How often it looks at the tables again when it cannot read: they may go on changing meanwhile."""
+
+
+class Shares:
+    """What outputs made of their shares of the last batch: who keeps the others waiting, and why."""
+
+    def __init__(self) -> None:
+        self._why: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
+        self.for_good: set[str] = set()
+        """Those that failed in a way which trying again does not mend."""
+
+    def forget(self) -> None:
+        """Nobody keeps anybody waiting."""
+        self._why, self._seconds, self.for_good = {}, {}, set()
+
+    def failed(self, name: str, error: MachineError) -> None:
+        """Nothing can be handed over to an output."""
+        if error.may_pass or isinstance(error, SinkError):
+            self._why[name] = str(error)
+        if not error.may_pass:
+            self.for_good.add(name)
+
+    def had(self, delivery: Delivery, error: MachineError | None) -> None:
+        """An output has had its share."""
+        name = delivery.output.name
+        self._seconds[name] = delivery.seconds
+        if error is not None:
+            self.failed(name, error)
+        elif any(answer.reason is Reason.RETRY for answer in delivery.answers.values()):
+            self._why[name] = delivery.complaint or "Its receiver asks for another time."
+
+    def leaving(self) -> dict[str, str]:
+        """Those that should be left behind, each with the reason."""
+        others = sum(self._seconds.values())
+        slow = {
+            name: f"It took {seconds:.0f} s for its share of a batch."
+            for name, seconds in self._seconds.items()
+            if seconds > SLOW_SECONDS and seconds > SLOW_PART * (others - seconds)
+        }
+        return slow | self._why
+
+
+def most_behind_of(config: Config) -> dict[str, MostBehind]:
+    """How far each output may lag, where that is said of one."""
+    return {
+        name_of(output): MostBehind(
+            rows=output.max_behind_rows, seconds=output.max_behind_seconds, pause=output.when_behind == "pause"
+        )
+        for output in config.output
+        if output.max_behind_rows or output.max_behind_seconds
+    }
+
+
+def ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
+    """Settings that somebody has made and that do nothing, each with the reason."""
+    if config.publisher.workers > 1:
+        yield "publisher.workers", "One process does all the work; take the setting out."
+    for output in config.output:
+        messages = getattr(output, "messages", None)
+        if not isinstance(messages, MessageSettings) or messages.mode == "metadata":
+            continue
+        if messages.metadata_topic != MessageSettings().metadata_topic:
+            why = f'{name_of(output)} writes no metadata messages; say mode = "metadata", or take the setting out.'
+            yield "output.messages.metadata_topic", why
 
 
 class Publisher:
@@ -70,14 +136,16 @@ class Publisher:
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._read_ahead: ReadAhead | None = None
         self._opened: Tenure | None = None
+        self._taken_over: set[str] = set()
+        self._shares = Shares()
+        lag_post = self.post if isinstance(self.post, LogPost) else None
+        self._lagging = CatchingUp(
+            self._outputs, lag_post, self.vitals, self.journal, self.is_over, most_behind_of(config)
+        )
         self._failures = 0
         self._told_loopback = False
-        if settings.workers > 1:
-            self.journal.warning(
-                "setting_ignored",
-                setting="publisher.workers",
-                why="One process does all the work; take the setting out.",
-            )
+        for setting, why in ignored_settings(config):
+            self.journal.warning("setting_ignored", setting=setting, why=why)
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
@@ -95,6 +163,7 @@ class Publisher:
     def close(self) -> None:
         """Gives back the post, connections and files."""
         self._end_read_ahead()
+        self._lagging.end()
         with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
             self.post.leave(self.vitals)
         self._close_outputs()
@@ -113,7 +182,7 @@ class Publisher:
 
         Rows that cannot be read, or read back, make it look at the tables again before they are given up.
         """
-        if not self.post.take():
+        if not self._take():
             raise self._occupied()
         if self.post.look_at_tables(self.vitals, self.journal):
             self._see_tables()
@@ -139,16 +208,29 @@ class Publisher:
         while not self.stopped.is_set():
             report = self.run_once(ahead=True)
             yield report
-            if self.is_over(report) or not (report.settled or report.again):
+            if self.is_over(report):
+                return
+            if (over := self._lagging.over) is not None:
+                yield over
+                return
+            if not (report.settled or report.again or self._leave(self._paused())) and not self._catching_up():
                 return
 
     def sit_down(self, patience: float) -> None:
         """Takes the seat; when somebody else has it for longer than this, OccupiedError."""
         end = monotonic() + patience
-        while not self.post.take() and not self.stopped.is_set():
+        while not self._take() and not self.stopped.is_set():
             if monotonic() >= end:
                 raise self._occupied()
             self.stopped.wait(STANDBY_SECONDS / 4)
+
+    def _take(self) -> bool:
+        """Whether it has the post. Where it was lost, all that was begun ends before it can be taken again."""
+        try:
+            return self.post.take()
+        except OccupiedError:
+            self._let_go()
+            raise
 
     def _occupied(self) -> OccupiedError:
         return OccupiedError(f"Another publisher works on the {self.post.name}.", hint="Stop it, or let it do this.")
@@ -162,19 +244,66 @@ class Publisher:
             self._rest.until_next(self._beat)
         while not self.stopped.is_set():
             try:
-                report = self.run_once(ahead=True) if self._seated() else None
+                seated = self._seated()
+                held_up = seated and self._lagging.hold_up()
+                report = self.run_once(ahead=True) if seated and not held_up else None
                 self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
-                if report is None:
-                    self._rest.for_seconds(STANDBY_SECONDS)
-                    continue
-                yield report
-                if self.is_over(report):
+                if report is not None:
+                    yield report
+                    if self.is_over(report):
+                        return
+                if (over := self._lagging.over) is not None:
+                    yield over
                     return
-                if not (report.settled or report.again):
+                if report is None:
+                    self._end_read_ahead()
+                    self._rest.for_seconds(STANDBY_SECONDS)
+                changed = self._look_after_outputs() if seated else False
+                if report is not None and not (changed or report.settled or report.again):
                     self._idle(report)
             except MachineError as error:
                 self._wait_out(error)
         self.vitals.now("stopping")
+
+    def _look_after_outputs(self) -> bool:
+        """Leaves behind who keeps the others waiting, and takes back who has caught up; whether anything is new by that."""
+        changed = self._leave(self._shares.leaving() | self._paused())
+        return self._rejoined() or changed
+
+    def _paused(self) -> dict[str, str]:
+        """The outputs in step that somebody has paused, as the last reading saw it: nothing was read because of them."""
+        source = self._read_ahead.pipeline.source if self._read_ahead is not None else None
+        paused = source.paused if isinstance(source, LogSource) else frozenset()
+        return {output.name: "Somebody has paused it." for output in self._lagging.in_step if output.name in paused}
+
+    def _leave(self, leaving: Mapping[str, str]) -> bool:
+        """Leaves outputs behind, each for a reason, unless nobody would be left; whether it did."""
+        if not self._lagging.may_leave(leaving):
+            return False
+        self._end_read_ahead()
+        self._lagging.leave_behind(leaving, self._taken_over)
+        self._shares.forget()
+        return True
+
+    def _rejoined(self, *, failing: bool = False) -> bool:
+        """Whether an output that lagged is in step again."""
+        most = self.config.publisher.query_limit
+        if not self._lagging or not self._lagging.rejoined(self.vitals.moved, most, failing=failing):
+            return False
+        self._end_read_ahead()
+        return True
+
+    def _catching_up(self) -> bool:
+        """Whether outputs that lagged before go on: waits for them a little. Trouble that one of them has is raised."""
+        if not self._lagging:
+            return False
+        if self._rejoined():
+            return True
+        self.stopped.wait(STANDBY_SECONDS / 4)
+        if self._lagging.moving:
+            return True
+        self._lagging.raise_trouble()
+        return False
 
     def _tried(self, *, ahead: bool, looks: int) -> Report:
         """A round; one that failed for good may have asked for a column that is gone, while there are `looks` left."""
@@ -188,7 +317,10 @@ class Publisher:
     def _round(self, *, ahead: bool) -> Report:
         with self.post.guarded():
             self._open_outputs()
+            if not self._lagging.in_step:
+                return Report()
             self._read_ahead = self._read_ahead or self._new_read_ahead()
+            self._shares.forget()
             return self._read_ahead.go_round(ahead=ahead)
 
     def _open_outputs(self) -> None:
@@ -198,18 +330,28 @@ class Publisher:
             return
         self._opened = None
         self._end_read_ahead()  # what it read under a former lock others may have published since
-        for output in self._outputs:
+        self._lagging.begin(tenure)
+        self._taken_over = set()
+        self._shares.forget()
+        failed: list[SinkError] = []
+        for output in self._lagging.in_step:
             try:
                 output.sink.open(tenure)
+                self._taken_over.add(output.name)
             except SinkError as error:
                 self.vitals.not_opened(output.name, error)
-                raise
+                self._shares.failed(output.name, error)
+                failed.append(error)
+        if failed:
+            raise min(failed, key=lambda error: error.may_pass)
         self._opened = tenure
 
     def _finish(self, report: Report, seconds: float) -> None:
         """What follows a cycle: the books, and the statements that an active one asks for."""
         self.vitals.finished(report, seconds)
         self.post.settled(report.settled)
+        if report.settled:
+            self._lagging.wake()
         if report.events:
             self._rest.worked()
             statuses = {status.value: count for status, count in report.statuses.items()}
@@ -227,7 +369,7 @@ class Publisher:
             self.journal.warning("table_unread", table=table, error=note)
         if report.documents:
             self._heartbeat.put_off()
-            self.post.published(self.journal)
+            self.post.published(self.vitals, self.journal)
 
     def _tell_loopback(self, report: Report) -> None:
         """Says once why nothing comes out, where all that was read is the doing of the publisher's own user."""
@@ -243,7 +385,7 @@ class Publisher:
     def _seated(self) -> bool:
         """Whether it may publish; says so when that changes."""
         before = self.post.taken
-        seated = self.post.take()
+        seated = self._take()
         if seated and not before:
             self.journal.info("seat_taken", post=self.post.name)
         elif not seated and self.vitals.reading().state != "standby":
@@ -260,7 +402,7 @@ class Publisher:
         self._rest.until_next(self._beat, later=report.later, all_held=all_held)
 
     def _beat(self) -> None:
-        if self._opened is not None and self._heartbeat.beat(self.post.confirm):
+        if self._opened is not None and self._heartbeat.beat(self.post.confirm, self._lagging.names):
             self.vitals.beat()
             self.journal.info("heartbeat")
 
@@ -271,12 +413,18 @@ class Publisher:
 
     def _wait_out(self, error: MachineError) -> None:
         """Waits after a failure that may pass, longer each time; any other one goes on to whoever called."""
+        if isinstance(error, SinkError):
+            try:
+                if self._leave(self._shares.leaving()) or self._rejoined(failing=True):
+                    return  # others go on
+            except MachineError as worse:
+                error = worse  # the log is away as well
         if isinstance(error, OccupiedError):
             self.journal.warning("seat_lost", post=self.post.name)
             self._let_go()
             return
         self.vitals.failed(error)
-        if not error.may_pass:
+        if not (error.may_pass or (isinstance(error, SinkError) and self._others_may_go_on())):
             raise error
         self._failures += 1
         seconds = FAILURES.delay(self._failures, secrets.SystemRandom().random())
@@ -288,9 +436,15 @@ class Publisher:
             self._let_go()
         self._rest.for_seconds(seconds)
 
+    def _others_may_go_on(self) -> bool:
+        """Whether one of several outputs can go on by itself, now or soon: what ails one for good ends nobody else then."""
+        for_good = self._shares.for_good | self._lagging.failed_for_good
+        return len(self._outputs) > 1 and any(output.name not in for_good for output in self._outputs)
+
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
         self._end_read_ahead()
+        self._lagging.end()
         self._opened = None
         self.post.drop()
 
@@ -298,8 +452,12 @@ class Publisher:
         """The way of batches with the tables as they look now; nothing is left that was made ready by the former look."""
         if former is not None:
             former.forget()
-        made = self.post.pipeline(self._outputs, self.vitals.moved)
-        return ReadAhead(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
+        made = self.post.pipeline(self._lagging.in_step, self.vitals.moved)
+        return ReadAhead(replace(made, told=self._delivered, confirm=self.post.confirm), former)
+
+    def _delivered(self, delivery: Delivery, error: MachineError | None) -> None:
+        self.vitals.delivered(delivery, error)
+        self._shares.had(delivery, error)
 
     def _see_tables(self) -> None:
         """Goes on with the tables as they look now; where they cannot be seen, with what is known."""

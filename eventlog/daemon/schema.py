@@ -84,7 +84,7 @@ class SchemaWatch:
             journal.info("table_changed", table=owner, since=self._since, **change)
             if owner in hidden:
                 why = (
-                    f"This login is told of no triggers of {owner}, so it cannot follow, nor say whether writers fail."
+                    f"This login cannot see the triggers of {owner}, so it cannot follow, nor say whether writers fail."
                 )
                 journal.warning("triggers_behind", table=owner, why=f"{why} Whoever may runs `eventlog track {owner}`.")
         self._tell(found, followed, journal)

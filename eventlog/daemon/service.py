@@ -12,8 +12,9 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
-from eventlog.daemon.publisher import FAILURES, Publisher
-from eventlog.daemon.systemd import Systemd
+from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.rest import FAILURES
+from eventlog.daemon.signals import Systemd
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.pipeline import Report
 

@@ -1,11 +1,24 @@
-"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another look at the configuration."""
+"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another look at the configuration.
+
+Who asks for the end a second time breaks off by an exception, so that the journal gets its last record. A third SIGTERM ends
+the process at once, whatever holds it up.
+
+And what systemd wants to hear of a service of Type=notify: ready, reloading, stopping, and that it is still alive.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 from typing import Any
+
+
+class Terminated(KeyboardInterrupt):
+    """A second SIGTERM: it breaks off as a second Ctrl-C does."""
 
 
 @contextmanager
@@ -13,8 +26,12 @@ def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | No
     """Calls these instead of breaking off; who asks for the end a second time breaks off after all."""
     former: dict[int, Any] = {}
 
+    def on_second(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Terminated
+
     def on_stop(number: int, _frame: object) -> None:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else on_second)
         stop()
 
     former |= {number: signal.signal(number, on_stop) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -25,3 +42,50 @@ def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | No
     finally:
         for asked, handler in former.items():
             signal.signal(asked, handler)
+
+
+class Systemd:
+    """Speaks to the socket that systemd named; without one it is silent."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        environment = os.environ if environment is None else environment
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        meant = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        wanted = environment.get("WATCHDOG_USEC", "")
+        self.watchdog = (
+            int(wanted) / 1_000_000 if meant and wanted.isascii() and wanted.isdigit() and len(wanted) <= 18 else None
+        )
+        """Seconds within which a sign of life must come, if one must."""
+        self._next = 0.0
+
+    def ready(self) -> None:
+        """The service does what it is for, or stands by for it."""
+        self._say("READY=1")
+
+    def reloading(self) -> None:
+        """The configuration is read anew; `ready` ends it."""
+        self._say("RELOADING=1", f"MONOTONIC_USEC={clock_gettime_ns(CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self) -> None:
+        """The batch in hand is finished, then the process ends."""
+        self._say("STOPPING=1")
+
+    def alive(self) -> None:
+        """A sign of life."""
+        if self.watchdog is not None and monotonic() >= self._next:
+            self._next = monotonic() + self.watchdog / 4
+            self._say("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        """A line for `systemctl status`."""
+        self._say("STATUS=" + text.replace("\n", " "))
+
+    def _say(self, *words: str) -> None:
+        if not self._address:
+            return
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as talk:
+                talk.sendto("\n".join(words).encode(), address)
+        except OSError:
+            return  # systemd is being restarted itself: that is no reason to stop publishing

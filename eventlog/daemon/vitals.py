@@ -1,23 +1,83 @@
-"""How the publisher is doing, counted while it works: what metrics and health checks are made from."""
+"""How the publisher is doing, counted while it works: what metrics and health checks are made from.
+
+How fast rows are settled and how the outputs stand is entered in the log's marks, for a page or `eventlog status` anywhere;
+what waits is counted now and then, for those who watch. Neither is in a cycle's way.
+What was counted answers health checks too.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from threading import Lock
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC
+from threading import RLock
 from time import monotonic, time
-from typing import Literal
+from typing import Final, Literal, Self
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
-from eventlog.delivery.output import Delivery, OutputState, stands
+from eventlog.delivery.output import (
+    Delivery,
+    OutputState,
+    OutputStates,
+    failing,
+    newest,
+    read_output_states,
+    stands,
+    write_output_states,
+)
 from eventlog.delivery.pipeline import Report
-from eventlog.sources.log.flow import Flow
+from eventlog.sources.log.backlog import Pace, database_seconds, quickened, read_pace, write_pace
+from eventlog.sources.log.flow import Flow, Polling, read_flow
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import OUTPUTS, PACE, Marks
+from eventlog.sql.log import Log
+
+QUICK_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Bounds for what a publisher does itself."""
+
+LONG_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0, 86_400.0)
+"""Bounds for what may wait until a receiver comes back."""
+
+
+class Histogram(Struct, frozen=True, kw_only=True):
+    """How often something took how long, as Prometheus has it.
+
+    `counts` has one number for each bound, of values that are no larger and above the bound before, and one for the rest.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...] = ()
+    total: float = 0.0
+
+    def with_value(self, value: float, times: int = 1) -> Self:
+        """The same with a value that came so many times."""
+        counts = [*self.counts] or [0] * (len(self.bounds) + 1)
+        counts[bisect_left(self.bounds, value)] += times
+        return replace(self, counts=tuple(counts), total=self.total + value * times)
+
+    def buckets(self) -> Iterator[tuple[str, float]]:
+        """Each bound, with the number of values that are no larger."""
+        counts = self.counts or (0,) * (len(self.bounds) + 1)
+        number = 0
+        for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
+            number += count
+            yield "+Inf" if bound == float("inf") else str(bound), number
+
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
+
+MOST_TABLES: Final = 50
+"""So many tables are counted each by itself; whoever writes into a log names the tables."""
+
+OTHER_TABLES: Final = "other"
+"""Under this name all further ones are counted."""
 
 
 class Standby(Struct, frozen=True, kw_only=True):
@@ -33,6 +93,17 @@ class Standby(Struct, frozen=True, kw_only=True):
     lease_until: str | None = None
     waiting: int = 0
     stalled_seconds: float = 0.0
+
+
+class OutputFigures(Struct, frozen=True, kw_only=True):
+    """What was counted of one output: documents, shares of batches that failed, and how long it took."""
+
+    documents: int = 0
+    failures: int = 0
+    shares: Histogram = Histogram(bounds=QUICK_SECONDS)
+    """Seconds in which it took its share of a batch."""
+    delays: Histogram = Histogram(bounds=LONG_SECONDS)
+    """Seconds from the time of a row to when the output had it."""
 
 
 class VitalsReading(Struct, frozen=True, kw_only=True):
@@ -55,6 +126,11 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     flow: Flow | None = None
     silent: float = 0.0
     outputs: Mapping[str, OutputState] = {}
+    figures: Mapping[str, OutputFigures] = {}
+    tables: Mapping[str, int] = {}
+    """Rows settled, by the table that they name."""
+    batches: Histogram = Histogram(bounds=QUICK_SECONDS)
+    """Seconds that a batch took from reading to settling."""
     standby: Standby | None = None
     triggers: Mapping[str, int] | None = None
     """How many triggers are in which state; None as long as nobody has looked."""
@@ -71,7 +147,7 @@ class PublisherHealth:
     def __init__(self, *, watched: bool = False, on_move: Callable[[], None] = lambda: None) -> None:
         self.watched = watched
         self._on_move = on_move
-        self._lock = Lock()
+        self._lock = RLock()
         self._reading = VitalsReading()
         self._moved = monotonic()
 
@@ -110,20 +186,32 @@ class PublisherHealth:
         self._change(state="failing", error=shown(str(error)), failures=failures)
 
     def delivered(self, delivery: Delivery, error: MachineError | None) -> None:
-        """An output has had its share of a batch."""
-        name, outputs = delivery.output.name, self._reading.outputs
-        self._change(outputs={**outputs, name: stands(outputs.get(name, OutputState()), delivery, error, time())})
+        """An output has had its share of a batch; one that lags says so from a thread of its own."""
+        name, now = delivery.output.name, time()
+        delays = list(delays_of(delivery, now)) if self.watched else []
+        with self._lock:
+            reading = self._reading
+            outputs = reading.outputs
+            new = stands(outputs.get(name, OutputState()), delivery, error, now)
+            figures = _counted(reading.figures.get(name, OutputFigures()), delivery, error)
+            for seconds, count in delays:
+                figures = replace(figures, delays=figures.delays.with_value(seconds, count))
+            self._reading = replace(reading, outputs={**outputs, name: new}, figures={**reading.figures, name: figures})
 
     def not_opened(self, name: str, error: MachineError) -> None:
         """An output could not be taken over."""
-        outputs = self._reading.outputs
-        standing = replace(outputs.get(name, OutputState()), error=shown(str(error)), failed_at=time())
-        self._change(outputs={**outputs, name: standing})
+        with self._lock:
+            outputs = self._reading.outputs
+            now = replace(outputs.get(name, OutputState()), error=shown(str(error)), failed_at=time())
+            self._reading = replace(self._reading, outputs={**outputs, name: now})
 
     def serves(self, outputs: Collection[str]) -> None:
         """These are the outputs from now on."""
-        former = self._reading.outputs
-        self._change(outputs={name: former[name] for name in former if name in outputs})
+        former, figures = self._reading.outputs, self._reading.figures
+        self._change(
+            outputs={name: former[name] for name in former if name in outputs},
+            figures={name: figures.get(name, OutputFigures()) for name in outputs},
+        )
 
     def beat(self) -> None:
         """A heartbeat was published."""
@@ -143,6 +231,8 @@ class PublisherHealth:
             cycles=former.cycles + 1,
             active_cycles=former.active_cycles + bool(report.documents),
             seconds=former.seconds + seconds,
+            batches=former.batches.with_value(seconds) if report.events else former.batches,
+            tables=_with_tables(former.tables, report.tables) if report.tables else former.tables,
             last_cycle=time(),
             last_document=time() if report.documents else former.last_document,
         )
@@ -151,3 +241,140 @@ class PublisherHealth:
         with self._lock:
             self._reading = replace(self._reading, **facts)
         self.moved()
+
+
+def delays_of(delivery: Delivery, now: float) -> Iterator[tuple[float, int]]:
+    """The seconds from the time of each row that an output has just taken until now, and of how many rows; by two clocks."""
+    took = set(delivery.took)
+    times = Counter(event.time for event in delivery.events if event.position in took)
+    for time_of_rows, count in times.items():
+        at = None if time_of_rows is None else moment(time_of_rows)
+        if at is not None:
+            yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
+
+
+def _counted(former: OutputFigures, delivery: Delivery, error: MachineError | None) -> OutputFigures:
+    shares = former.shares.with_value(delivery.seconds) if delivery.documents or error is not None else former.shares
+    return replace(
+        former,
+        documents=former.documents + delivery.documents,
+        failures=former.failures + (error is not None),
+        shares=shares,
+    )
+
+
+def _with_tables(former: Mapping[str, int], new: Mapping[str, int]) -> Mapping[str, int]:
+    counts = dict(former)
+    for table, count in new.items():
+        name = table if table in counts or len(counts) < MOST_TABLES else OTHER_TABLES
+        counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+ENTRY_SECONDS: Final = 2.0
+"""Seconds between two entries: a transaction of one or two statements that need not be on the disk."""
+
+
+class Ledger:
+    """Remembers what was entered, so that nothing is written when nothing has changed."""
+
+    def __init__(self, lock: LogLock) -> None:
+        self._lock = lock
+        self._former: OutputStates | None = None
+        self._seen: OutputStates = {}
+        self._entered = float("-inf")
+
+    def enter(self, present: OutputStates, *, now: bool = False) -> None:
+        """Enters how they stand, if that is news and it is time for that or must be `now`."""
+        if present == self._seen or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
+            return
+        log = self._lock.log
+        with log.transaction() as connection:
+            if self._former is None:
+                former = read_output_states(Marks(log).get(connection, OUTPUTS))
+                self._former = {name: mine for name, mine in former.items() if name in present}
+            self._lock.mark(connection, OUTPUTS, write_output_states(newest(self._former, present)), soon=True)
+        self._seen, self._entered = present, monotonic()
+
+
+class Tempo:
+    """Counts settled rows, and enters them when that is due."""
+
+    def __init__(self, lock: LogLock) -> None:
+        self._lock = lock
+        self._rows = 0
+        self._pace: Pace | None = None
+        self._entered = float("-inf")
+
+    def count(self, rows: int) -> None:
+        """Rows were settled."""
+        self._rows += rows
+
+    def enter(self, *, now: bool = False) -> None:
+        """Enters what was counted, if there is something and it is time for that or must be `now`."""
+        if not self._rows or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
+            return
+        log = self._lock.log
+        with log.transaction() as connection:
+            if self._pace is None:
+                self._pace = read_pace(Marks(log).get(connection, PACE))
+            pace = quickened(self._pace, self._rows, database_seconds(connection, log))
+            self._lock.mark(connection, PACE, write_pace(pace), soon=True)
+        self._pace, self._rows, self._entered = pace, 0, monotonic()
+
+
+MEASURE_SECONDS: Final = 15.0
+"""Seconds between two measurements: counting reads the index of the rows that wait."""
+
+PART: Final = 50
+"""Measuring that takes long, because rows are held, is done seldom: it takes a fiftieth of the time at most."""
+
+
+class Gauge:
+    """Counts what waits when somebody watches, and not too often."""
+
+    def __init__(self, log: Log, settings: Polling) -> None:
+        self._log = log
+        self._settings = settings
+        self._next = 0.0
+
+    def measure(self, vitals: PublisherHealth) -> None:
+        """Takes the figures if they are old."""
+        if not vitals.watched or monotonic() < self._next:
+            return
+        began, known = monotonic(), vitals.reading()
+        with self._log.transaction() as connection:
+            found, _ = read_flow(connection, self._log, self._settings, failing=failing(known.outputs))
+        vitals.measured(replace(found, tracked=None if known.triggers is None else any(known.triggers.values())))
+        self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))
+
+
+SILENCE_SECONDS: Final = 300.0
+"""Seconds after which a loop that has not moved is taken for dead: longer than a request or a statement may take."""
+
+READY: Final = frozenset({"standby", "publishing"})
+
+
+class HealthAnswer(Struct, frozen=True, kw_only=True):
+    """What a check is told: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
+
+    status: int
+    body: bytes
+
+
+def health(reading: VitalsReading) -> HealthAnswer:
+    """Whether the process is worth keeping alive."""
+    return _answer(reading, good=reading.silent < SILENCE_SECONDS)
+
+
+def ready(reading: VitalsReading) -> HealthAnswer:
+    """Whether it publishes, or would as soon as the one before it ends."""
+    return _answer(reading, good=reading.state in READY and reading.silent < SILENCE_SECONDS)
+
+
+def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:
+    body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
+    if reading.standby is not None:  # figures only: anybody may ask, and which host has the lock is not for anybody
+        standby = reading.standby
+        body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
+    return HealthAnswer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")

@@ -10,7 +10,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.daemon.vitals import PublisherHealth, Standby
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
 from eventlog.sources.log.rows import EVER
-from eventlog.sources.marks import EPOCH, IN_HAND, Marks
+from eventlog.sources.marks import EPOCH, IN_HAND, Marks, any_owed, read_owed
 
 COUNTED_ROWS: Final = 1_000
 """Rows are counted up to here: more of them say nothing more."""
@@ -66,8 +66,14 @@ class HolderWatch:
             self._waiting = int(
                 log.rows(connection, log.query("count_some", among=self._among), {"limit": COUNTED_ROWS})[0][0]
             )
+            owed = any_owed(read_owed(marks.all(connection)).values())
             asked = log.query("oldest_waiting", among=self._among, unread="unread_none", kept="kept_ready", **NOBODY)
-            oldest = log.rows(connection, asked, {"beyond": EVER, "limit": 1}) if self._waiting else []
+            beyond = (
+                owed.parts[-1][1] if owed else EVER
+            )  # what is kept for outputs that lag is nobody's fault who publishes
+            oldest = log.rows(connection, asked, {"beyond": beyond, "limit": 1}) if self._waiting else []
+            if owed and not oldest:
+                self._waiting = 0
             trace = (marks.get(connection, IN_HAND), marks.get(connection, EPOCH), str(oldest[:1]))
         if not self._waiting or trace != self._trace:
             self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience

@@ -10,17 +10,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Document, Op, Outcome, Position, Reason, Refusal, RowId, Status, exceptional
+from eventlog.core.model import (
+    SEVERITY,
+    Change,
+    Document,
+    Event,
+    Op,
+    Outcome,
+    Position,
+    Reason,
+    Refusal,
+    RowId,
+    Status,
+    exceptional,
+)
+from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import ended
 from eventlog.sources.notes import Planned, write_positions
-
-SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
-"""Of several answers for one event the worst counts; asking for another time is worse than an error."""
 
 
 class Strictness(Struct, frozen=True, kw_only=True):
@@ -161,6 +172,21 @@ def keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
         answers[outcome.position] = outcome
 
 
+class Answering(Protocol):
+    """An output's share of a batch."""
+
+    @property
+    def answers(self) -> Mapping[Position, Outcome]:
+        """What was said of events."""
+
+
+def filtered_by_all(answers: Mapping[Position, Outcome], outputs: Sequence[Answering]) -> Iterator[Outcome]:
+    """The answers of one output, without what its policy left out and another one was told."""
+    for position, answer in answers.items():
+        if answer.reason is not Reason.FILTERED or all(position in other.answers for other in outputs):
+            yield answer
+
+
 def covered(document: Document) -> Iterator[Position]:
     """The events in a document."""
     return chain.from_iterable(document.covers.values())
@@ -201,6 +227,38 @@ def given_up(outcomes: Sequence[Outcome], attempts: Mapping[Position, int], most
     return [
         _given_up(outcome, most) if (outcome.winner or outcome.position) in lost else outcome for outcome in outcomes
     ]
+
+
+def in_order(outcomes: Sequence[Outcome], events: Sequence[Event], identities: Identities) -> Sequence[Outcome]:
+    """The outcomes, where no event ends before one of its object that came earlier and waits.
+
+    Nothing is told of an event whose object had vanished, so it ends at once. An output that lags may be told something of
+    it, and would be told that before what came earlier.
+    """
+    waits = {one.position: one for one in exceptional(outcomes) if one.status is Status.NEW and one.reason in _WAITS}
+    if not waits:
+        return outcomes
+    ahead: dict[RowId | None, Outcome] = {}
+    behind: dict[Position, Reason | None] = {}
+    for event in events:
+        row = identities.row_id(event.table, event.key)
+        if event.position in waits:
+            ahead.setdefault(row, waits[event.position])
+        elif row in ahead:
+            reason = ahead[row].reason
+            behind[event.position] = reason if reason is Reason.GOES_ON else Reason.HELD
+    if not behind:
+        return outcomes
+    return [
+        replace(one, status=Status.NEW, reason=behind[one.position])
+        if one.position in behind and one.status is not Status.NEW
+        else one
+        for one in outcomes
+    ]
+
+
+_WAITS: Final = frozenset({Reason.RETRY, Reason.HELD, Reason.GOES_ON})
+"""Why events wait that nothing of their object may overtake."""
 
 
 def _given_up(outcome: Outcome, most: int) -> Outcome:

@@ -16,6 +16,7 @@ import gc
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -30,11 +31,12 @@ from eventlog.core.seams import Lane
 
 
 class LaneTask(Struct, frozen=True, kw_only=True):
-    """A document that somebody is to carry, its number, and the plan that it goes out under."""
+    """A document that somebody is to carry, its number, and the plan that it goes out under; `context` is the sender's."""
 
     number: int
     document: Document
     plan: str
+    context: Context
 
 
 class LaneAnswer(Struct, frozen=True, kw_only=True):
@@ -98,7 +100,9 @@ class LaneThreads:
                 if holds(number):
                     turns.answered(number)
                 else:
-                    self._errands.put(LaneTask(number=number, document=documents[number], plan=plan))
+                    self._errands.put(
+                        LaneTask(number=number, document=documents[number], plan=plan, context=copy_context())
+                    )
                     on_the_way += 1
             if not on_the_way:
                 break
@@ -116,7 +120,7 @@ class LaneThreads:
         """One thread: carries documents until there is nothing more to carry."""
         while (errand := self._errands.get()) is not None:
             try:
-                outcomes = lane.write([errand.document], errand.plan)
+                outcomes = errand.context.run(lane.write, [errand.document], errand.plan)
             except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
                 self._answers.put(LaneAnswer(number=errand.number, failure=failure))
             else:

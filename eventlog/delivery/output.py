@@ -9,8 +9,9 @@ How each output stands: what it took last and what went wrong there, in a mark o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Document, Outcome, Position, Status
+from eventlog.core.counting import Told, counted, told_after
+from eventlog.core.model import Captured, Change, Document, Outcome, Position, Refusal, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Format, Lane, Sink, encode
+from eventlog.core.seams import Countable, Format, Lane, Sink, encode
 from eventlog.core.secrets import masked, shown
-from eventlog.delivery.answers import SEVERITY, Answers, Strictness, covered, keep_worse
+from eventlog.core.tracing import Span, step
+from eventlog.delivery.answers import Answers, Strictness, covered, keep_worse
 from eventlog.delivery.lanes import Front, LaneThreads, Turns
 from eventlog.sources.notes import Planned, Positions, Progress, once_each, read_positions, write_positions
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from eventlog.core.errors import MachineError
 
 
-__all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
+__all__ = ["Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 
 CHUNK_DOCUMENTS = 1000
 """Documents handed to a sink at once: enough to share the cost of a sync, few enough to keep memory flat."""
@@ -52,12 +55,14 @@ def nothing() -> None:
 class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
-    `name` is what its notes are called and must stay the same; `answers` says that a receiver judges each document.
+    `name` is what its notes are called; under `former_names` they may still stand of a batch that was begun before it
+    got this one. `answers` says that a receiver judges each document.
     """
 
     format: Format
     sink: Sink
     name: str = "output"
+    former_names: tuple[str, ...] = ()
     answers: bool = False
 
 
@@ -86,11 +91,23 @@ class Delivery:
         former: Progress,
         strictness: Strictness,
         after: str | None = None,
+        told: Told | None = None,
     ) -> None:
         self.output = output
+        self.told: Told = told or {}
+        """How much of each unfinished transaction is told when all of this is delivered."""
+        self._told: Told = self.told
+        self._written: list[Countable] | None = None
         self.documents = 0
+        self.seconds = 0.0
+        """How long it took to hand everything over."""
         self.taken: tuple[str, Position] | None = None
+        self.events: Sequence[Captured] = ()
+        """The batch that this is a share of, as soon as it is handed over."""
+        self.span: Span | None = None
+        """That of the batch, where it is traced."""
         self._verdicts = Answers(former.answers, strictness, [piece.changes for piece in pieces])
+        pieces = [self._mine(piece) for piece in pieces]
         self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
@@ -101,10 +118,26 @@ class Delivery:
         """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
         again under that plan."""
 
+    def _mine(self, piece: Piece) -> Piece:
+        """The piece without what another output alone is told of."""
+        names = ("", self.output.name, *self.output.former_names)
+        others = [change for change in piece.changes if change.only not in names]
+        for change in others:
+            note = f"only the output {change.only} gets it."
+            self._verdicts.refuse(Refusal(positions=change.positions, note=note, filtered=True))
+        if not others:
+            return piece
+        return replace(piece, changes=[change for change in piece.changes if change.only in names])
+
     @property
     def answers(self) -> Mapping[Position, Outcome]:
         """What was said of events, at any moment."""
         return self._verdicts.answers
+
+    @property
+    def took(self) -> Sequence[Position]:
+        """The events that the output has taken since it got this."""
+        return self._verdicts.done
 
     @property
     def complaint(self) -> str | None:
@@ -116,10 +149,41 @@ class Delivery:
         """The id of the last document, as far as they are encoded."""
         return self._ready[-1].id if self._ready else self._after
 
+    def write(self, catalog: Catalog | None) -> Sequence[Countable]:
+        """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""
+        self._written = []
+        if not self.output.format.counts:
+            return self._written
+        refuses = self.output.sink.capabilities.refuses
+        for item in self.output.format.writer(catalog)(chain.from_iterable(piece.changes for piece in self._new)):
+            note = None if refuses is None or isinstance(item, Refusal) else refuses(item)
+            refused = item if note is None else Refusal(positions=item.positions, note=note)
+            if isinstance(refused, Refusal):
+                self._verdicts.refuse(refused)
+            else:
+                self._written.append(item)
+        return self._written
+
+    def count(self, left: Collection[Position], going_on: frozenset[int]) -> None:
+        """Leaves changes for the next batch, and gives each of the others its number in its transaction."""
+        if left:
+            self._new = [
+                replace(piece, changes=[one for one in piece.changes if one.positions[-1] not in left])
+                for piece in self._new
+            ]
+        if self._written is None or not self.output.format.counts:
+            self._written = None
+            return
+        staying = [one for one in self._written if one.positions[-1] in left] if left else []
+        now = [one for one in self._written if one.positions[-1] not in left] if left else self._written
+        later = {one.transaction for one in staying if one.transaction is not None}
+        self._written, self.told = counted(now, self.told, going_on | later)
+
     def encode(self, catalog: Catalog | None) -> None:
         """Makes all documents now, for `run` to deliver later; only of a batch that was not planned before."""
         if self._ready is None:
-            self._ready = list(self._encoded(self._new, catalog))
+            with step(self.span, "encode", output=self.output.name):
+                self._ready = list(self._news(catalog))
 
     def stage(self) -> None:
         """Lets the sink begin with documents that are made already, long before their turn comes."""
@@ -154,7 +218,8 @@ class Delivery:
                 self._plan(chunk, note)
                 if crew is None and len(lanes) > 1 and len(chunk.documents) > 1:
                     crew = crews.enter_context(LaneThreads(lanes[: len(chunk.documents)]))
-                self._deliver(chunk, crew, pulse, confirm)
+                with step(self.span, "write", output=self.output.name, documents=len(chunk.documents)):
+                    self._deliver(chunk, crew, pulse, confirm)
                 self._planned = self._later(chunk.plan)
 
     def progress(self) -> Progress:
@@ -166,6 +231,7 @@ class Delivery:
             planned=once_each(planned, done) if waiting or self.away else planned,
             answers=tuple(answer for answer in self.answers.values() if answer.status is not Status.NEW),
             after=self._after,
+            told=self._told,
         )
 
     def done(self) -> Positions:
@@ -195,7 +261,8 @@ class Delivery:
         """First what was planned before, each plan whole and under its former identity, then what is new."""
         number = 0
         for plan, pieces in groupby(self._repeated, lambda piece: piece[1].plan):
-            documents = list(self._encoded([piece for piece, _ in pieces], catalog))
+            with step(self.span, "encode", output=self.output.name):
+                documents = list(self._encoded([piece for piece, _ in pieces], catalog))
             if documents:
                 yield Chunk(plan=plan, first=number, documents=documents)
                 number += len(documents)
@@ -203,11 +270,18 @@ class Delivery:
         if self._repeated and self._ready is None:
             # A log that was restored from a backup does not know what its targets got afterwards.
             self._after = max(self._after, self.output.sink.last())
-        news = self._encoded(self._new, catalog) if self._ready is None else iter(self._ready)
-        while documents := _chunk(news, size):
+        news = self._news(catalog) if self._ready is None else iter(self._ready)
+        while documents := self._next_chunk(news, size):
+            if cut := [part for one in documents for part in one.cut]:
+                self._told = told_after(self._told, cut)
             yield Chunk(plan=secrets.token_hex(8), first=number, documents=documents)
             number += len(documents)
             self._after = documents[-1].id
+
+    def _next_chunk(self, news: Iterator[Document], size: int) -> list[Document]:
+        """The next documents; they are made here unless they were made before."""
+        with step(self.span if self._ready is None else None, "encode", output=self.output.name):
+            return _chunk(news, size)
 
     def _later(self, plan: str) -> list[Planned]:
         """What was planned before and comes after this plan: it must not be forgotten should the next hand-over fail."""
@@ -217,7 +291,7 @@ class Delivery:
 
     def _plan(self, chunk: Chunk, note: Callable[[], None]) -> None:
         """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
-        planned = [Planned(one.id, write_positions(covered(one)), chunk.plan) for one in chunk.documents]
+        planned = [Planned(one.id, write_positions(covered(one)), chunk.plan, one.cut) for one in chunk.documents]
         self._planned = [*planned, *self._later(chunk.plan)]
         stage = self.output.sink.capabilities.stage
         if stage is not None and not self._verdicts.stopping:
@@ -291,6 +365,12 @@ class Delivery:
                 self._verdicts.judge(number, document, chunk.plan, said)
         return _last_taken(chunk.documents, said)
 
+    def _news(self, catalog: Catalog | None) -> Iterator[Document]:
+        """The documents of what is new; where changes are counted they are written already."""
+        if self._written is None:
+            return self._encoded(self._new, catalog)
+        return self.output.format.bind(self._written, self._after)
+
     def _encoded(self, pieces: Iterable[Piece], catalog: Catalog | None) -> Iterator[Document]:
         """The documents in order, each under the id that it had before if it had one."""
         after = self._after
@@ -301,12 +381,19 @@ class Delivery:
 
     def _of_piece(self, piece: Piece, catalog: Catalog | None, after: str) -> Iterator[Document]:
         """What was planned as one document stays one, under its id, although its changes may have become more meanwhile."""
-        planned = piece.planned
-        for item in encode(self.output.format, piece.changes, catalog, after, whole=planned is not None):
+        planned, form = piece.planned, self.output.format
+        count = None if planned is None or not form.counts else partial(_counted_as_planned, planned)
+        for item in encode(form, piece.changes, catalog, after, whole=planned is not None, count=count):
             if not isinstance(item, Document):
                 self._verdicts.refuse(item)
             else:
                 yield item if planned is None else replace(item, id=planned.id)
+
+
+def _counted_as_planned(planned: Planned, written: Iterable[Countable]) -> list[Countable]:
+    """The changes of a document with the numbers in their transactions that they had when it was planned."""
+    told = {part.id: part.before for part in planned.cut}
+    return counted(list(written), told, {part.id for part in planned.cut if not part.ends})[0]
 
 
 def _chunk(documents: Iterator[Document], size: int) -> list[Document]:
@@ -331,13 +418,17 @@ def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome])
 
 
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last document that an output took with its last position, and the last error; times are seconds since 1970."""
+    """The last document that an output took with its last position, and the last error; times are seconds since 1970.
+
+    `documents` have been taken since the publisher began.
+    """
 
     document: str = ""
     position: Position | None = None
     at: float | None = None
     error: str | None = None
     failed_at: float | None = None
+    documents: int = 0
 
 
 OutputStates = Mapping[str, OutputState]
@@ -346,7 +437,7 @@ OutputStates = Mapping[str, OutputState]
 
 def stands(former: OutputState, delivery: Delivery, error: MachineError | None, now: float) -> OutputState:
     """How an output stands after its share of a batch, whether it ended well or not."""
-    new = former
+    new = replace(former, documents=former.documents + delivery.documents)
     if delivery.taken is not None:
         document, position = delivery.taken
         new = replace(new, document=document, position=position, at=now)
@@ -390,4 +481,5 @@ def _over(former: OutputState, present: OutputState) -> OutputState:
         at=document.at,
         error=failure.error,
         failed_at=failure.failed_at,
+        documents=document.documents,
     )

@@ -6,47 +6,68 @@ Nothing is settled that is not durable at every sink.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
+from itertools import chain, islice
+from operator import attrgetter
+from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.counting import Told, left_over
 from eventlog.core.errors import MachineError, OccupiedError
 from eventlog.core.model import (
     Captured,
+    Change,
+    Event,
     Outcome,
     Outcomes,
     Position,
     Reason,
+    RowId,
     Status,
     exceptional,
 )
 from eventlog.core.rules import Decision, Options, Round
+from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, RowReader, Source
-from eventlog.delivery.answers import counted, given_up, settled_outcomes
-from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.sources.log.rows import failed_tables
+from eventlog.core.tracing import Span, batch_span, end, step, timed
+from eventlog.delivery.answers import counted, filtered_by_all, given_up, in_order, settled_outcomes
+from eventlog.delivery.output import Delivery, Output, Piece, Strictness, keep_worse, nothing
+from eventlog.sources.log.left_out import failed_tables
 from eventlog.sources.notes import (
+    COUNTED,
     DECIDED,
+    Counted,
     Decided,
+    Positions,
     Progress,
     decided,
     noted_events,
     parts,
+    read_counted,
     read_decided,
     read_positions,
     read_progress,
+    told_before,
+    write_counted,
     write_note,
     write_positions,
 )
 
-__all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
+__all__ = ["Output", "Pipeline", "Report"]
 
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
 
-AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
+MOST_LEFT_EVENTS = 1000
+"""So many events at most are left for the next batch because transactions go on, or as many as a batch has."""
+
+AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT, Reason.GOES_ON})
 """Why events stay that others can go without."""
 
 
@@ -57,6 +78,8 @@ class Report(Struct, frozen=True, kw_only=True):
     changes: int = 0
     documents: int = 0
     statuses: Mapping[Status, int] = {}
+    tables: Mapping[str, int] = {}
+    """Rows that will not be offered again, by the table that they name."""
     stale: bool = False
     """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
     later: float | None = None
@@ -64,6 +87,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Events that the publisher's own user made, which are not published."""
     unread: Mapping[str, str] = {}
     """Tables that may not be read, and what the database said of them."""
+    left: int = 0
+    """Events that come again with the next batch, because their transaction goes on."""
     again: bool = False
     """There are rows that wait and could not be published with these; the next round has others, or them."""
 
@@ -83,13 +108,39 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone."""
+    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone.
+
+    `left` are the changes that are left for the next batch, because their transaction goes on, each by its events.
+    """
 
     batch: Batch
     deliveries: Sequence[Delivery]
     outcomes: Sequence[Outcome]
     decided: Decided
     changes: int
+    left: tuple[Positions, ...] = ()
+    span: Span | None = None
+    """That of the batch, where it is traced; its deliveries have it too."""
+
+    @property
+    def left_events(self) -> set[Position]:
+        """The events in the changes that are left."""
+        return {position for one in self.left for position in read_positions(one)}
+
+    @property
+    def counted(self) -> Counted:
+        """What is to be known of it with the next batch."""
+        away = read_counted(self.batch.counted).without(self.batch.events)[-MOST_LEFT_EVENTS:]
+        return Counted(told={one.output.name: one.told for one in self.deliveries}, left=self.left, away=away)
+
+    def followed_by(self, batch: Batch) -> Batch:
+        """The next batch, with what was left for it."""
+        if not self.left or not batch.events:
+            return batch
+        positions = self.left_events
+        left = [event for event in self.batch.events if event.position in positions]
+        counted = write_counted(self.counted).get(COUNTED)
+        return replace(batch, events=[*left, *batch.events], weight=batch.weight + weight_of(left), counted=counted)
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):
@@ -113,45 +164,79 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     told: Callable[[Delivery, MachineError | None], None] = lambda _delivery, _error: None
     fresh: bool = True
     """The catalog was read just now, so what it does not know is unknown."""
+    needs: Callable[[Change], frozenset[str]] | None = None
+    """What the outputs' policies must know of a change's object beside what the change brings."""
+    looks: Callable[[Change], Mapping[str, tuple[RowId, str]]] | None = None
+    """What they must know of rows of other tables."""
 
     def go_round(self) -> Report:
         """Publishes one batch and settles it."""
-        batch = self.source.read(self.limit)
+        batch = read_timed(lambda: self.source.read(self.limit))
         return self.finish(self.decided(batch)) if batch.events else Report(later=batch.later)
 
     def decided(self, batch: Batch, after: Work | None = None) -> Work:
         """What outputs get of the batch; `after` is what they get before it and may not have yet."""
-        return self._repeated(batch) if batch.notes else self._first(batch, after)
+        span = batch_span(lambda: times_of(batch.events), batch.read, len(batch.events))
+        try:
+            with step(span, "decide"):
+                work = self._repeated(batch) if batch.notes else self._first(batch, after)
+        except BaseException as error:
+            end(span, error)
+            raise
+        if span is None:
+            return work
+        for delivery in work.deliveries:
+            delivery.span = span
+        return replace(work, span=span)
 
     def finish(self, work: Work, following: Callable[[], Batch | None] = lambda: None) -> Report:
         """Delivers and settles a batch; when nothing of it stays, `following` is in hand after it."""
+        try:
+            report = self._finished(work, following)
+        except BaseException as error:
+            end(work.span, error)
+            raise
+        end(work.span, changes=report.changes, documents=report.documents)
+        return report
+
+    def _finished(self, work: Work, following: Callable[[], Batch | None]) -> Report:
         batch = work.batch
         if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in exceptional(work.outcomes)):
             return Report(stale=True)
         self._deliver(work)
         answers: dict[Position, Outcome] = {}
         for delivery in work.deliveries:
-            for answer in delivery.answers.values():
+            for answer in filtered_by_all(delivery.answers, work.deliveries):
                 keep_worse(answers, answer)
+        for position in work.left_events:
+            keep_worse(answers, Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON))
         outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)
+        leaves = self.source.capabilities.leaves
+        if leaves is not None and leaves():
+            events = [event for event in batch.events if isinstance(event, Event)]
+            outcomes = in_order(outcomes, events, Identities(self._catalog_of(batch)))
         report = Report(
             events=len(batch.events),
             changes=work.changes,
             documents=sum(delivery.documents for delivery in work.deliveries),
             statuses=counted(outcomes),
+            tables=settled_by_table(batch.events, outcomes),
             loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
             unread=failed_tables(batch.events, outcomes),
+            left=sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
             again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
         )
         then = following() if self.goes_on(report) else None
-        self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes), then)
+        with step(work.span, "settle"):
+            self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes), then)
         return report
 
     def goes_on(self, report: Report) -> bool:
         """Whether nothing of the batch stays, and nothing in it forbids another one."""
         halted = self.strictness.on_error == "halt" and report.errors > 0
-        return not (report.stale or report.fatal or halted or Status.NEW in report.statuses)
+        stays = report.statuses.get(Status.NEW, 0) > report.left
+        return not (report.stale or report.fatal or halted or stays)
 
     def decide(self, batch: Batch) -> Decision:
         """What the batch amounts to, with rows read back where events ask for them."""
@@ -161,7 +246,15 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all of them."""
         options = replace(self.options, now=batch.now)
-        return Round(catalog=self._catalog_of(batch), reader=self.reader, options=options).decide_groups(groups)
+        catalog = self._catalog_of(batch)
+        round_ = Round(catalog=catalog, reader=self.reader, options=options, needs=self.needs, looks=self.looks)
+        each = round_.decide_groups
+        counted = read_counted(batch.counted)
+        if not counted.left and not counted.away:
+            return each(groups)
+        apart = [counted.apart(group) for group in groups]
+        decisions = iter(each(chain.from_iterable(apart)))
+        return [_together([*islice(decisions, len(several))]) for several in apart]
 
     def _catalog_of(self, batch: Batch) -> Catalog | None:
         """What the tables look like: as the batch says, where its source knows."""
@@ -170,21 +263,58 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _first(self, batch: Batch, after: Work | None) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
+        deliveries, known = (
+            self._deliveries(batch, [Piece(changes=decision.changes)], after),
+            decided(decision.outcomes),
+        )
         return Work(
             batch=batch,
-            deliveries=self._deliveries([Piece(changes=decision.changes)], after),
+            deliveries=deliveries,
             outcomes=decision.outcomes,
-            decided=decided(decision.outcomes),
+            decided=known,
             changes=len(decision.changes),
+            left=self._count(batch, deliveries, [decision.changes] * len(deliveries), known),
         )
 
-    def _deliveries(self, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
+    def _deliveries(self, batch: Batch, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
         """What outputs get of a batch that they have not seen; it follows what they get `after`."""
-        before = [None] * len(self.outputs) if after is None else [delivery.end for delivery in after.deliveries]
+        before: list[tuple[str | None, Told]]
+        if after is None:
+            counted = read_counted(batch.counted)
+            before = [(None, told_before(counted, {}, output.name, *output.former_names)) for output in self.outputs]
+        else:
+            before = [(delivery.end, delivery.told) for delivery in after.deliveries]
         return [
-            Delivery(output, pieces, Progress(), self.strictness, after=end)
-            for output, end in zip(self.outputs, before, strict=True)
+            Delivery(output, pieces, Progress(), self.strictness, after=end, told=counts)
+            for output, (end, counts) in zip(self.outputs, before, strict=True)
         ]
+
+    def _count(
+        self,
+        batch: Batch,
+        deliveries: Sequence[Delivery],
+        news: Sequence[Sequence[Change]],
+        known: Decided,
+    ) -> tuple[Positions, ...]:
+        """Has outputs count what they tell of transactions; the changes that are left for the next batch.
+
+        None are where all would be, once more, or too many: then a transaction may stay without an end.
+        """
+        going_on = batch.going_on
+        if going_on is None or not any(output.format.counts for output in self.outputs):
+            return ()
+        written = [delivery.write(self._catalog_of(batch)) for delivery in deliveries]
+        found: dict[Position, set[Position]] = {}
+        for changes in news if batch.notes else news[:1]:
+            for change in left_over(changes, written, going_on):
+                found[change.positions[-1]] = known.with_losers(change.positions)
+        events = set().union(*found.values())
+        nothing_new = read_counted(batch.counted).covers(batch.events)
+        if len(events) > max(self.limit, MOST_LEFT_EVENTS) or nothing_new:
+            found, events = {}, set()
+        for delivery in deliveries:
+            delivery.count(events, going_on)
+        return tuple(write_positions(one) for _, one in sorted(found.items()))
 
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
@@ -192,15 +322,18 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         again: dict[Position, Outcome] = {}
         deliveries: list[Delivery] = []
         changes = 0
+        news: list[Sequence[Change]] = []
         for output in self.outputs:
-            former = read_progress(batch.notes, output.name)
+            former = read_progress(batch.notes, output.name, *output.former_names)
             groups = parts(batch.events, former, known)
             decisions = self._decide([group.events for group in groups], batch)
             pieces = [
                 Piece(planned=group.planned, changes=made.changes)
                 for group, made in zip(groups, decisions, strict=True)
             ]
-            deliveries.append(Delivery(output, pieces, former, self.strictness))
+            told = told_before(read_counted(batch.counted), batch.notes, output.name, *output.former_names)
+            deliveries.append(Delivery(output, pieces, former, self.strictness, told=told))
+            news.append([change for piece in pieces if piece.planned is None for change in piece.changes])
             for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
                 keep_worse(again, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
@@ -208,17 +341,13 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         found = {outcome.position: outcome for outcome in known.outcomes()} | again
         positions = [event.position for event in batch.events]
         outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
-        news = decided(outcomes)
-        return Work(
-            batch=batch,
-            deliveries=deliveries,
-            outcomes=outcomes,
-            decided=Decided(
-                vanished=tuple(dict.fromkeys((*known.vanished, *news.vanished))),
-                superseded=tuple(dict.fromkeys((*known.superseded, *news.superseded))),
-            ),
-            changes=changes,
+        again_decided = decided(outcomes)
+        known = Decided(
+            vanished=tuple(dict.fromkeys((*known.vanished, *again_decided.vanished))),
+            superseded=tuple(dict.fromkeys((*known.superseded, *again_decided.superseded))),
         )
+        left = self._count(batch, deliveries, news, known)
+        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, decided=known, changes=changes, left=left)
 
     def _deliver(self, work: Work) -> None:
         """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
@@ -230,23 +359,31 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
         failures: list[MachineError] = []
         for delivery in work.deliveries:
+            began, failure = monotonic(), None
+            delivery.events = work.batch.events
             try:
                 delivery.run(self._catalog_of(work.batch), note, self.pulse, self.confirm)
             except OccupiedError:
                 raise  # whoever publishes now does all of this, for every output
             except MachineError as error:
+                failure = error
                 failures.append(error)
-                self.told(delivery, error)
-            else:
-                self.told(delivery, None)
+            delivery.seconds = monotonic() - began
+            self.told(delivery, failure)
         if failures:
             note()
             raise min(failures, key=lambda error: error.may_pass)
 
     def _kept_notes(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """What must still be known of the events that stay, and of those that wait and were not in this batch."""
+        return self._kept_of_batch(batch, work, outcomes) | write_counted(work.counted)
+
+    def _kept_of_batch(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         waiting = [outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW]
-        staying = {outcome.position for outcome in waiting if outcome.reason in WAITING}
+        # Of a batch that is repeated another output may have what one leaves for the next.
+        leaves = self.source.capabilities.leaves
+        reasons = WAITING | {Reason.GOES_ON} if batch.notes or (leaves is not None and leaves()) else WAITING
+        staying = {outcome.position for outcome in waiting if outcome.reason in reasons}
         if not staying and not batch.notes:
             return {}
         gone = {outcome.position for outcome in outcomes}.difference(outcome.position for outcome in waiting)
@@ -266,4 +403,41 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             planned=tuple([one for one in planned if not gone.issuperset(read_positions(one.positions))]),
             answers=tuple([answer for answer in progress.answers if answer.position not in gone]),
             after=progress.after,
+            told=delivery.told,
         )
+
+
+def read_timed(read: Callable[[], Batch]) -> Batch:
+    """A batch that says when it was read, where that is traced."""
+    batch, interval = timed(read)
+    return batch if interval is None else replace(batch, read=interval)
+
+
+def times_of(events: Iterable[Captured]) -> Iterator[float]:
+    """The times of events, in seconds since 1970, of those that have one."""
+    for time in {event.time for event in events if event.time is not None}:
+        at = moment(time)
+        if at is not None:
+            yield at.replace(tzinfo=UTC).timestamp()
+
+
+def settled_by_table(events: Sequence[Captured], outcomes: Sequence[Outcome]) -> Mapping[str, int]:
+    """How many events will not be offered again, by the table that they name."""
+    staying = {outcome.position for outcome in exceptional(outcomes) if outcome.status is Status.NEW}
+    found = Counter(map(attrgetter("table"), events))
+    if staying:
+        found.subtract(event.table for event in events if event.position in staying)
+    return {table: count for table, count in found.items() if table and count}
+
+
+def weight_of(events: Iterable[Captured]) -> int:
+    """What the values of events have, in bytes."""
+    values = chain.from_iterable((event.old, event.new) for event in events if isinstance(event, Event))
+    return sum(len(value.encode()) for value in values if value)
+
+
+def _together(decisions: Sequence[Decision]) -> Decision:
+    """What several groups of events amount to, one after the other."""
+    others = {outcome.position: outcome for made in decisions for outcome in exceptional(made.outcomes)}
+    positions = [position for made in decisions for position in made.outcomes.positions]
+    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Event, Outcome, Reason, exceptional
 from eventlog.core.seams import Batch
+from eventlog.core.tracing import end
 from eventlog.delivery.lanes import haste
-from eventlog.delivery.pipeline import Pipeline, Report, Work
+from eventlog.delivery.pipeline import Pipeline, Report, Work, read_timed
 
 AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""
@@ -95,6 +96,8 @@ class ReadAhead:
 
     def forget(self) -> None:
         """Lets go of what was made ready; none of it has reached anybody."""
+        if self._ready is not None:
+            end(self._ready.work.span, forgotten=1)
         self._ready = None
         threads, self._threads = self._threads, None
         if threads is not None:
@@ -103,7 +106,7 @@ class ReadAhead:
 
     def _begun(self, *, ahead: bool) -> Ready | Report:
         """The next batch from the source, or what there is to say when there is none."""
-        batch = self.pipeline.source.read(self.pipeline.limit)
+        batch = read_timed(lambda: self.pipeline.source.read(self.pipeline.limit))
         if not batch.events:
             return Report(later=batch.later)
         outdated = self.pipeline.source.capabilities.outdated
@@ -116,7 +119,8 @@ class ReadAhead:
         """Finishes one batch while the next is made."""
         assert self._threads is not None
         assert ready.following is not None
-        finishing = self._threads.submit(self.pipeline.finish, ready.work, ready.following.result)
+        ahead, work = ready.following, ready.work
+        finishing = self._threads.submit(self.pipeline.finish, work, lambda: work.followed_by(ahead.result()))
         following: Ready | None = None
         try:
             following = self._next(ready)
@@ -134,7 +138,7 @@ class ReadAhead:
         if not batch.events:
             return None
         following = self._following(ready.work.batch, batch)
-        work = self._made(batch, ready.work, encoded=True)
+        work = self._made(ready.work.followed_by(batch), ready.work, encoded=True)
         return Ready(work=work, following=following)
 
     def _made(self, batch: Batch, after: Work | None, *, encoded: bool) -> Work:
@@ -156,4 +160,4 @@ class ReadAhead:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-read-ahead")
             self._hurrying.enter_context(haste())
-        return self._threads.submit(read_ahead, limit, handed_out)
+        return self._threads.submit(read_timed, lambda: read_ahead(limit, handed_out))

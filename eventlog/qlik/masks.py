@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from eventlog.core.errors import DataError, shortened
@@ -52,14 +51,6 @@ def padded_bytes(bits: int, columns: int) -> bytes:
 def padded_hex(bits: int, columns: int) -> str:
     """The mask as text in the width that messages give it."""
     return binascii.hexlify(bits.to_bytes(columns // 8 + 1, "big")).decode("ascii").upper()
-
-
-def bits_of(places: Iterable[int], offset: int = 0) -> int:
-    """The mask of columns by their places, counted from 0, after so many header columns."""
-    bits = 0
-    for place in places:
-        bits |= 1 << (place + offset)
-    return bits
 
 
 def places_of(bits: int, offset: int = 0) -> list[int]:

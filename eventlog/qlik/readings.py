@@ -17,7 +17,7 @@ from functools import lru_cache
 from eventlog.core.errors import ExpressionError, shortened
 from eventlog.core.model import Cell, Value
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.qlik.change_seq import read_time
 
 Reading = Callable[[Cell], Value]
@@ -53,12 +53,6 @@ def reading_of(sql_type: str) -> Reading:
 def is_float(sql_type: str) -> bool:
     """Whether a number of the type is a binary fraction."""
     return bare_type(sql_type) in _FLOATS
-
-
-def is_zoned(sql_type: str) -> bool:
-    """Whether a time of the type is one moment wherever it is read."""
-    bare = bare_type(sql_type)
-    return bare == "timestamptz" or bare.endswith("time zone")
 
 
 def _string(cell: Cell) -> Value:

@@ -1,4 +1,6 @@
-"""What Qlik calls a column's type, in messages, descriptions of files and DDL history: name, length, precision, scale.
+"""The map of types: what Qlik calls a column's type, and what each of these types is in Avro, in Parquet and in a database.
+
+Law: this is the only one. Messages, descriptions of files, Parquet and tables that eventlog makes read it here.
 
 Where the reference is silent: `text` counts as STRING and not as a LOB, for SQLite and PostgreSQL call every text so, and
 its changes would be lost from changeMask; a NUMERIC without a stated precision has precision 0.
@@ -8,11 +10,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from eventlog.core.sql_types import Category, bare_type, category
+from eventlog.core.sql_types import Category, bare_type, category, type_name
 from eventlog.qlik.readings import is_float
 
 LOBS: Final = frozenset({"BLOB", "CLOB", "NCLOB"})
@@ -28,15 +30,52 @@ _CLOBS = {
 _SIZES = {
     "tinyint": 1,
     **dict.fromkeys(("smallint", "int2", "smallserial", "serial2", "year"), 2),
-    **dict.fromkeys(("mediumint", "int", "integer", "int4", "serial"), 4),
+    **dict.fromkeys(("mediumint", "int", "integer", "int4", "serial", "serial4"), 4),
     **dict.fromkeys(("bigint", "int8", "serial8", "bigserial"), 8),
 }
+UNSIGNED_DIGITS: Final = 20
 _LENGTHS = {1: 3, 2: 5, 4: 10, 8: 19}
 _MONEY = {"money": (19, 4), "smallmoney": (10, 4)}
 _SINGLE = frozenset({"real", "float4", "smallfloat", "binary_float"})
 _FIXED = {Category.DATE: "DATE", Category.TIME: "TIME", Category.TIMESTAMP: "DATETIME"}
 _arguments = re.compile(r"\(\s*(\d+|\*)[^,)]*(?:,\s*(-?\d+)\s*)?\)").search
-_SIGNS = frozenset({"unsigned", "signed", "zerofill"})
+DECIMAL_DIGITS: Final = 38
+"""More of them no Parquet decimal has that is read everywhere."""
+
+AvroWord = Literal["boolean", "int", "long", "float", "double", "string", "bytes"]
+LogicalWord = Literal["decimal", "date", "time-millis", "timestamp-micros"]
+ParquetWord = Literal["bool", "int32", "int64", "float", "double", "decimal", "string", "binary", "date", "timestamp"]
+SqlWord = Literal[
+    "boolean", "integer", "bigint", "real", "double", "decimal", "text", "binary", "date", "time", "timestamp"
+]
+
+
+class Forms(Struct, frozen=True):
+    """What a type is where values are written; `logical` is Avro's where logical types are wanted."""
+
+    avro: AvroWord
+    parquet: ParquetWord
+    sql: SqlWord
+    logical: LogicalWord | None = None
+
+
+FORMS: Final[dict[str, Forms]] = {
+    "BOOLEAN": Forms("boolean", "bool", "boolean"),
+    **dict.fromkeys(("INT1", "INT2", "INT4", "UINT1", "UINT2"), Forms("int", "int32", "integer")),
+    **dict.fromkeys(("INT8", "UINT4"), Forms("long", "int64", "bigint")),
+    **dict.fromkeys(("UINT8", "NUMERIC"), Forms("string", "decimal", "decimal", "decimal")),
+    "REAL4": Forms("float", "float", "real"),
+    "REAL8": Forms("double", "double", "double"),
+    **dict.fromkeys(("STRING", "CLOB", "NCLOB"), Forms("string", "string", "text")),
+    **dict.fromkeys(("BYTES", "BLOB"), Forms("bytes", "binary", "binary")),
+    "DATE": Forms("string", "date", "date", "date"),
+    "TIME": Forms("string", "string", "time", "time-millis"),  # Spark refuses a whole file for Parquet's own type
+    "DATETIME": Forms("string", "timestamp", "timestamp", "timestamp-micros"),
+}
+"""By the names of Qlik's types. A NUMERIC whose digits nobody states, or with too many of them, is text in Parquet."""
+WHOLE: Final = Forms("string", "int64", "bigint", "decimal")
+"""Exact numbers without a fraction that 64 bits hold."""
+WHOLE_DIGITS: Final = 18
 
 
 class QlikType(Struct, frozen=True):
@@ -52,17 +91,29 @@ class QlikType(Struct, frozen=True):
         """Whether changeMask leaves it out."""
         return self.name in LOBS
 
+    @property
+    def forms(self) -> Forms:
+        """What it is where values are written."""
+        short = self.name == "NUMERIC" and self.scale == 0 and 0 < self.precision <= WHOLE_DIGITS
+        return WHOLE if short else FORMS[self.name]
+
+    @property
+    def digits(self) -> tuple[int, int] | None:
+        """Precision and scale of an exact number; None where nobody states them."""
+        if self.name == "UINT8":
+            return UNSIGNED_DIGITS, 0
+        return (self.precision, self.scale) if self.name == "NUMERIC" and self.precision else None
+
 
 @lru_cache(maxsize=4096)
 def qlik_type(sql_type: str) -> QlikType:
     """What a SQL type is called, such as `varchar(64)` or `numeric(10,2)`."""
-    words = bare_type(sql_type).split()
-    name = " ".join([word for word in words if word not in _SIGNS])
+    name = type_name(sql_type)
     found = category(sql_type)
     if found is Category.STATE:
         return QlikType("BOOLEAN", 1)
     if found is Category.INT and name in _SIZES:
-        return _whole(_SIZES[name], unsigned="unsigned" in words)
+        return _whole(_SIZES[name], unsigned="unsigned" in bare_type(sql_type).split())
     if found in (Category.INT, Category.NUMBER):
         return _number(sql_type, name)
     if found in _FIXED:
@@ -74,7 +125,7 @@ def qlik_type(sql_type: str) -> QlikType:
 
 
 def _whole(size: int, *, unsigned: bool) -> QlikType:
-    length = 20 if unsigned and size == 8 else _LENGTHS[size]
+    length = UNSIGNED_DIGITS if unsigned and size == 8 else _LENGTHS[size]
     return QlikType(f"{'U' if unsigned else ''}INT{size}", length)
 
 

@@ -7,13 +7,12 @@ after the first document of the new one, wherever it was stopped, and no lock ha
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -24,26 +23,22 @@ from msgspec import Struct
 from eventlog.core.durable_files import (
     PartialFile,
     discard_files,
+    flush_folder,
     hide_files,
     make_folder,
+    remove_files_of,
     remove_leftovers,
-    show_files,
 )
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import SinkCapabilities, Tenure
-from eventlog.sinks.ownership import OwnedFolder
+from eventlog.sinks.ownership import OWNERS, OwnedFolder
 
 NAME_BYTES: Final = 180
 """Bytes of a name before its suffix; file systems take 255, and tools add to names."""
 
 GROUP_DOCUMENTS: Final = 512
 """Documents that are flushed together; more would not be faster and would need their space twice for longer."""
-
-PERMANENT: Final = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
-)
-"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
 
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
@@ -62,21 +57,20 @@ class Staged(Struct, frozen=True):
 
 
 class FileSink:
-    """Writes each document to `folder`, as its id and `suffix`; a repeated document replaces itself."""
+    """Writes each document to `folder`, or where its route leads in it, as its id and `suffix`; a repeat replaces itself."""
 
-    def __init__(self, folder: Path, suffix: str) -> None:
+    def __init__(self, folder: Path, suffix: str, *, routed: bool = False) -> None:
+        self._routed = routed
         self.folder = folder
         self.suffix = suffix
         self._writer = secrets.token_hex(8)
+        self._left: set[str] = set()
+        """As these it has hidden files that could not be removed, for the folder was away."""
         self._owned = OwnedFolder(folder)
         self._last = ""
         self._staged: deque[Staged] = deque()
         self._staging = Lock()  # one thread makes documents ready while another writes those before them
         self._beside: ThreadPoolExecutor | None = None
-        try:
-            make_folder(folder)
-        except OSError as error:
-            raise self._refused(error) from error
 
     @property
     def capabilities(self) -> SinkCapabilities:
@@ -87,8 +81,10 @@ class FileSink:
         """Takes the folder over, and looks which document is the last."""
         self._take(())
         try:
+            make_folder(self.folder)
             self._owned.take_over(tenure)
-            remove_leftovers(self.folder, self._writer)
+            for place in self._folders():
+                remove_leftovers(place, self._writer)
             self._last = self._newest()
         except OSError as error:
             raise self._refused(error) from error
@@ -114,8 +110,12 @@ class FileSink:
         for start in range(0, len(documents), GROUP_DOCUMENTS):
             group = documents[start : start + GROUP_DOCUMENTS]
             try:
-                self._show(self._hidden(group))
+                self._tidy()
+                self._owned.show(self._hidden(group))
             except OSError as error:
+                self._take(())
+                self._left.add(self._writer)
+                self._writer = secrets.token_hex(8)
                 raise self._refused(error) from error
             self._last = max([self._last, *(document.id for document in group)])
         return ()
@@ -127,16 +127,11 @@ class FileSink:
         if beside is not None:
             beside.shutdown()
 
-    def _show(self, parts: list[PartialFile]) -> None:
-        """Gives files their names if the folder is still ours."""
-        try:
-            self._owned.confirm()
-            show_files(parts)
-        except FileNotFoundError:
-            self._owned.confirm()  # whoever has taken the folder over has removed them
-            raise
-        finally:
-            discard_files(parts)
+    def _tidy(self) -> None:
+        """Removes what was hidden before the folder was away."""
+        for place in self._folders() if self._left else ():
+            remove_files_of(place, self._left)
+        self._left = set()
 
     def _hidden(self, documents: Sequence[Document]) -> list[PartialFile]:
         """The documents on the disk, where nobody sees them yet."""
@@ -165,30 +160,48 @@ class FileSink:
 
     def _files(self, document: Document) -> list[tuple[Path, bytes]]:
         path = self.path(document.id)
+        if document.route:
+            path = self.folder / document.route / path.name
+            if not path.parent.is_dir():
+                self._make(path.parent)
         if document_id(file_name(document.id)) is not None:
             return [(path, document.body)]
         return [(self._label(path), _bytes(document.id)), (path, document.body)]
+
+    def _make(self, folder: Path) -> None:
+        """Makes a folder that a route leads to; its name is durable before a document is in it."""
+        make_folder(folder)
+        while folder != self.folder:
+            folder = folder.parent
+            flush_folder(folder)
 
     def _label(self, path: Path) -> Path:
         """The hidden file that keeps an id which is too long for a name; it comes before the document."""
         return path.with_name(f".{path.name}.id")
 
-    def _newest(self) -> str:
-        names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(self.suffix)]
-        return max((self._id_of(name) or "" for name in names if not name.startswith(".")), default="")
+    def _folders(self) -> Iterator[Path]:
+        """The folder, and those that routes lead to; one that has an owner of its own is another output's."""
+        if not self._routed:
+            yield self.folder
+            return
+        for place, below, _ in os.walk(self.folder):
+            below[:] = [name for name in below if name[0] != "." and not Path(place, name, OWNERS).exists()]
+            yield Path(place)
 
-    def _id_of(self, name: str) -> str | None:
-        found = document_id(name.removesuffix(self.suffix))
-        label = self._label(self.folder / name)
+    def _newest(self) -> str:
+        paths = (Path(entry) for place in self._folders() for entry in os.scandir(place))
+        own = (path for path in paths if path.name.endswith(self.suffix) and not path.name.startswith("."))
+        return max((self._id_of(path) or "" for path in own), default="")
+
+    def _id_of(self, path: Path) -> str | None:
+        found = document_id(path.name.removesuffix(self.suffix))
+        label = self._label(path)
         if found is None and label.exists():
             return _text(label.read_bytes())
         return found
 
     def _refused(self, error: OSError) -> SinkError:
-        place = error.filename2 or error.filename or self.folder
-        may_pass = error.errno not in PERMANENT
-        hint = "It is tried again." if may_pass else "Mend that and start again."
-        return SinkError(f"Documents cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+        return self._owned.not_written("Documents", error)
 
 
 def file_name(identity: str) -> str:

@@ -6,6 +6,7 @@ it finds, or is made of files that the new holder has removed.
 
 from __future__ import annotations
 
+import errno
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +16,28 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import flush_folder, make_folder, remove_leftovers, write_file
-from eventlog.core.errors import ConfigError, DataError, OccupiedError
+from eventlog.core.durable_files import (
+    PartialFile,
+    discard_files,
+    flush_folder,
+    make_folder,
+    remove_leftovers,
+    show_files,
+    write_file,
+)
+from eventlog.core.errors import ConfigError, DataError, OccupiedError, SinkError
 from eventlog.core.seams import Tenure
 
 OWNERS: Final = ".eventlog"
 """A folder beside the documents, hidden so that no pattern for documents finds it. In it stands a file for each epoch."""
+
+PERMANENT: Final = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+        *(errno.ENAMETOOLONG, errno.EINVAL),
+    }
+)
+"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
 
 _claim_name = re.compile(r"\d{20}\.json").fullmatch
 
@@ -89,6 +106,26 @@ class OwnedFolder:
         """OccupiedError when somebody else has taken the folder over since."""
         if self._ours is not None and self._latest() != self._ours:
             raise taken_by_a_later_one(f"the folder {self.folder}")
+
+    def show(self, *groups: list[PartialFile]) -> None:
+        """Gives hidden files their names if the folder is still ours, those of a group once all before it are durable."""
+        try:
+            self.confirm()
+            for parts in groups:
+                show_files(parts)
+        except FileNotFoundError:
+            self.confirm()  # whoever has taken the folder over has removed them
+            raise
+        finally:
+            for parts in groups:
+                discard_files(parts)
+
+    def not_written(self, what: str, error: OSError) -> SinkError:
+        """Why something cannot be written here."""
+        place = error.filename2 or error.filename or self.folder
+        may_pass = error.errno not in PERMANENT
+        hint = "It is tried again." if may_pass else "Mend that and start again."
+        return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
 
     def _write(self, claim: FolderClaim) -> None:
         make_folder(self._claims)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +45,9 @@ PACE: Final = "pace"
 OUTPUTS: Final = "outputs"
 """How each output stands, for those who look; nothing that is published depends on it."""
 
+SERVED: Final = "served"
+"""The names of the outputs that the publisher has who took the lock last."""
+
 UNREAD: Final = "unread"
 """Tables that the publisher may not read, and what the database said of them."""
 
@@ -57,6 +62,21 @@ LOG: Final = "log"
 
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""
+
+OWED: Final = "owed: "
+"""What the names of marks begin with that say which rows an output is still owed while it lags behind the others."""
+
+LAGGING: Final = "lagging: "
+"""What the names of marks begin with that say how far a lagging output is with the rows that it is owed."""
+
+SAID: Final = "said"
+"""What the outputs that are ahead have said of rows that others are still owed."""
+
+PAUSED: Final = "paused: "
+"""What the names of marks begin with that say that nothing goes to an output until somebody lets it go on."""
+
+RESUMED: Final = "resumed: "
+"""What the names of marks begin with that say how far an output was behind when somebody let it go on."""
 
 NOTE: Final = "note: "
 """What the names of notes about the batch in hand begin with."""
@@ -83,6 +103,10 @@ class Marks:
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""
         connection.execute(self._log.query("mark_write"), {"name": name, "value": value})
+
+    def lock(self, connection: Connection, name: str) -> None:
+        """Waits for who changes a mark, and keeps others from it before the caller's transaction ends."""
+        connection.execute(self._log.query("mark_lock"), {"name": name})
 
     def clear(self, connection: Connection, name: str) -> None:
         """Takes a mark away in the caller's transaction."""
@@ -154,7 +178,7 @@ class FileMarks:
         except OSError as error:
             raise SourceError(f"The marks in {self.path} cannot be read: {error.strerror}.") from error
         except msgspec.DecodeError as error:
-            hint = "Restore the file; without it the source begins anew and repeats what was published."
+            hint = "Restore the file; without it the source starts from the beginning and repeats what was published."
             raise DataError(f"{self.path} does not hold marks: {error}.", hint=hint) from error
 
     def _write(self, marks: dict[str, str]) -> None:
@@ -192,6 +216,14 @@ def write_runs(numbers: Sequence[int]) -> str:
 def read_runs(text: str) -> list[int]:
     """The numbers that `write_runs` wrote, in their order."""
     numbers: list[int] = []
+    for first, last in read_stretches(text):
+        numbers.extend(range(first, last + 1))
+    return numbers
+
+
+def read_stretches(text: str) -> list[tuple[int, int]]:
+    """The stretches that `write_runs` wrote, first and last, in their order."""
+    found: list[tuple[int, int]] = []
     at = 0
     while at < len(text):
         match = _runs.match(text, at)
@@ -199,7 +231,120 @@ def read_runs(text: str) -> list[int]:
             raise DataError(
                 f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).", hint=_MENDED
             )
-        first = int(match[1])
-        numbers.extend(range(first, int(match[2] or first) + 1))
+        found.append((int(match[1]), int(match[2] or match[1])))
         at = match.end()
-    return numbers
+    return found
+
+
+class Stretches:
+    """A set of numbers that never changes; ascending stretches, first and last, that do not touch."""
+
+    __slots__ = ("_firsts", "parts")
+
+    def __init__(self, parts: Iterable[tuple[int, int]] = ()) -> None:
+        self.parts: tuple[tuple[int, int], ...] = tuple(_joined(sorted(parts)))
+        self._firsts = [first for first, _ in self.parts]
+
+    @classmethod
+    def read(cls, text: str) -> Stretches:
+        """What `text` wrote, or `write_runs`."""
+        return cls(read_stretches(text))
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Stretches:
+        """These numbers."""
+        return cls(runs(sorted(set(numbers))))
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self._firsts, number) - 1
+        return place >= 0 and self.parts[place][1] >= number
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.parts:
+            yield from range(first, last + 1)
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stretches) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __or__(self, other: Stretches) -> Stretches:
+        return Stretches([*self.parts, *other.parts])
+
+    def __sub__(self, other: Stretches) -> Stretches:
+        return Stretches(_without(self.parts, other.parts))
+
+    def __and__(self, other: Stretches) -> Stretches:
+        return self - (self - other)
+
+    def first(self, count: int) -> list[int]:
+        """The lowest of them, so many at most."""
+        return [*islice(self, count)]
+
+    def __repr__(self) -> str:
+        return f"Stretches({self.text()!r})"
+
+    def text(self) -> str:
+        """As a mark has it, such as `60..62,70`."""
+        return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in self.parts])
+
+
+def _joined(parts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    open_one: tuple[int, int] | None = None
+    for first, last in parts:
+        if open_one is not None and first <= open_one[1] + 1:
+            open_one = (open_one[0], max(open_one[1], last))
+            continue
+        if open_one is not None:
+            yield open_one
+        open_one = (first, last)
+    if open_one is not None:
+        yield open_one
+
+
+def _without(parts: Iterable[tuple[int, int]], taken: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int]]:
+    """Both ascending: each stretch is cut by those that begin before its end."""
+    place = 0
+    for first, last in parts:
+        while place < len(taken) and taken[place][1] < first:
+            place += 1
+        at, start = place, first
+        while at < len(taken) and taken[at][0] <= last:
+            if taken[at][0] > start:
+                yield start, taken[at][0] - 1
+            start = taken[at][1] + 1
+            at += 1
+        if start <= last:
+            yield start, last
+
+
+def lagging_outputs(marks: Mapping[str, str]) -> list[str]:
+    """The names of the outputs that lag."""
+    return sorted(name.removeprefix(OWED) for name in marks if name.startswith(OWED))
+
+
+def paused_outputs(marks: Mapping[str, str]) -> frozenset[str]:
+    """The names of the outputs to which nothing goes."""
+    return frozenset({name.removeprefix(PAUSED) for name in marks if name.startswith(PAUSED)})
+
+
+def kept_outputs(marks: Mapping[str, str]) -> frozenset[str]:
+    """The names of the outputs of which the log keeps something: they lag, or somebody has paused them."""
+    return paused_outputs(marks).union(lagging_outputs(marks))
+
+
+def read_owed(marks: Mapping[str, str]) -> dict[str, Stretches]:
+    """The record_ids that each lagging output is owed."""
+    return {name: Stretches.read(marks[f"{OWED}{name}"]) for name in lagging_outputs(marks)}
+
+
+def any_owed(owed: Iterable[Stretches]) -> Stretches:
+    """What anybody is owed."""
+    return Stretches([part for one in owed for part in one.parts])

@@ -15,34 +15,44 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Captured, Outcome, Position, Reason, Status, exceptional, written
+from eventlog.core.model import Captured, CutTransaction, Outcome, Position, Reason, Status, exceptional, written
 from eventlog.sources.marks import read_runs, write_runs
 
 DECIDED = "decided"
-"""The note about the batch as a whole; every other note is called like its output."""
+"""The note about the batch as a whole."""
+
+COUNTED = "counted"
+"""The note about transactions that outputs were told a part of, whatever batch is in hand. Every other note is called
+like its output."""
 
 Positions = str | tuple[Position, ...]
 """Many positions; those of a log are written as stretches, `60..62,70`."""
 
 
 class Planned(Struct, frozen=True, array_like=True, gc=False):
-    """A document that may be at the output already, the events in it, and the plan by which a repeat is recognised."""
+    """A document that may be at the output already, the events in it, and the plan by which a repeat is recognised.
+
+    `cut` are the transactions that it has a part of: a repeat counts them from the same number.
+    """
 
     id: str
     positions: Positions
     plan: str = ""
+    cut: tuple[CutTransaction, ...] = ()
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One output: the events that are durable there, the documents on their way, and what was answered.
 
-    `after` is the id of the document before the first planned one, from which formats go on counting.
+    `after` is the id of the document before the first planned one, from which formats go on counting. `told` is how much
+    of each unfinished transaction stands in documents up to the last planned one.
     """
 
     done: Positions = ""
     planned: tuple[Planned, ...] = ()
     answers: tuple[Outcome, ...] = ()
     after: str = ""
+    told: Mapping[int, int] = {}
 
 
 class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,7 +89,42 @@ class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Decided(vanished=tuple([one for one in self.vanished if one not in gone]), superseded=tuple(pairs))
 
 
-Note = TypeVar("Note", Progress, Decided)
+class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What batches leave for those after them: how much each output was told of transactions that go on.
+
+    `left` are changes that were not told yet, each by the events in it, which are decided by themselves; `away` are those
+    of them that somebody holds since. They must stay what they were: told with a later row that is refused, their
+    transaction would have no end.
+    """
+
+    told: Mapping[str, Mapping[int, int]] = {}
+    left: tuple[Positions, ...] = ()
+    away: tuple[Positions, ...] = ()
+
+    def apart(self, events: Sequence[Captured]) -> list[Sequence[Captured]]:
+        """The events of each change that was left, then all others: what was one change stays one."""
+        if not self.left and not self.away:
+            return [events]
+        groups = [read_positions(one) for one in (*self.away, *self.left)]
+        place = {position: number for number, group in enumerate(groups) for position in group}
+        found: list[list[Captured]] = [[] for _ in range(len(groups) + 1)]
+        for event in events:
+            found[place.get(event.position, -1)].append(event)
+        return [group for group in found if group]
+
+    def covers(self, events: Sequence[Captured]) -> bool:
+        """Whether all of these were left."""
+        known = {position for one in self.left for position in read_positions(one)}
+        return known.issuperset([event.position for event in events])
+
+    def without(self, events: Sequence[Captured]) -> tuple[Positions, ...]:
+        """The changes that were left and are not among these events."""
+        known = (*self.away, *self.left)
+        here = {event.position for event in events} if known else set()
+        return tuple([one for one in known if here.isdisjoint(read_positions(one))])
+
+
+Note = TypeVar("Note", Progress, Decided, Counted)
 
 
 class PlannedPart(Struct, frozen=True, kw_only=True):
@@ -133,14 +178,37 @@ def once_each(planned: Iterable[Planned], done: Positions) -> tuple[Planned, ...
     return tuple(found)
 
 
-def write_note(note: Progress | Decided) -> str:
+def write_note(note: Progress | Decided | Counted) -> str:
     """A note as text."""
     return msgspec.json.encode(note).decode()
 
 
-def read_progress(notes: Mapping[str, str], output: str) -> Progress:
-    """What was noted about an output; nothing when it is new."""
-    return _read(notes.get(output), Progress)
+def read_progress(notes: Mapping[str, str], *names: str) -> Progress:
+    """What was noted about an output under its name, else under a former one; nothing when it is new."""
+    return _read(next((notes[name] for name in names if name in notes), None), Progress)
+
+
+def read_counted(text: str | None) -> Counted:
+    """The note about transactions that go on."""
+    return _read(text, Counted)
+
+
+def write_counted(counted: Counted) -> dict[str, str]:
+    """The note as `Source.settle` takes it; nothing where no transaction goes on."""
+    told = {output: counts for output, counts in counted.told.items() if counts}
+    return {COUNTED: write_note(replace(counted, told=told))} if told or counted.left else {}
+
+
+def told_before(counted: Counted, notes: Mapping[str, str], *names: str) -> Mapping[int, int]:
+    """How much of each unfinished transaction an output was told, before what it still gets of this batch."""
+    if any(name in notes for name in names):
+        return read_progress(notes, *names).told
+    return next((counted.told[name] for name in names if name in counted.told), {})
+
+
+def split_counted(notes: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+    """The notes about a batch, and the one that is about none."""
+    return {name: text for name, text in notes.items() if name != COUNTED}, notes.get(COUNTED)
 
 
 def read_decided(notes: Mapping[str, str]) -> Decided:
@@ -164,7 +232,7 @@ def noted_documents(notes: Mapping[str, str]) -> list[set[Position]]:
 
 
 def _outputs(notes: Mapping[str, str]) -> list[Progress]:
-    return [read_progress(notes, name) for name in notes if name != DECIDED]
+    return [read_progress(notes, name) for name in notes if name not in (DECIDED, COUNTED)]
 
 
 def write_positions(positions: Iterable[Position]) -> Positions:
@@ -187,5 +255,9 @@ def _read(text: str | None, kind: type[Note]) -> Note:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
-        hint = "It is in the log's companion table of marks; without it documents may be published twice."
-        raise DataError(f"A note about the batch in hand cannot be read: {error}.", hint=hint) from error
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: msgspec.DecodeError) -> DataError:
+    hint = "It is in the log's companion table of marks; without it documents may be published twice."
+    return DataError(f"A note about the current batch cannot be read: {error}.", hint=hint)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, dialects
 from eventlog.sql.error_codes import is_denied, is_lasting, is_locked, is_passing
 from eventlog.sql.queries import statement
 
@@ -22,7 +22,7 @@ UNFINISHED = "8s2b"
 """SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of what has happened."""
 
 LOCKED = (
-    "Another process has locked the database file and does not let go of it: `fuser` with the file's name says which."
+    "Another process has locked the database file and does not release it: `fuser` with the file's name says which."
 )
 """What is said of a database that is a file, where one process that is frozen stops all others."""
 
@@ -86,6 +86,17 @@ def fetched(
             session.text_factory = usual
 
 
+def answers(
+    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None, /, **holes: str
+) -> Sequence[Any]:
+    """What a named query finds; nothing in a database that has no such query. What fills its holes is SQL already."""
+    from sqlalchemy import text
+
+    spelled = {hole: in_text(sql) for hole, sql in holes.items()}
+    asked = statement(dialect_of(connection), query, **spelled)
+    return connection.execute(text(asked), parameters).all() if asked else ()
+
+
 def in_text(identifier: str) -> str:
     """A quoted identifier as SQLAlchemy's text() takes it, where a colon begins a parameter."""
     return identifier.replace(":", "\\:")
@@ -134,15 +145,23 @@ def may_pass(engine: Engine, error: Exception) -> bool:
 def words_of(error: Exception) -> str:
     """What a database has said, in one line and not too long."""
     if getattr(error, "code", None) == UNFINISHED:
-        return "the connection was lost in the midst of a transaction"
+        return "the connection was lost in the middle of a transaction"
     original = getattr(error, "orig", None) or error
     return shortened(" ".join(str(original).split()), 300).rstrip(".")
 
 
 def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     return SourceError(
-        f"{what} cannot be used: {words_of(error)}.", hint=hint_of(engine, error), may_pass=may_pass(engine, error)
+        f"{what} cannot be used: {words_of(error)}.",
+        hint=hint_of(engine, error),
+        may_pass=may_pass(engine, error),
     )
+
+
+def right_hint(original: BaseException | None) -> str | None:
+    """What mends a right that is missing; None where the database refuses something else."""
+    denied = any(is_denied(dialect, original) for dialect in dialects())
+    return "`eventlog check` names each right that is missing, with the command that gives it." if denied else None
 
 
 def hint_of(engine: Engine, error: Exception) -> str | None:

@@ -70,9 +70,7 @@ def offset_name(seconds: float) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo | None, at: dt.datetime) -> str:
+def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo, at: dt.datetime) -> str:
     """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for UTC, moved by an offset."""
-    if zone is None:
-        return now
     offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in (at, at - SET_BACK)]
     return dialect.later.format(now=now, seconds=int(max(offsets).total_seconds()))

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
 from eventlog.core.packages import installing, missing
 from eventlog.core.secrets import masked
-from eventlog.sql.access import UNFINISHED, words_of
+from eventlog.sql.access import UNFINISHED, right_hint, words_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers
 from eventlog.sql.error_codes import is_lasting
 
@@ -137,7 +137,8 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
     may_pass = isinstance(error, OperationalError | InterfaceError) and not is_lasting(original)
-    return SourceError(f"{doing}: {first}.", may_pass=may_pass)
+    hint = right_hint(original)
+    return SourceError(f"{'A right is missing' if hint else doing}: {first}.", hint=hint, may_pass=may_pass)
 
 
 def _say_what_is_missing(engine: Engine, package: str) -> None:

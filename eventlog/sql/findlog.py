@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, column, inspect, select, table
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, no_log, refuse_newer
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, check_ten, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
 from eventlog.sql.texts import is_moment
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 _numbers = (Category.INT, Category.NUMBER)
 _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of day
@@ -59,19 +58,8 @@ def refuse_sorted(wanted: str | Sequence[str]) -> None:
         raise ConfigError(message, hint='Say "new" or "old" to make one.')
 
 
-def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
-    """What the columns of a new log are called, in the order of STANDARD."""
-    if isinstance(wanted, str):
-        return STANDARD
-    _check_ten(wanted)
-    # Standard names say themselves what they are for, in whatever order somebody lists them.
-    return STANDARD if {name.casefold() for name in wanted} == set(STANDARD) else tuple(wanted)
-
-
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
     """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten names in STANDARD's order."""
-    from sqlalchemy import Engine
-
     if isinstance(where, Engine):
         with where.connect() as connection:
             return log_columns(connection, names, wanted)
@@ -91,9 +79,6 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
 
 def _migration(connection: Connection, names: LogNames) -> str | None:
     """The migration that the log is at; nobody tells it to who may not read the companion, and has no business with it."""
-    from sqlalchemy import column, select, table
-    from sqlalchemy.exc import SQLAlchemyError
-
     version = table(names.version, column("version_num"), schema=names.schema)
     try:
         with connection.begin_nested():
@@ -110,8 +95,6 @@ def has_log(connection: Connection, names: LogNames) -> bool:
 
 def _schema(connection: Connection, names: LogNames) -> Schema:
     """Where the log is looked for; InstallError when the database has no such schema."""
-    from sqlalchemy import inspect
-
     if names.schema is not None:
         known = {name.casefold() for name in inspect(connection).get_schema_names()}
         if names.schema.casefold() not in known:
@@ -148,7 +131,7 @@ def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
         raise InstallError(
             f"The log table {table} has no column {missing[0]}.", hint="Add it, or list its ten columns."
         )
-    message = f"The types of the log table {table} do not tell which of its columns is which."
+    message = f"The types of the log table {table} do not show which of its columns is which."
     raise InstallError(message, hint='Say `columns = "new"`, "old", or list the ten names.')
 
 
@@ -176,7 +159,7 @@ def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tupl
 
 
 def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> tuple[str, ...]:
-    _check_ten(wanted)
+    check_ten(wanted)
     known = {column.name.casefold(): column.name for column in columns}
     exact = {column.name for column in columns}
     for name, standard in zip(wanted, STANDARD, strict=True):
@@ -187,11 +170,6 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     found = tuple(name if name in exact else known[name.casefold()] for name in wanted)
     types = {column.name: column for column in columns}
     return _in_standard_order([types[name] for name in found]) if len(set(found)) == len(found) else found
-
-
-def _check_ten(wanted: Sequence[str]) -> None:
-    if len(wanted) != len(STANDARD):
-        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
 
 
 def _in_standard_order(listed: Sequence[Column]) -> tuple[str, ...]:

@@ -6,16 +6,16 @@ import hashlib
 import re
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from eventlog.sql.access import fetched, verbatim
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, offers, statement
 from eventlog.sql.triggers.asked import has_marks
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 PREFIX: Final = "given: "
 """What the names of these marks begin with."""
@@ -41,14 +41,14 @@ def give(connection: Connection, names: LogNames, statements: Iterable[tuple[str
     """Runs statements, each with the role that it is about, and keeps those that gave something new."""
     kept, done = has_marks(connection, names), []
     known: tuple[str, list[tuple[object, ...]]] | None = None
-    for role, text in statements:
-        grants = kept and taking_back(text) is not None
+    for role, sql in statements:
+        grants = kept and taking_back(sql) is not None
         before = known[1] if known and known[0] == role else _given(connection, role) if grants else []
-        connection.execute(verbatim(text))
-        done.append(text)
+        connection.execute(verbatim(sql))
+        done.append(sql)
         known = (role, _given(connection, role)) if grants else None
         if known and known[1] != before:
-            _keep(connection, names, text)
+            _keep(connection, names, sql)
     return done
 
 
@@ -63,8 +63,6 @@ def given(connection: Connection, names: LogNames) -> list[str]:
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
     """Takes rights back, and tells those that could not be; rights on what is gone have gone with it."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     whole = dialect_of(connection).transactional_ddl
     left = []
     for grant in grants:
@@ -80,17 +78,14 @@ def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
 
 def _is_gone(connection: Connection, grant: str) -> bool:
     """Whether the table is gone that a grant was about, where the database can be asked by the table's written name."""
-    from sqlalchemy import text
-
-    dialect, found = dialect_of(connection), _on_table.search(grant)
-    if found is None or not offers(dialect, "table_owner"):
+    found = _on_table.search(grant)
+    if found is None or not offers(dialect_of(connection), "table_owner"):
         return False
-    return connection.execute(text(statement(dialect, "table_owner")), {"place": found[1]}).scalar() is None
+    owners = answers(connection, "table_owner", {"place": found[1]})
+    return not any(owner for (owner,) in owners)
 
 
 def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
-    from sqlalchemy.exc import SQLAlchemyError
-
     query = statement(dialect_of(connection), "given_rights", role=role)
     with suppress(SQLAlchemyError), connection.begin_nested():
         return fetched(connection, verbatim(query))
@@ -98,8 +93,6 @@ def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
 
 
 def _keep(connection: Connection, names: LogNames, grant: str) -> None:
-    from sqlalchemy import text
-
     query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
     name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
     connection.execute(query, {"name": name, "value": grant})

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, TableClause, column, select, table
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, TableClause
 
 Shape = Mapping[str, str]
 """The columns of a class and of its child tables, with their types."""
@@ -66,8 +66,6 @@ def _called(table: str) -> set[str]:
 
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     """Every version that is known, by table and version."""
-    from sqlalchemy import select
-
     kept = _kept(names)
     query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
     return [
@@ -84,9 +82,6 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
     """The tables with the versions that the history counts; all are the first one where there is none to be read."""
-    from msgspec.structs import replace
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         known = latest(read_history(connection, names))
     except SQLAlchemyError:
@@ -119,7 +114,5 @@ def add_version(connection: Connection, names: LogNames, version: ShapeVersion) 
 
 
 def _kept(names: LogNames) -> TableClause:
-    from sqlalchemy import column, table
-
     columns = ("table_name", "table_version", "seen_at", "changed", "definition")
     return table(names.history, *map(column, columns), schema=names.schema)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from alembic import command, context, op
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.core.errors import ConfigError, InstallError, UsageError
-from eventlog.sql.access import verbatim
+from eventlog.core.plural import counted
+from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
 from eventlog.sql.given import take_back, taking_back
 from eventlog.sql.leaving import Leaving, function_drops, what_goes
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
-from eventlog.sql.queries import log_holes, statement
-
-if TYPE_CHECKING:
-    from alembic.config import Config
-    from sqlalchemy import Connection, Engine
+from eventlog.sql.queries import log_holes
+from eventlog.sql.triggers.track import all_drops
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
@@ -110,7 +113,7 @@ def uninstall(
     with ddl_transaction(engine) as connection:
         # Between the question and the answer rows may have come.
         leaving = _leaving(connection, names, purge=purge)
-        for text in [*_trigger_drops(connection, names), *function_drops(connection, leaving.functions)]:
+        for text in [*all_drops(connection, names), *function_drops(connection, leaving.functions)]:
             connection.execute(verbatim(text))
         _run(connection, names, "downgrade", "base")
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
@@ -144,7 +147,7 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
         revision = _revision(connection, names)
         _refuse_waiting(connection, names, purge=purge)
         leaving = what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
-        drops = [*_trigger_drops(connection, names), *function_drops(connection, leaving.functions)]
+        drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
         found = {"marks": _marks(connection, names), "before": drops}
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
@@ -173,30 +176,28 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 def _refuse_waiting(connection: Connection, names: LogNames, *, purge: bool) -> None:
     waiting = 0 if purge else _waiting(connection, names)
     if waiting:
-        message = f"{waiting} row(s) of {names.table} still wait to be published."
-        raise InstallError(message, hint="Publish them, or say --purge to lose them.")
+        message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
+        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
 
 
 def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
     """What was noted about the log when it was installed."""
-    from sqlalchemy import column, select, table
-
     marks = table(names.marks, column("name"), column("value"), schema=names.schema)
     query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE]))
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
-def _trigger_drops(connection: Connection, names: LogNames) -> list[str]:
-    from eventlog.sql.triggers.track import all_drops
-
-    return all_drops(connection, names)
+def is_adopted(names: LogNames) -> bool:
+    """Whether somebody else made the log that a migration runs on; it is not altered then."""
+    if context.is_offline_mode():
+        found: dict[str, str] = context.config.attributes.get("marks", {})
+        return ADOPTED in found
+    return ADOPTED in _marks(op.get_bind(), names)
 
 
 def _waiting(connection: Connection, names: LogNames) -> int:
-    from sqlalchemy import text
-
-    dialect = dialect_of(connection)
-    return int(connection.execute(text(statement(dialect, "count_waiting", **log_holes(dialect, names)))).scalar_one())
+    [(count,)] = answers(connection, "count_waiting", **log_holes(dialect_of(connection), names))
+    return int(count)
 
 
 def _revision(connection: Connection, names: LogNames) -> str:
@@ -207,8 +208,6 @@ def _revision(connection: Connection, names: LogNames) -> str:
 
 
 def _found_revision(connection: Connection, names: LogNames) -> str | None:
-    from alembic.runtime.migration import MigrationContext
-
     options = {"version_table": names.version, "version_table_schema": names.schema}
     found = MigrationContext.configure(connection, opts=options).get_current_revision()
     refuse_newer(names, found)
@@ -218,16 +217,12 @@ def _found_revision(connection: Connection, names: LogNames) -> str | None:
 def _run(
     connection: Connection, names: LogNames, direction: str, goal: str, order: tuple[str, ...] = NEW_ORDER
 ) -> None:
-    from alembic import command
-
     config = _config(names, order, connection=connection, transactional=dialect_of(connection).transactional_ddl)
     getattr(command, direction)(config, goal)
 
 
 def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **found: Any) -> str:
     """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
-    from alembic import command
-
     config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl, **found)
     config.output_buffer = StringIO()
     first, _, last = goal.partition(":")
@@ -238,8 +233,6 @@ def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **fou
 
 def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
     """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it to."""
-    from alembic.config import Config
-
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", "eventlog.sql:migrations")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
+from sqlalchemy import Connection, inspect
 
+from eventlog.core.plural import counted
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import has_log
 from eventlog.sql.given import given
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, offers, statement
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
+from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.track import with_schema
 
 MOST_SHOWN_ROWS = 20
 """Rows of the list of triggers, and of that of functions."""
@@ -33,22 +34,16 @@ class Leaving(Struct, frozen=True, kw_only=True):
     def told(self) -> list[str]:
         """Lines for who decides."""
         lines = [f"table {name}" for name in self.tables]
-        rows = f"{self.rows} row(s) of the log, of which {self.waiting} wait"
+        rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
         lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
         for what, names in (("trigger", self.triggers), ("function", self.functions)):
             lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
-            lines += [f"{len(names) - MOST_SHOWN_ROWS} more {what}s"] * (len(names) > MOST_SHOWN_ROWS)
+            lines += [counted(len(names) - MOST_SHOWN_ROWS, f"more {what}")] * (len(names) > MOST_SHOWN_ROWS)
         return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
 
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
     """What is there of a log, as the database tells it now."""
-    from sqlalchemy import inspect
-
-    from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
-    from eventlog.sql.triggers.installed import installed
-    from eventlog.sql.triggers.track import with_schema
-
     # A log at migration 0001 has no history.
     history = (names.history,) if inspect(connection).has_table(names.history, schema=names.schema) else ()
     companions = (names.outcomes, names.marks, *history, names.version)
@@ -70,17 +65,9 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
 
 def left_functions(connection: Connection, names: LogNames) -> list[str]:
     """Functions of ours that no trigger needs any more, because their tables were dropped."""
-    from sqlalchemy import text
-
-    from eventlog.sql.triggers.track import with_schema
-
-    dialect = dialect_of(connection)
-    if not offers(dialect, "left_functions"):
-        return []
-    log = with_schema(connection, names)
+    dialect, log = dialect_of(connection), with_schema(connection, names)
     asked = {"schema": log.schema, "log": log.table, "target": dialect.qualified(log.schema, log.table)}
-    rows = connection.execute(text(statement(dialect, "left_functions")), asked).all()
-    return [dialect.qualified(schema, name) for schema, name in rows]
+    return [dialect.qualified(schema, name) for schema, name in answers(connection, "left_functions", asked)]
 
 
 def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
@@ -89,7 +76,5 @@ def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[s
 
 
 def _count(connection: Connection, names: LogNames, query: str) -> int:
-    from sqlalchemy import text
-
-    dialect = dialect_of(connection)
-    return int(connection.execute(text(statement(dialect, query, **log_holes(dialect, names)))).scalar_one())
+    [(count,)] = answers(connection, query, **log_holes(dialect_of(connection), names))
+    return int(count)

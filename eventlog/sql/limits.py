@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from sqlalchemy import Engine, event
 
 from eventlog.core.errors import ConfigError
 from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement, texts
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 STATEMENT_SECONDS: Final = 300.0
 LOCK_SECONDS: Final = 30.0
@@ -39,8 +38,6 @@ def limit_sessions(
     With a `lease`, a client that is frozen or cut off while it holds row locks loses its session within two of them,
     as far as the database can do that.
     """
-    from sqlalchemy import event
-
     dialect = dialect_of(engine)
     _refuse(dialect, statement_timeout=statement_timeout, lock_timeout=lock_timeout)
     seconds = statement_timeout or STATEMENT_SECONDS

@@ -46,7 +46,9 @@ class Log:
         """A query of log.sql; `fragments` names the queries of that file which fill its further holes, "" none."""
         from eventlog.sql.longtext import with_long_text
 
-        local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
+        local = self._clock
+        if self.zone is not None:
+            local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
         wanted = (local, name, *fragments.values())
         if wanted not in self._queries:
             holes = self._holes | {"local": local}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import TextClause, bindparam, event, text
+from sqlalchemy import Connection, TextClause, bindparam, event, text
 from sqlalchemy.types import UserDefinedType
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 class LongText(UserDefinedType[str]):

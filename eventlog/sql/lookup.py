@@ -1,24 +1,32 @@
 """Many rows by their keys at once, as every database has it: what is asked, and the SQL that the ways of asking share.
 
 The ways themselves stand in the databases' rooms: one statement, bound keys, answers numbered like the keys.
+
+What the text of a key says: numbers, bytes and truth values in the ways in which databases write them. Text that cannot
+be a value of the type finds no row; it must never reach the database, where it would be an error that takes the other
+keys with it. Which reader a column has, and what SQL compares, is for the database's room to say.
+
+The rows of a table in the order of its key: what to order by, which rows come after a key, and which up to one.
 """
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from sqlalchemy import Connection
 
-from eventlog.core.schema import Column, Made
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import Category
+from eventlog.core.tablekey import parse
+from eventlog.sql.access import in_text
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.dialect import Dialect
 
 Key = tuple[str, ...]
 Answer = tuple[Any, ...]
@@ -153,3 +161,101 @@ def key_stretches(count: int, size: int) -> Iterator[tuple[int, int]]:
     """Where each stretch of so many keys begins and ends."""
     for start in range(0, count, size):
         yield start, min(start + size, count)
+
+
+_number = re.compile(r"[+-]?[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
+_true = frozenset({"1", "t", "true", "y", "yes", "on"})
+_false = frozenset({"0", "f", "false", "n", "no", "off"})
+
+
+def text_of(written: str) -> str | None:
+    """The text itself, where Unicode can carry it."""
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return None
+    return written
+
+
+def truth_of(written: str) -> bool | None:
+    """A truth value in one of the ways in which databases write it."""
+    folded = written.strip().lower()
+    return True if folded in _true else False if folded in _false else None
+
+
+def octets_of(written: str) -> bytes | None:
+    """Bytes from Base64, with or without line breaks."""
+    try:
+        return binascii.a2b_base64("".join(written.split()), strict_mode=True)
+    except ValueError:
+        return None
+
+
+def number_of(written: str) -> Decimal | None:
+    """A number exactly as it is written."""
+    return Decimal(written.strip()) if _number(written.strip()) and any(map(str.isdigit, written)) else None
+
+
+def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A reader of text without the blanks round it that answers None where the standard library raises."""
+
+    def read(written: str) -> Any:
+        try:
+            return reading(written.strip())
+        except (ValueError, OverflowError, InvalidOperation):
+            return None
+
+    return read
+
+
+Parameters = dict[str, Any]
+
+
+class KeyOrder:
+    """The order of a table's rows, which SQL calls `row`."""
+
+    def __init__(self, dialect: Dialect, table: Table, row: str) -> None:
+        self._dialect = dialect
+        self._table = table
+        self._forms = [dialect.lookup.compared(dialect, column) for column in table.key_columns]
+        called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
+        self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
+        self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
+        """The condition that the row has a key at all."""
+
+    @property
+    def columns(self) -> str:
+        """What to order by."""
+        return ", ".join(self._columns)
+
+    @property
+    def after(self) -> str:
+        """The condition that a row comes after the key that `parameters` gives."""
+        return self._compared("refresh_after", "k", ">")
+
+    @property
+    def upto(self) -> str:
+        """The condition that a row does not come after the key whose `parameters` are called `u`."""
+        return self._compared("refresh_upto", "u", "<=")
+
+    def parameters(self, key: str, called: str = "k") -> Parameters:
+        """What `after` or `upto` asks for; DataError when no value of a column's type can be read from the key's text."""
+        texts = [text for _, text in parse(key).parts]
+        values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
+        if None in values:
+            where = f"the row {shortened(key)} of {self._table.name}"
+            raise DataError(f"Rows after {where} cannot be asked for.", hint="Leave that row out with --where.")
+        return {f"{called}{place}": value for place, value in enumerate(values)}
+
+    def _compared(self, query: str, called: str, sign: str) -> str:
+        values = [form.value.format(key=f":{called}{place}") for place, form in enumerate(self._forms)]
+        tree = _tree(self._columns, values, sign)
+        return statement(self._dialect, query, columns=self.columns, values=", ".join(values), tree=tree)
+
+
+def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
+    """The condition column by column, for databases that would not use an index otherwise."""
+    column, value = columns[0], values[0]
+    if len(columns) == 1:
+        return f"({column} {sign} {value})"
+    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:], sign)}))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -108,7 +109,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self.columns[STANDARD.index(standard)]
 
 
-NEWEST_MIGRATION = "0003"
+NEWEST_MIGRATION = "0005"
 """The newest of the migrations in sql/migrations; a log that is at a later one was upgraded by a newer program."""
 
 
@@ -119,6 +120,21 @@ def refuse_newer(names: LogNames, found: str | None) -> None:
     message = f"The log {names.whole} is at migration {found}; eventlog {VERSION} knows those up to {NEWEST_MIGRATION}."
     hint = f"Run the eventlog that upgraded it; with that one `eventlog upgrade --to {NEWEST_MIGRATION}` goes back."
     raise InstallError(message, hint=hint)
+
+
+def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a new log are called, in the order of STANDARD."""
+    if isinstance(wanted, str):
+        return STANDARD
+    check_ten(wanted)
+    # Standard names say themselves what they are for, in whatever order somebody lists them.
+    return STANDARD if {name.casefold() for name in wanted} == set(STANDARD) else tuple(wanted)
+
+
+def check_ten(wanted: Sequence[str]) -> None:
+    """ConfigError where a list of columns has another number of them."""
+    if len(wanted) != len(STANDARD):
+        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
 
 
 def read_log_name(text: str) -> LogNames:

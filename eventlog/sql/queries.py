@@ -75,6 +75,11 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     return qualified | own | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
 
 
+def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
+    """What asks for the transaction of a row behind its other columns: nothing, where the log has no column for it."""
+    return statement(dialect, "transaction_told", **holes) if "transaction_number" in holes else ""
+
+
 def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
     if names.sequence is None or dialect.next_number is None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Catalog, Child, Table
 from eventlog.core.suggest import did_you_mean, nearest
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.queries import offers, statement
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 __all__ = ["Classes", "log_columns", "reflect", "reflect_table"]
 
@@ -31,8 +28,6 @@ def reflect(
 
     A table without a primary key that refers to a class is its child; `children` names more, which may have keys.
     """
-    from sqlalchemy import Engine
-
     if isinstance(where, Engine):
         with where.connect() as connection:
             return reflect(connection, names, schema, children)
@@ -204,14 +199,7 @@ class Classes:
 
     def _refuse_others(self, schema: Schema, name: str) -> None:
         """Says what it is that has this name, where it is something else than a table or view."""
-        from sqlalchemy import text
-
-        dialect = dialect_of(self._connection)
-        if not offers(dialect, "kind_of_relation"):
-            return
-        query = text(statement(dialect, "kind_of_relation"))
-        what = self._connection.execute(query, {"table": name, "schema": schema.name}).scalar()
-        if what is not None:
+        for (what,) in answers(self._connection, "kind_of_relation", {"table": name, "schema": schema.name}):
             raise InstallError(
                 f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
             )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import has_log
 from eventlog.sql.given import give
@@ -18,9 +19,6 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.installed import tracked
 from eventlog.sql.triggers.track import located, with_schema
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 
 class Roles(Struct, frozen=True, kw_only=True):
@@ -109,8 +107,6 @@ def _by_role(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[tupl
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
     """What a role may do to a table beside the log, however it came by it."""
-    from sqlalchemy import text
-
     dialect = dialect_of(connection)
     user, host = _account(dialect, role)
     asked = {
@@ -119,7 +115,7 @@ def held_rights(connection: Connection, names: LogNames, table: str, role: str) 
         "role": user,
         "host": host,
     }
-    return [str(row[0]) for row in connection.execute(text(statement(dialect, "held_rights")), asked)]
+    return [str(right) for (right,) in answers(connection, "held_rights", asked)]
 
 
 class _Grants(Struct, frozen=True, kw_only=True):
@@ -212,14 +208,11 @@ def _places(connection: Connection, table: Table) -> Iterator[CapturedTable]:
 
 
 def _owner(connection: Connection, place: CapturedTable) -> str | None:
-    from sqlalchemy import text
-
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
         return place.schema if dialect.schemas else None
-    query = text(statement(dialect, "table_owner"))
-    found = connection.execute(query, {"place": dialect.qualified(place.schema, place.name)}).scalar()
-    return None if found is None else str(found)
+    found = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
+    return str(found[0][0]) if found else None
 
 
 def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field, json
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, text
 
 from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
@@ -17,9 +18,6 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.error_codes import is_denied
 from eventlog.sql.lookup import Answer, Key, Question
 from eventlog.sql.queries import offers, statement
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 Wanted = Mapping[RowId, frozenset[str]]
 _Rows = dict[RowId, dict[str, Cell]]
@@ -50,8 +48,6 @@ def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
 
 
 def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
-    from sqlalchemy import text
-
     query = text(statement(dialect_of(connection), "column_stamps"))
     found = fetched(connection, query, {"tables": json.encode(names).decode()})
     return {names[place - 1]: stamp for place, stamp in found}

@@ -1,24 +1,26 @@
-"""Asks the database what its tables look like, a schema at a time: columns, keys, foreign keys, views."""
+"""Asks the database what its tables look like, a schema at a time: columns, keys, foreign keys, views.
+
+A unique index stands in for a primary key where all of its columns are NOT NULL, and it holds every row.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
+from sqlalchemy import Connection, inspect
+from sqlalchemy.types import LargeBinary
 
 from eventlog.core.schema import Column, Made
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.queries import offers, statement
-from eventlog.sql.uniques import unique_key
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from eventlog.sql.queries import offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
@@ -45,8 +47,6 @@ class Schema:
     """One schema of a database; what was asked once is kept. Names are as the database reports them."""
 
     def __init__(self, connection: Connection, name: str | None) -> None:
-        from sqlalchemy import inspect
-
         self._connection = connection
         self._inspector = inspect(connection)
         self._dialect: Dialect = dialect_of(connection)
@@ -102,12 +102,7 @@ class Schema:
     @cached_property
     def parts(self) -> frozenset[str]:
         """The tables that are partitions of another one."""
-        from sqlalchemy import text
-
-        if not offers(self._dialect, "partitions"):
-            return frozenset()
-        query = text(statement(self._dialect, "partitions"))
-        return frozenset(map(str, self._connection.execute(query, {"schema": self.name}).scalars()))
+        return frozenset(str(name) for (name,) in answers(self._connection, "partitions", {"schema": self.name}))
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
@@ -129,7 +124,7 @@ class Schema:
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
         if offers(self._dialect, "primary_keys"):
-            rows = self._stated("primary_keys")
+            rows = answers(self._connection, "primary_keys")
             return {table: tuple(column for _, column in parts) for table, parts in groupby(rows, itemgetter(0))}
         with _unknown_types_are_text():
             found = self._inspector.get_multi_pk_constraint(schema=self._asked)
@@ -141,7 +136,7 @@ class Schema:
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
         if offers(self._dialect, "foreign_keys"):
-            return self._gathered(self._stated("foreign_keys"))
+            return self._gathered(answers(self._connection, "foreign_keys"))
         with _unknown_types_are_text():
             found = self._inspector.get_multi_foreign_keys(schema=self._asked)
         return {
@@ -149,13 +144,7 @@ class Schema:
             for (_, name), keys in found.items()
         }
 
-    def _stated(self, query: str) -> list[tuple[Any, ...]]:
-        """What a query of ours tells of all tables, where SQLAlchemy is not asked."""
-        from sqlalchemy import text
-
-        return [tuple(row) for row in self._connection.execute(text(statement(self._dialect, query)))]
-
-    def _gathered(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, tuple[ForeignKey, ...]]:
+    def _gathered(self, rows: Iterable[Sequence[Any]]) -> dict[str, tuple[ForeignKey, ...]]:
         found: dict[str, tuple[ForeignKey, ...]] = {}
         for (table, _, referred), group in groupby(rows, itemgetter(0, 1, 2)):
             columns, named = zip(*((column, other) for *_, column, other in group), strict=True)
@@ -207,21 +196,13 @@ class Schema:
 
     def _declared(self, table: str) -> dict[str, str]:
         """Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them."""
-        from sqlalchemy import text
-
-        if not offers(self._dialect, "declared_types"):
-            return {}
-        query, where = text(statement(self._dialect, "declared_types")), {"schema": self.name, "table": table}
-        return {row.name: row.type for row in self._connection.execute(query, where)}
+        rows = answers(self._connection, "declared_types", {"schema": self.name, "table": table})
+        return {row.name: row.type for row in rows}
 
     def _made(self, table: str) -> dict[str, Made]:
         """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
-        from sqlalchemy import text
-
-        if not offers(self._dialect, "made_types"):
-            return {}
-        query, where = text(statement(self._dialect, "made_types")), {"schema": self.name, "table": table}
-        return {row.name: Made(row.made) for row in self._connection.execute(query, where)}
+        rows = answers(self._connection, "made_types", {"schema": self.name, "table": table})
+        return {row.name: Made(row.made) for row in rows}
 
     def _type(self, type_: Any) -> str:
         while (domain := getattr(type_, "data_type", None)) is not None:  # a domain is what it is made of
@@ -246,8 +227,6 @@ class Schema:
 
 def _teach(compiler: Any, types: frozenset[str]) -> None:
     """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of one it does not know."""
-    from sqlalchemy.types import LargeBinary
-
     missing = types - compiler.ischema_names.keys() if types else types
     if missing:
         compiler.ischema_names = {**compiler.ischema_names, **dict.fromkeys(missing, LargeBinary)}
@@ -259,3 +238,56 @@ def _unknown_types_are_text() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
+    """Sets of columns of which no two rows of a table have the same at any time, not even while a transaction is open."""
+    dialect = dialect_of(connection)
+    if offers(dialect, "always_unique"):
+        rows = answers(connection, "always_unique", {"schema": schema, "table": table})
+        return [frozenset(str(column) for index, column in rows if index == name) for name in {row[0] for row in rows}]
+    found = _stated(connection, table) if offers(dialect, "unique_indexes") else _reflected(connection, schema, table)
+    key = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)["constrained_columns"]
+    return [frozenset(names) for names in (tuple(dialect.reported(str(one)) for one in key), *found.values()) if names]
+
+
+def unique_key(
+    connection: Connection, asked: str | None, schema: str | None, table: str, columns: Sequence[Column]
+) -> tuple[str, ...]:
+    """The columns of the unique index that tells the rows of a table apart; none where there is no such index.
+
+    Of several it is the one that somebody has named as the REPLICA IDENTITY, else the one with the fewest columns.
+    `asked` is how the schema was asked for, `schema` its name.
+    """
+    filled = {column.name for column in columns if not column.nullable}
+    found = _stated(connection, table) if offers(dialect_of(connection), "unique_indexes") else None
+    known = _reflected(connection, asked, table) if found is None else found
+    fitting = sorted(
+        (len(names), names, called) for called, names in known.items() if names and filled.issuperset(names)
+    )
+    if not fitting:
+        return ()
+    hint = _replica_identity(connection, schema, table) if len(fitting) > 1 else None
+    return next((names for _, names, called in fitting if called == hint), fitting[0][1])
+
+
+def _stated(connection: Connection, table: str) -> dict[str, tuple[str, ...]]:
+    """What a query of ours tells, where SQLAlchemy knows less."""
+    rows = answers(connection, "unique_indexes", {"table": table})
+    names = dict.fromkeys(str(index) for index, _ in rows)
+    return {name: tuple(str(column) for index, column in rows if index == name) for name in names}
+
+
+def _reflected(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:
+    dialect = dialect_of(connection)
+    found = {}
+    for index in inspect(connection).get_indexes(dialect.normalised(table), schema=schema):
+        partial = any(name.endswith("_where") for name in index.get("dialect_options", {}))
+        if index["unique"] and not partial and None not in index["column_names"]:
+            found[str(index["name"])] = tuple(dialect.reported(str(name)) for name in index["column_names"])
+    return found
+
+
+def _replica_identity(connection: Connection, schema: str | None, table: str) -> str | None:
+    found = answers(connection, "replica_identity", {"schema": schema, "table": table})
+    return str(found[0][0]) if found else None

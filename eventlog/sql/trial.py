@@ -5,36 +5,28 @@ A log that does not would fail every writer; a trigger that was taken off and ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, offers, statement
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
+from eventlog.sql.queries import log_holes, number_holes, statement
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
 
 
 def try_triggers(connection: Connection) -> None:
     """InstallError when the server would refuse triggers whatever rights on tables there are."""
-    from sqlalchemy import text
-
-    dialect = dialect_of(connection)
-    if not offers(dialect, "making_triggers"):
-        return
-    refusal = connection.execute(text(statement(dialect, "making_triggers"))).first()
-    if refusal is not None:
-        raise InstallError(str(refusal[1]), hint=str(refusal[2]))
+    for _, problem, hint in answers(connection, "making_triggers"):
+        raise InstallError(str(problem), hint=str(hint))
 
 
 def try_log(connection: Connection, names: LogNames) -> None:
     """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         with connection.begin_nested() as attempt:
             unnumbered = _written(connection, names)
@@ -50,8 +42,6 @@ def try_log(connection: Connection, names: LogNames) -> None:
 
 
 def _written(connection: Connection, names: LogNames) -> int:
-    from sqlalchemy import text
-
     dialect = dialect_of(connection)
     own = {"now": dialect.now, "user": dialect.user}
     holes = log_holes(dialect, names) | number_holes(dialect, names) | own

@@ -19,10 +19,11 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.core.errors import DataError, EventlogError, UsageError
 from eventlog.web import desk, pages
-from eventlog.web.desk import Desk
+from eventlog.web.acts import Act, Fields, OutputAct, TableAct, read_act, read_done, read_row
+from eventlog.web.collector import Collector
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
+from eventlog.web.reading import range_named
 from eventlog.web.reception import Reception
-from eventlog.web.words import address
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
 
@@ -62,7 +63,7 @@ class App:
         self._journal = journal
         self._streams = 0
         self._at_work = 0
-        self._assets = {name: _asset(name) for name in ("style.css", "live.js")}
+        self._assets = {name: _asset(name) for name in ("style.css", "live.js", "rows.js")}
         self._at = {
             name: f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}" for name, body in self._assets.items()
         }
@@ -71,6 +72,10 @@ class App:
             Route("/events", self._guarded(self._events)),
             Route("/rows", self._guarded(self._rows)),
             Route("/rows/{number}", self._guarded(self._row)),
+            Route("/output", self._guarded(self._output)),
+            Route("/tables", self._guarded(self._tables)),
+            Route("/table", self._guarded(self._table)),
+            Route("/rows/{number}/document", self._guarded(self._document)),
             Route("/confirm", self._guarded(self._confirm)),
             Route("/act", self._guarded(self._act), methods=["POST"]),
             Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
@@ -128,48 +133,86 @@ class App:
         return bounded
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
+        found, span = await run_in_threadpool(self._reception.desk), range_named(request.query_params.get("range", ""))
+        return _html(pages.overview_page(found.collector.reading(), self._look(visitor), span))
+
+    async def _output(self, request: Request, visitor: Visitor) -> Response:
+        asked_for, found = request.query_params, await run_in_threadpool(self._reception.desk)
+        place, span = found.place(asked_for.get("name", "")), range_named(asked_for.get("range", ""))
+        done = read_done(asked_for.get("done", ""))
+        return _html(pages.output_page(found.collector.reading(), place, self._look(visitor), span, done))
+
+    async def _tables(self, _request: Request, visitor: Visitor) -> Response:
         found = await run_in_threadpool(self._reception.desk)
-        return _html(pages.overview_page(found.collector.reading(), self._look(visitor)))
+        return _html(pages.tables_page(found.collector.reading(), self._look(visitor)))
+
+    async def _table(self, request: Request, visitor: Visitor) -> Response:
+        name, done = request.query_params.get("name", ""), request.query_params.get("done", "")
+        return _html(await run_in_threadpool(lambda: self._reception.desk().table(name, self._look(visitor), done)))
+
+    async def _document(self, request: Request, visitor: Visitor) -> Response:
+        number = read_row(request.path_params["number"])
+        return _html(await run_in_threadpool(lambda: self._reception.desk().document(number, self._look(visitor))))
 
     async def _rows(self, request: Request, visitor: Visitor) -> Response:
-        query = desk.read_query(dict(request.query_params))
-        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor))))
+        query, done = desk.read_query(_fields(request)), request.query_params.get("done", "")
+        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor), done)))
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
-        number, done = desk.read_row(request.path_params["number"]), request.query_params.get("done", "")
+        number, done = read_row(request.path_params["number"]), request.query_params.get("done", "")
         return _html(await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done)))
 
     async def _confirm(self, request: Request, visitor: Visitor) -> Response:
-        act = desk.read_act(request.query_params.get("action", ""), request.query_params.getlist("id"))
-        return _html(pages.confirm_page(act.action, act.numbers, self._look(visitor)))
+        act = read_act(_fields(request))
+        return _html(await run_in_threadpool(lambda: self._reception.desk().question(act, self._look(visitor))))
 
     async def _act(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)
         refused = self.guard.may_act(visitor, asked(request), _single(form))
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
-        act = desk.read_act(_single(form).get("action", ""), form.get("id", []))
-        count = await run_in_threadpool(lambda: self._reception.desk().act(act))
-        self._journal.info(f"rows_{act.action}", by=visitor.name, rows=count, asked=len(act.numbers))
-        done = f"{act.action} {count}"
-        return RedirectResponse(address("rows", act.numbers[0], done=done), status_code=303)
+        act, by = read_act(form), desk.known_as(visitor.name)
+        to, count = await run_in_threadpool(lambda: self._reception.desk().act(act, by))
+        self._enter(act, visitor, count)
+        return RedirectResponse(to, status_code=303)
+
+    def _enter(self, act: Act, visitor: Visitor, count: int) -> None:
+        """Tells the journal what was done, and by whom."""
+        if isinstance(act, TableAct):
+            self._journal.info(f"table_{act.action}", by=visitor.name, table=act.table, new=bool(count))
+            return
+        why = {"why": act.why} if act.why else {}
+        if isinstance(act, OutputAct):
+            self._journal.info(f"output_{act.action}", by=visitor.name, output=act.output, new=bool(count), **why)
+            return
+        rows = {"asked": len(act.numbers)} if act.filters is None else {"filter": act.filters.said()}
+        self._journal.info(f"rows_{act.action}", by=visitor.name, rows=count, **rows, **why)
 
     async def _events(self, request: Request, visitor: Visitor) -> Response:
         if self._streams >= STREAM_CONNECTIONS or self.closing:
             return Response(status_code=503)
-        found = await run_in_threadpool(self._reception.desk)
-        return StreamingResponse(self._stream(found, visitor), media_type="text/event-stream")
+        found, span = await run_in_threadpool(self._reception.desk), range_named(request.query_params.get("range", ""))
+        output, table = (request.query_params.get(name, "") for name in ("output", "table"))
 
-    async def _stream(self, found: Desk, visitor: Visitor) -> AsyncIterator[bytes]:
-        """The live part of the first page whenever there is a new one, until the browser or we go."""
+        def drawn() -> str:
+            reading = found.collector.reading()
+            if table:
+                return found.live_table(table)
+            return pages.live_output(reading, found.place(output), span) if output else pages.live(reading, span)
+
+        return StreamingResponse(self._stream(found.collector, drawn, visitor), media_type="text/event-stream")
+
+    async def _stream(self, collector: Collector, drawn: Callable[[], str], visitor: Visitor) -> AsyncIterator[bytes]:
+        """The live part of a page whenever there is a new one, until the browser or we go."""
         self._streams += 1
-        collector, guard, seen, said = found.collector, self.guard, -1, monotonic()
+        guard, seen, said = self.guard, -1, monotonic()
         try:
             # Where the page got another configuration a browser asks again, and is let in by it or not.
             while not self.closing and not collector.closed and guard is self.guard and guard.lives(visitor, time()):
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()
-                    yield b"data: " + pages.live(collector.reading()).replace("\n", "\ndata: ").encode() + b"\n\n"
+                    part = await run_in_threadpool(drawn)
+                    yield b"data: " + part.replace("\n", "\ndata: ").encode() + b"\n\n"
                 elif monotonic() - said > HEARTBEAT_SECONDS:
                     said = monotonic()
                     yield b": still here\n\n"
@@ -217,6 +260,7 @@ class App:
             acts=visitor is not None and not self.guard.settings.read_only,
             style=self._at["style.css"],
             script=self._at["live.js"],
+            rows_script=self._at["rows.js"],
             leaves=visitor is not None and visitor.name == "token",
             proof="" if visitor is None else self.guard.proof(visitor),
         )
@@ -267,11 +311,16 @@ async def _form(request: Request) -> dict[str, list[str]]:
     except TimeoutError:
         raise DataError("The form did not come to its end in time.", hint="Send it again.") from None
     except ClientDisconnect:
-        raise DataError("The form broke off.", hint="Send it again.") from None
+        raise DataError("The form did not come to its end.", hint="Send it again.") from None
     except ValueError:
         raise DataError(
             "What was sent has more fields than any form of this page.", hint="Choose fewer rows."
         ) from None
+
+
+def _fields(request: Request) -> Fields:
+    """What an address says, by name."""
+    return {name: request.query_params.getlist(name) for name in request.query_params}
 
 
 def _single(form: Mapping[str, list[str]]) -> dict[str, str]:

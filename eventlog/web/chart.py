@@ -1,4 +1,4 @@
-"""Charts: where the parts of a curve over the last hour stand; templates/charts.html draws them as SVG. Pure."""
+"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them as SVG. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.web.reading import CHART_SECONDS
+from eventlog.web.reading import RANGES, ChartRange
 
-WIDTH_PIXELS: Final = 600
-HEIGHT_PIXELS: Final = 170
-LEFT_PIXELS: Final = 54
+WIDTH_PIXELS: Final = 400
+HEIGHT_PIXELS: Final = 150
+LEFT_PIXELS: Final = 48
 BOTTOM_PIXELS: Final = 26
 TOP_PIXELS: Final = 8
 GAP_SECONDS: Final = 120.0
@@ -21,7 +21,8 @@ GAP_SECONDS: Final = 120.0
 LEAST_VALUES: Final = 1e-9
 """Less than this is nothing."""
 
-MINUTES: Final = (60, 45, 30, 15, 0)
+MOST_VALUES: Final = 240
+"""As many as a chart can show: a page stays small. Of several the highest is shown."""
 
 Points = Sequence[tuple[float, float]]
 """Moments in seconds since 1970, and values."""
@@ -48,6 +49,8 @@ class CurvePart(Struct, frozen=True, kw_only=True):
     """Points without a pause between them: a line and the area below it, or one dot."""
 
     line: str = ""
+    values: str = ""
+    """The figures at the points of the line, for whoever points at one."""
     area: str = ""
     dot: tuple[float, float] | None = None
 
@@ -57,26 +60,32 @@ class Chart(Struct, frozen=True, kw_only=True):
 
     title: str
     said: str
+    unit: str
+    span: ChartRange
     lines: tuple[GridLine, ...]
     labels: tuple[Label, ...]
     stretches: tuple[CurvePart, ...]
     width: int = WIDTH_PIXELS
     height: int = HEIGHT_PIXELS
+    left: int = LEFT_PIXELS
 
 
-def curve(title: str, unit: str, points: Points, now: float) -> Chart:
-    """The last hour as a curve."""
+def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
+    """A range of time as a curve."""
+    points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(max((value for _, value in points), default=0.0))
     heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
     return Chart(
         title=title,
         said=_in_words(unit, points),
+        unit=unit,
+        span=span,
         lines=tuple([GridLine(left=LEFT_PIXELS, right=WIDTH_PIXELS, y=y) for _, y in heights]),
         labels=(
             *(Label(text=short(value), x=LEFT_PIXELS - 6, y=y + 5, anchor="end") for value, y in heights),
-            *_minutes(),
+            *_ticks(span),
         ),
-        stretches=tuple([_stretch(stretch, now, top) for stretch in _stretches(points, now)]),
+        stretches=tuple([_stretch(stretch, now, top, span.seconds) for stretch in _stretches(points, span)]),
     )
 
 
@@ -100,41 +109,53 @@ def _in_words(unit: str, points: Points) -> str:
     if not points:
         return "not measured yet"
     values = [value for _, value in points]
-    return f"now {short(values[-1])} {unit}, at most {short(max(values))}"
+    return f"now {short(values[-1])} {unit}, highest {short(max(values))}"
 
 
-def _minutes() -> Iterator[Label]:
-    for minutes in MINUTES:
-        anchor = "end" if minutes == 0 else "middle" if minutes < 60 else "start"
-        said = "now" if minutes == 0 else f"{minutes} min"
-        yield Label(text=said, x=_x(-60.0 * minutes, 0.0), y=HEIGHT_PIXELS - 4, anchor=anchor)
+def _ticks(span: ChartRange) -> Iterator[Label]:
+    for place, said in enumerate((*span.ticks, "now")):
+        anchor = "start" if place == 0 else "end" if place == len(span.ticks) else "middle"
+        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * place / len(span.ticks)
+        yield Label(text=said, x=round(x, 1), y=HEIGHT_PIXELS - 4, anchor=anchor)
 
 
-def _stretches(points: Points, now: float) -> Iterator[list[tuple[float, float]]]:
-    """The points of the last hour, parted where nobody measured."""
+def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:
+    """The points, parted where nobody measured; not more than a chart can show."""
     stretch: list[tuple[float, float]] = []
+    gap = max(GAP_SECONDS, 3 * span.step)
     for at, value in points:
-        if not now - CHART_SECONDS <= at <= now:
-            continue
-        if stretch and at - stretch[-1][0] > GAP_SECONDS:
-            yield stretch
+        if stretch and at - stretch[-1][0] > gap:
+            yield thinned(stretch)
             stretch = []
         stretch.append((at, value))
     if stretch:
-        yield stretch
+        yield thinned(stretch)
 
 
-def _stretch(points: list[tuple[float, float]], now: float, top: float) -> CurvePart:
-    places = [(_x(at, now), _y(value, top)) for at, value in points]
+def thinned(points: Points) -> list[tuple[float, float]]:
+    """As many points as a chart can show: the highest of each few, and the last one always."""
+    some = -(-len(points) // MOST_VALUES)
+    if some <= 1:
+        return list(points)
+    highest = [max(points[at : at + some], key=lambda point: point[1]) for at in range(0, len(points) - 1, some)]
+    return [*highest[:-1], points[-1]] if highest[-1][0] >= points[-1][0] else [*highest, points[-1]]
+
+
+def _stretch(points: list[tuple[float, float]], now: float, top: float, seconds: float) -> CurvePart:
+    places = [(_x(at, now, seconds), _y(value, top)) for at, value in points]
     if len(places) == 1:
         return CurvePart(dot=places[0])
     line = " ".join(f"{x},{y}" for x, y in places)
     ground = _y(0.0, top)
-    return CurvePart(line=line, area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}")
+    return CurvePart(
+        line=line,
+        values=" ".join(short(value) for _, value in points),
+        area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}",
+    )
 
 
-def _x(at: float, now: float) -> float:
-    return round(LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / CHART_SECONDS), 1)
+def _x(at: float, now: float, seconds: float) -> float:
+    return round(LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / seconds), 1)
 
 
 def _y(value: float, top: float) -> float:

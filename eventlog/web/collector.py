@@ -6,7 +6,7 @@ that the publisher and the database do not notice the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from threading import Event as Flag
 from threading import Lock, Thread
 from time import monotonic, time
@@ -19,11 +19,12 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.delivery.output import OutputStates, failing, newest, read_output_states
 from eventlog.sources.log.flow import read_flow
-from eventlog.sources.marks import IN_HAND, OUTPUTS, Marks, notes_of, read_runs
+from eventlog.sources.marks import IN_HAND, OUTPUTS, PAUSED, Marks, notes_of, read_runs
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
+from eventlog.web.history import HistoryFile
 from eventlog.web.places import named_outputs, with_standings
-from eventlog.web.reading import Loop, PageReading, ReasonCount, Sample, kept
+from eventlog.web.reading import History, Loop, OutputSample, OutputView, PageReading, ReasonCount, Sample
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -50,7 +51,7 @@ class Collector:
         names: LogNames,
         config: Config,
         vitals: PublisherHealth | None = None,
-        samples: Sequence[Sample] = (),
+        history: History | None = None,
     ) -> None:
         self.log = Log(engine, names)
         self._names = names
@@ -61,7 +62,11 @@ class Collector:
         self._woken, self._ended = Flag(), Flag()
         self._looked = self._count_at = float("-inf")
         database = shown_url(engine.url)
-        self._reading = PageReading(log=self.log.name, database=database, now=time(), samples=samples)
+        self._file = HistoryFile(config.web.history, database, self.log.name)
+        self._documents: dict[str, tuple[float, int]] = {}
+        self._reading = PageReading(
+            log=self.log.name, database=database, now=time(), history=self._file.read() if history is None else history
+        )
         self.version = 0
         self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)
 
@@ -94,9 +99,24 @@ class Collector:
             return replace(self._reading, now=time(), loop=self._loop())
 
     @property
-    def samples(self) -> Sequence[Sample]:
-        """The last hour."""
-        return self._reading.samples
+    def outputs(self) -> list[str]:
+        """The outputs of the configuration, by the names that their notes have."""
+        return [one.noted for one in self._outputs]
+
+    def place(self, noted: str) -> OutputView | None:
+        """An output by the name that its notes have, as it stands; None for one that is not configured."""
+        known = next((one for one in self._outputs if one.noted == noted), None)
+        return self._reading.place(noted) or known
+
+    @property
+    def history(self) -> History:
+        """The samples."""
+        return self._reading.history
+
+    def tell(self) -> None:
+        """Something that is shown beside the reading has changed."""
+        with self._lock:
+            self.version += 1
 
     def hurry(self) -> None:
         """Measures and counts at once, for rows were changed."""
@@ -121,25 +141,47 @@ class Collector:
             self.measure()
             # Somebody who comes, and rows that are changed, do not wait; but never without a pause in between.
             self._ended.wait(min(1.0, SAMPLE_SECONDS))
+            self._file.enter(self._reading.history)
             self._woken.wait(max(SAMPLE_SECONDS, 50 * (monotonic() - began - 1.0)))
+        self._file.enter(self._reading.history, now=True)
 
     def _sample(self) -> None:
         with self.log.transaction() as connection:
             marks = Marks(self.log).all(connection)
             standings = self._standings(marks)
             flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
-        sample = Sample(at=time(), waiting=flow.parts.total, oldest=flow.oldest, lag=flow.lag, rate=rate.per_second)
+        now = time()
+        places = [
+            self._with_rate(replace(place, paused=marks.get(f"{PAUSED}{place.noted}")), now)
+            for place in with_standings(self._outputs, standings, notes_of(marks))
+        ]
+        behind = {name: lag.rows for name, lag in flow.lags.items()}
+        sample = Sample(
+            at=now,
+            waiting=flow.parts.total,
+            oldest=flow.oldest,
+            lag=flow.lag,
+            rate=rate.per_second,
+            outputs={one.noted: OutputSample(behind=behind.get(one.noted, 0), rate=one.rate or 0.0) for one in places},
+        )
         in_hand = read_runs(marks.get(IN_HAND, ""))
         self._publish(
             replace(
                 self._reading,
-                samples=kept(self._reading.samples, sample),
+                history=self._reading.history.with_sample(sample),
                 in_hand=f"{len(in_hand):,} rows, {min(in_hand)} to {max(in_hand)}" if in_hand else None,
                 flow=flow,
-                places=with_standings(self._outputs, standings, notes_of(marks)),
+                places=tuple(places),
                 trouble=None,
             )
         )
+
+    def _with_rate(self, place: OutputView, now: float) -> OutputView:
+        """The output with how many documents it takes a second, by its count and the one of the sample before."""
+        count = place.standing.documents
+        at, before = self._documents.get(place.noted, (now, count))
+        self._documents[place.noted] = now, count
+        return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
 
     def _standings(self, marks: Mapping[str, str]) -> OutputStates:
         """The outputs: as the publisher here sees them, else as whoever published last has left word."""
@@ -151,11 +193,11 @@ class Collector:
 
         began = monotonic()
         found = facts(self.log.engine, self._names, self._settings)
-        states = {one.name: str(one.state) for one in trigger_states(self.log.engine, self._names)}
+        triggers = tuple(trigger_states(self.log.engine, self._names))
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")
         reasons = tuple(ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows)
-        self._publish(replace(self._reading, facts=found, reasons=reasons, states=states, counted=time()))
+        self._publish(replace(self._reading, facts=found, reasons=reasons, triggers=triggers, counted=time()))
         self._count_at = monotonic() + max(COUNT_SECONDS, 20 * (monotonic() - began))
 
     def _publish(self, reading: PageReading) -> None:

@@ -1,32 +1,70 @@
-"""What the page asks of the log and does to it: lists, single rows, and the three acts."""
+"""What the page asks of the log and does to it: lists, single rows, tables, and the acts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.admin.explain import explain
-from eventlog.admin.rows import LARGEST_NUMBER, MOST_LETTERS, PROCESSED, Choice, hold, release, requeue
+from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one_row
+from eventlog.admin.masking import HIDDEN, Mask, mask_of
+from eventlog.admin.outputs import pause, resume
+from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joined_runs, release, requeue
+from eventlog.config.build import catalog_of
+from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
-from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
-from eventlog.web.pages import ACTIONS, Viewer, row_page, rows_page, said_of
+from eventlog.sql.log_indexes import has_number_index
+from eventlog.web.acts import (
+    DONE,
+    FILTERED_ROWS,
+    Act,
+    Fields,
+    OutputAct,
+    RowsAct,
+    TableAct,
+    can_be,
+    read_done,
+    read_filters,
+    read_number,
+)
+from eventlog.web.loading import Loading, LoadView
+from eventlog.web.pages import (
+    Viewer,
+    document_page,
+    live_table,
+    output_question,
+    row_page,
+    rows_page,
+    rows_question,
+    table_page,
+    table_question,
+)
+from eventlog.web.reading import OutputView, tables_of
+from eventlog.web.words import address
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.sql.names import LogNames
+    from eventlog.sql.triggers.installed import TriggerState
     from eventlog.web.collector import Collector
 
 PAGE: Final = "the status page"
-"""Who is noted as the holder of a row: the page knows nobody's name."""
-ACT_ROWS: Final = 500
-"""Rows that one act may name."""
+"""Who is noted as the holder of a row where the page knows nobody's name."""
 
-_digits = re.compile(r"-?[0-9]{1,19}").fullmatch
+NOBODY: Final = frozenset({"token", "bearer", "this machine"})
+"""What visitors are called whom no proxy names."""
+
+LATEST_ROWS: Final = 10
+"""Rows that the page of a table shows."""
+
+MASK_SECONDS: Final = 30.0
+"""Seconds for which the tables are believed to be as they were; what is not known is hidden."""
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -34,13 +72,6 @@ class Query(Struct, frozen=True, kw_only=True):
 
     filters: Filters
     cursor: Cursor
-
-
-class Act(Struct, frozen=True, kw_only=True):
-    """What is to be done with which rows."""
-
-    action: str
-    numbers: tuple[int, ...]
 
 
 class Desk:
@@ -51,12 +82,18 @@ class Desk:
         self._engine = engine
         self._names = names
         self._config = config
+        self.loading = Loading(engine, names, config.source.reader, collector.tell)
+        self._looked: tuple[float, Mask | None] | None = None
         self._numbered = has_number_index(engine, names)
 
-    def rows(self, query: Query, look: Viewer) -> str:
+    def rows(self, query: Query, look: Viewer, done: str = "") -> str:
         """A page of the list."""
         found = listing(self.collector.log, query.filters, query.cursor, numbered=self._numbered)
-        return rows_page(found, query.filters, look, first=query.cursor == Cursor())
+        mask = self._mask()
+        if mask is not None:
+            shown = [mask.row(row) for row in found.rows]
+            found = replace(found, rows=tuple([row for row in shown if is_found(row, query.filters)]))
+        return rows_page(found, query.filters, look, first=query.cursor == Cursor(), done=read_done(done))
 
     def row(self, number: int, look: Viewer, done: str) -> str:
         """A row and its explanation; DataError when there is none."""
@@ -64,69 +101,162 @@ class Desk:
         if found is None:
             raise DataError(
                 f"The event log {self.collector.log.name} has no row {number}.",
-                hint="The list has those that are there.",
+                hint="The page Rows lists those that there are.",
             )
+        mask = self._mask()
+        if mask is not None:
+            found = mask.row(found)
         explained = explain(self._engine, self._names, self._config, number)
-        action, _, count = done.partition(" ")
-        rows = _number(count)
-        said = said_of(action, rows) if action in ACTIONS and rows is not None else ""
-        return row_page(found, explained, look, said)
+        return row_page(found, explained, look, read_done(done))
 
-    def act(self, act: Act) -> int:
-        """Does it; says with how many rows."""
-        log, runs = self.collector.log, [(number, number) for number in act.numbers]
+    def document(self, number: int, look: Viewer) -> str:
+        """The document that a row is part of, and what each output is told of it; DataError when there is no such row."""
+        return document_page(number, explain(self._engine, self._names, self._config, number), look)
+
+    def table(self, name: str, look: Viewer, done: str) -> str:
+        """A tracked table: its triggers and its last changes; DataError where no trigger of ours stands on it."""
+        found = tables_of(self._triggers()).get(name)
+        if found is None:
+            raise DataError(
+                f"The table {shortened(name, 80)} is not tracked.", hint="The page Tables lists those that are."
+            )
+        rows: tuple[LogRow, ...] = ()
+        for called in dict.fromkeys((name, name.rpartition(".")[2])):
+            rows = rows or self._latest(called)
+        return table_page(name, found, rows, look, load=self._load(name), done=read_done(done))
+
+    def live_table(self, name: str) -> str:
+        """How far the load of a table is."""
+        return live_table(name, self._load(name))
+
+    def _load(self, name: str) -> LoadView | None:
+        return self.loading.view(name) if name in self._owners() else None
+
+    def _owners(self) -> frozenset[str]:
+        """The classes that are tracked, which alone are loaded from the page."""
+        return frozenset(one.owner for one in self._triggers())
+
+    def _triggers(self) -> Sequence[TriggerState]:
+        """The triggers as they were counted, or as they are where nobody has counted yet."""
+        reading = self.collector.reading()
+        if reading.counted is not None:
+            return reading.triggers
+        from eventlog.sql.triggers import trigger_states
+
+        return trigger_states(self._engine, self._names)
+
+    def question(self, act: Act, look: Viewer) -> str:
+        """What is asked before an act is done."""
+        if isinstance(act, OutputAct):
+            place = self.place(act.output)
+            return output_question(act, place.name, look)
+        if isinstance(act, TableAct):
+            return table_question(self._known(act), look)
+        numbers = self._numbers(act)
+        if not numbers:
+            raise UsageError(
+                f"No row of this filter can be {DONE[act.action]} now.", hint="Go back and choose another filter."
+            )
+        return rows_question(act, numbers, look)
+
+    def act(self, act: Act, by: str) -> tuple[str, int]:
+        """Does it; where to look then, and with how many rows, or whether anything is new."""
+        log = self.collector.log
+        if isinstance(act, OutputAct):
+            place, configured = self.place(act.output), self.collector.outputs
+            if act.action == "pause":
+                new = pause(log, place.noted, configured, by=by, why=act.why)
+            else:
+                new = resume(log, self._config.publisher, place.noted, configured)
+            self.collector.hurry()
+            return address("output", name=place.noted, done=f"{act.action} {int(new)}"), int(new)
+        if isinstance(act, TableAct):
+            table = self._known(act).table
+            new = self.loading.begin(table, by) if act.action == "refresh" else self.loading.stop(table)
+            return address("table", name=table, done=f"{act.action} {int(new)}"), int(new)
+        numbers = self._numbers(act)
+        runs = joined_runs((number, number) for number in numbers)
         if act.action == "hold":
-            count = hold(log, runs, by=PAGE)
+            count = hold(log, runs, by=by, why=act.why)
         elif act.action == "release":
             count = release(log, runs)
         else:
-            count = requeue(log, runs, Choice(letters=PROCESSED))
+            filters = act.filters or Filters(letters=PROCESSED)
+            count = requeue(
+                log, runs, Choice(letters=filters.letters, reason=filters.reason or None, table=filters.table or None)
+            )
         self.collector.hurry()
-        return count
+        done = f"{act.action} {count}"
+        if act.filters is not None:
+            return address(
+                "rows", reason=act.filters.reason, table=act.filters.table, key=act.filters.key, done=done
+            ), count
+        return address("rows", numbers[0], done=done), count
+
+    def _known(self, act: TableAct) -> TableAct:
+        """The act; DataError where it means a table that is not tracked."""
+        if act.table not in self._owners():
+            raise DataError(f"{shortened(act.table, 80)} is not tracked.", hint="Tables has those that are.")
+        return act
+
+    def place(self, noted: str) -> OutputView:
+        """An output of the configuration; DataError for any other name."""
+        place = self.collector.place(noted)
+        if place is None:
+            raise DataError(
+                f"{shortened(noted, 80)} is no output of the configuration.", hint="The overview lists them."
+            )
+        return place
+
+    def _numbers(self, act: RowsAct) -> Sequence[int]:
+        """The rows that an act means, in order. UsageError where they are too many, or what is hidden would choose them."""
+        if act.filters is None:
+            return act.numbers
+        if (act.filters.text or act.filters.key) and self._mask() is not None:
+            hint = "Choose rows by status, reason and table, or tick them."
+            raise UsageError(
+                f"Policies hide values of {self.collector.log.name}, so rows are not chosen by words or keys.",
+                hint=hint,
+            )
+        rows = newest(self.collector.log, act.filters, limit=FILTERED_ROWS + 1, width=len(HELD_SINCE))
+        numbers = [row.record_id for row in rows if row.record_id <= act.last and can_be(act.action, row)]
+        if len(numbers) > FILTERED_ROWS:
+            raise UsageError(
+                f"That is more than {FILTERED_ROWS:,} rows at once; `eventlog {act.action}` takes ranges of any length."
+            )
+        return numbers
+
+    def _latest(self, table: str) -> tuple[LogRow, ...]:
+        found = listing(
+            self.collector.log, Filters(table=table), Cursor(), numbered=self._numbered, limit=LATEST_ROWS
+        ).rows
+        mask = self._mask()
+        return found if mask is None else tuple([mask.row(row) for row in found])
+
+    def _mask(self) -> Mask | None:
+        """What policies hide from every output, by the tables as they were not long ago."""
+        if not self._config.output or not all(steps_of(one, self._config.policy) for one in self._config.output):
+            return None
+        if self._looked is None or monotonic() - self._looked[0] > MASK_SECONDS:
+            catalog = catalog_of(self._engine, self._names, self._config)
+            self._looked = monotonic(), mask_of(self._config, catalog)
+        return self._looked[1]
 
 
-def read_query(asked: Mapping[str, str]) -> Query:
+def is_found(row: LogRow, filters: Filters) -> bool:
+    """Whether what is shown of a row has the text and the key: a search must not find what is hidden."""
+    if filters.key and HIDDEN in (row.table_key or ""):
+        return False
+    shown = (row.table_key, row.column_name, row.old_value, row.new_value, row.note)
+    return not filters.text or any(filters.text.lower() in (one or "").lower() for one in shown)
+
+
+def read_query(asked: Fields) -> Query:
     """What the address of a list asks for; what cannot be read asks for nothing."""
-    letters = "".join(dict.fromkeys(_text(asked, "status", 400)))[:MOST_LETTERS]
-    filters = Filters(
-        letters=letters,
-        reason=_text(asked, "reason", 40),
-        table=_text(asked, "table", 400),
-        key=_text(asked, "key", 4000),
-        text=_text(asked, "text", 200),
-    )
-    return Query(
-        filters=filters, cursor=Cursor(before=_number(asked.get("before")) or BEYOND, place=_number(asked.get("place")))
-    )
+    before, place = (read_number((asked.get(name) or ("",))[-1]) for name in ("before", "place"))
+    return Query(filters=read_filters(asked), cursor=Cursor(before=before or BEYOND, place=place))
 
 
-def read_act(action: str, ids: Sequence[str]) -> Act:
-    """What a form asks for; UsageError when it is nothing that can be done."""
-    numbers = tuple(sorted({number for text in ids if (number := _number(text)) is not None}))
-    if action not in ACTIONS:
-        raise UsageError(f"There is no such act; there are {', '.join(ACTIONS)}.")
-    if not numbers:
-        raise UsageError("No row was chosen. Go back and tick some.")
-    if len(numbers) > ACT_ROWS:
-        raise UsageError(f"That is more than {ACT_ROWS} rows at once; `eventlog {action}` takes ranges.")
-    return Act(action=action, numbers=numbers)
-
-
-def _text(asked: Mapping[str, str], name: str, longest: int) -> str:
-    """A text as databases take it, which know no zero bytes and no halves of characters."""
-    return asked.get(name, "").replace("\0", "")[:longest].encode("utf-8", "ignore").decode()
-
-
-def read_row(text: str) -> int:
-    """The number of a row in an address; DataError where no log has such a row."""
-    number = _number(text)
-    if number is None:
-        hint = "A row is found by its number, such as /rows/42."
-        raise DataError(f"{shortened(text, 40)} is no number of a row.", hint=hint)
-    return number
-
-
-def _number(text: str | None) -> int | None:
-    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a minus."""
-    found = _digits(text or "")
-    return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None
+def known_as(visitor: str) -> str:
+    """Who is noted for an act: somebody whom a proxy names, else the page."""
+    return PAGE if visitor in NOBODY else f"{visitor} on {PAGE}"

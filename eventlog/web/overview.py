@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.plural import counted, duration
 from eventlog.sources.log.flow import Flow, FlowState, said_of_parts, said_of_state
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import PageReading, Sample
-from eventlog.web.words import address, counted, duration
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, tables_of
+from eventlog.web.words import address
 
 LONGEST_ERROR_CHARACTERS: Final = 300
 """In the table of outputs."""
-
-CHART_VALUES: Final = 240
-"""As many as a chart can show: a page stays small."""
 
 WORDS: Final[Mapping[FlowState, tuple[str, str]]] = {
     "flowing": ("good", "Flowing."),
     "waiting": ("warn", "Waiting."),
     "held": ("warn", "Held."),
     "retrying": ("warn", "Retrying."),
+    "lagging": ("warn", "Lagging."),
     "suspended": ("warn", "Suspended."),
     "stuck": ("bad", "Stuck."),
     "unpublished": ("warn", "Not published."),
@@ -46,21 +45,53 @@ class Verdict(Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
-def facts_of(reading: PageReading) -> Mapping[str, Any]:
+def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
     """What the template of the live part shows."""
     facts = reading.facts
+    lags = {} if reading.flow is None else reading.flow.lags
+    known = {one.noted for one in reading.places}
     return {
+        "stream": address("events", range=span.name),
         "reading": reading,
         "latest": reading.latest,
         "verdict": verdict(reading),
         "publisher": _publisher(reading),
         "parts_waiting": _parts(reading.flow),
-        "curves": _curves(reading),
+        "span": span,
+        "ranged": {one.name: address(range=one.name) for one in RANGES},
+        "curves": _curves(reading, span),
         "facts": facts,
+        "lags": lags,
+        "unknown": {name: lag for name, lag in lags.items() if name not in known},
+        "tables": tables_of(reading.triggers),
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
-        "clock": dt.datetime.fromtimestamp(reading.now, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "clock": clock(reading.now),
     }
+
+
+def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
+    """What the template of an output's page shows."""
+    name, samples = place.noted, reading.history.of(span)
+    seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
+    return {
+        "stream": address("events", output=name, range=span.name),
+        "reading": reading,
+        "place": place,
+        "lag": None if reading.flow is None else reading.flow.lags.get(name),
+        "span": span,
+        "ranged": {one.name: address("output", name=name, range=one.name) for one in RANGES},
+        "curves": [
+            curve("Documents", "a second", [(at, one.rate) for at, one in seen], reading.now, span),
+            curve("Rows behind", "rows", [(at, float(one.behind)) for at, one in seen], reading.now, span),
+        ],
+        "clock": clock(reading.now),
+    }
+
+
+def clock(now: float) -> str:
+    """A moment as the page writes it."""
+    return dt.datetime.fromtimestamp(now, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def verdict(reading: PageReading) -> Verdict:
@@ -80,7 +111,7 @@ def verdict(reading: PageReading) -> Verdict:
         )
     if flow is None:
         return Verdict(kind="warn", before="Nothing has been measured yet.")
-    flow = flow if facts is None else replace(flow, tracked=bool(reading.states))
+    flow = flow if facts is None else replace(flow, tracked=bool(reading.triggers))
     if flow.state != "flowing":
         return _of_flow(flow)
     failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
@@ -120,19 +151,14 @@ def _publisher(reading: PageReading) -> str:
     return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "none works on this log"
 
 
-def _curves(reading: PageReading) -> list[Chart]:
+def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
+    samples = reading.history.of(span)
+
     def points(of: str) -> list[tuple[float, float]]:
-        return [(one.at, float(found)) for one in _thinned(reading) if (found := getattr(one, of)) is not None]
+        return [(one.at, float(found)) for one in samples if (found := getattr(one, of)) is not None]
 
     return [
-        curve("Waiting rows", "rows", points("waiting"), reading.now),
-        curve("Lag", "s", points("lag"), reading.now),
-        curve("Settled", "rows/s", points("rate"), reading.now),
+        curve("Waiting rows", "rows", points("waiting"), reading.now, span),
+        curve("Lag", "s", points("lag"), reading.now, span),
+        curve("Settled", "rows/s", points("rate"), reading.now, span),
     ]
-
-
-def _thinned(reading: PageReading) -> Iterator[Sample]:
-    """As many samples as a chart can show, the last one always."""
-    every = max(1, len(reading.samples) // CHART_VALUES)
-    last = len(reading.samples) - 1
-    return (one for place, one in enumerate(reading.samples) if place == last or place % every == 0)

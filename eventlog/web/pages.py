@@ -12,18 +12,36 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from eventlog.admin.explain import ExplainedRow, Explanation
-from eventlog.admin.rows import HELD_SINCE, LogRow
+from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
+from eventlog.admin.masking import HIDDEN
+from eventlog.admin.rows import LogRow
 from eventlog.core.errors import shortened
 from eventlog.core.model import Reason, Status, written
+from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.version import VERSION
-from eventlog.web.listing import BEYOND, Cursor, Filters, Listing
-from eventlog.web.overview import LONGEST_ERROR_CHARACTERS, facts_of
-from eventlog.web.reading import PageReading
-from eventlog.web.words import address, counted, duration, kind_name, shown
+from eventlog.web.acts import (
+    ACTIONS,
+    DONE,
+    GIVES_REASON,
+    OUTPUT_ACTIONS,
+    TABLE_ACTIONS,
+    WHY_CHARACTERS,
+    OutputAct,
+    RowsAct,
+    TableAct,
+    letters_for,
+    possible,
+)
+from eventlog.web.overview import LONGEST_ERROR_CHARACTERS, facts_of, output_facts
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, tables_of
+from eventlog.web.words import address, kind_name, shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from eventlog.sql.triggers.installed import TriggerState
+    from eventlog.web.loading import LoadView
 
 RELOAD_SECONDS: Final = 10
 """After which a page without JavaScript is loaded again."""
@@ -31,16 +49,16 @@ RELOAD_SECONDS: Final = 10
 SHOWN_CHARACTERS: Final = 20_000
 """Of a value or a document that a page holds."""
 
+SHOWN_NUMBERS: Final = 20
+"""Of the rows that a question is about."""
+
+SHOWN_ROWS: Final = 200
+"""Of the rows of an object on a document's page."""
+
 NEAR_ROWS: Final = 20
 """Rows of an object beyond which only those near the row are shown."""
 
 COLUMNS: Final = ("row", "status", "reason", "time", "type", "table", "key", "column", "old", "new", "by")
-ACTIONS: Final = {
-    "hold": "Keep waiting rows from being published until they are released.",
-    "release": "Let held rows be published again.",
-    "requeue": "Let processed rows wait again; reasons and attempts are forgotten.",
-}
-"""What can be done with rows, and what it does."""
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
@@ -51,21 +69,82 @@ class Viewer(Struct, frozen=True, kw_only=True):
     acts: bool
     style: str
     script: str
+    rows_script: str = ""
     leaves: bool = False
     proof: str = ""
 
 
-def overview_page(reading: PageReading, look: Viewer) -> str:
+def overview_page(reading: PageReading, look: Viewer, span: ChartRange = RANGES[0]) -> str:
     """The first page."""
-    return _page("overview.html", "Overview", look, here="Overview", **facts_of(reading))
+    return _page("overview.html", "Overview", look, here="Overview", part="live.html", **facts_of(reading, span))
 
 
-def live(reading: PageReading) -> str:
+def live(reading: PageReading, span: ChartRange = RANGES[0]) -> str:
     """Everything of the first page that changes while one looks."""
-    return environment().get_template("live.html").render(facts_of(reading))
+    return environment().get_template("live.html").render(facts_of(reading, span))
 
 
-def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool) -> str:
+def output_page(reading: PageReading, place: OutputView, look: Viewer, span: ChartRange, done: str = "") -> str:
+    """An output: how it stands, its curves, and what may be done with it."""
+    facts = output_facts(reading, place, span)
+    return _page("output.html", f"Output {place.name}", look, part="output_live.html", done=done, **facts)
+
+
+def live_output(reading: PageReading, place: OutputView, span: ChartRange) -> str:
+    """Everything of an output's page that changes while one looks."""
+    return environment().get_template("output_live.html").render(output_facts(reading, place, span))
+
+
+def tables_page(reading: PageReading, look: Viewer) -> str:
+    """The tables on which triggers of ours stand."""
+    return _page("tables.html", "Tables", look, here="Tables", reading=reading, tables=tables_of(reading.triggers))
+
+
+def table_page(
+    name: str,
+    triggers: Sequence[TriggerState],
+    rows: Sequence[LogRow],
+    look: Viewer,
+    *,
+    load: LoadView | None = None,
+    done: str = "",
+) -> str:
+    """A table: its triggers, its refresh, and its last changes."""
+    owners = sorted({one.owner for one in triggers})
+    return _page(
+        "table.html",
+        f"Table {name}",
+        look,
+        triggers=triggers,
+        owner=owners[0] if len(owners) == 1 else name,
+        rows=rows,
+        table=rows[0].table_name if rows else name,
+        done=done,
+        **_load_facts(name, load),
+    )
+
+
+def live_table(name: str, load: LoadView | None) -> str:
+    """Everything of a table's page that changes while one looks."""
+    return environment().get_template("table_live.html").render(_load_facts(name, load))
+
+
+def _load_facts(name: str, load: LoadView | None) -> dict[str, Any]:
+    return {"name": name, "load": load, "stream": address("events", table=name)}
+
+
+def table_question(act: TableAct, look: Viewer) -> str:
+    """What will be done with a table, and the one button that does it."""
+    title = f"Refresh the table {act.table}?" if act.action == "refresh" else f"Stop the refresh of {act.table}?"
+    return _page("confirm_table.html", title, look, act=act)
+
+
+def document_page(number: int, found: Explanation, look: Viewer) -> str:
+    """The document that a row is part of, the rows in it, and what outputs with policies get."""
+    return _page("document.html", f"Document of row {number}", look, number=number, found=found)
+
+
+def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, done: str = "") -> str:
     """The log as a list: searched, filtered, a page at a time; by object it is a timeline."""
     letters = [
         ("", "any status"),
@@ -78,10 +157,12 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool) ->
         "rows.html",
         "Rows",
         look,
-        here="Rows" if filters == Filters() else "",
+        here={Filters(): "Rows", Filters(letters="EF"): "Errors"}.get(filters, ""),
         found=found,
         filters=filters,
         first=first,
+        done=done,
+        for_all=[action for action in ACTIONS if letters_for(action, filters)],
         columns=("choose", *COLUMNS) if look.acts else COLUMNS,
         letter_choices=_with(filters.letters, letters),
         reason_choices=_with(filters.reason, reasons),
@@ -96,9 +177,15 @@ def row_page(row: LogRow, found: Explanation, look: Viewer, done: str = "") -> s
     )
 
 
-def confirm_page(action: str, numbers: Sequence[int], look: Viewer) -> str:
+def rows_question(act: RowsAct, numbers: Sequence[int], look: Viewer) -> str:
     """What will be done with which rows, and the one button that does it."""
-    return _page("confirm.html", f"{action.capitalize()}?", look, action=action, numbers=numbers)
+    title = f"{act.action.capitalize()} {counted(len(numbers))}?"
+    return _page("confirm.html", title, look, act=act, numbers=numbers)
+
+
+def output_question(act: OutputAct, name: str, look: Viewer) -> str:
+    """What will be done with an output, and the one button that does it."""
+    return _page("confirm_output.html", f"{act.action.capitalize()} the output {name}?", look, act=act, name=name)
 
 
 def message_page(title: str, sentences: str, look: Viewer) -> str:
@@ -124,24 +211,6 @@ def listed(filters: Filters, cursor: Cursor | None = None) -> str:
         before=at.before if at.before < BEYOND else None,
         place=at.place,
     )
-
-
-def said_of(action: str, count: int) -> str:
-    """What was done, as a sentence."""
-    did = {"hold": "held", "release": "released", "requeue": "waiting again"}[action]
-    return f"{counted(count)} {'is' if count == 1 else 'are'} {did} now."
-
-
-def possible(row: LogRow) -> list[str]:
-    """What can be done with a row as it is."""
-    if row.status == Status.NEW:
-        return ["release"] if _is_held(row) else ["hold", "release"]
-    return ["requeue"] if row.status in set(Status) else []
-
-
-def _is_held(row: LogRow) -> bool:
-    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by an older version."""
-    return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 
 def _near(rows: Sequence[ExplainedRow], record_id: int) -> Iterator[ExplainedRow]:
@@ -183,14 +252,28 @@ def environment() -> Environment:
     }
     made.globals |= {
         "address": address,
+        "hidden_value": HIDDEN,
         "letters": frozenset(letter.value for letter in Status),
         "listed": listed,
+        "done_with_rows": DONE,
+        "gives_reason": GIVES_REASON,
         "meanings_of_actions": ACTIONS,
+        "meanings_of_output_actions": OUTPUT_ACTIONS,
+        "meanings_of_table_actions": TABLE_ACTIONS,
         "meanings_of_reasons": {reason.value: said for reason, said in EXPLANATION.items()},
-        "navigation": (("Overview", address()), ("Rows", address("rows")), ("Errors", address("rows", status="EF"))),
+        "navigation": (
+            ("Overview", address()),
+            ("Rows", address("rows")),
+            ("Errors", address("rows", status="EF")),
+            ("Tables", address("tables")),
+        ),
         "precedence": PRECEDENCE,
+        "ranges": RANGES,
         "reload_seconds": RELOAD_SECONDS,
         "shown_characters": SHOWN_CHARACTERS,
+        "shown_numbers": SHOWN_NUMBERS,
+        "shown_rows": SHOWN_ROWS,
         "version": VERSION,
+        "why_characters": WHY_CHARACTERS,
     }
     return made

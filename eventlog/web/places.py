@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.config.build import name_of
+from eventlog.config.build import former_names_of, name_of
 from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
@@ -18,11 +19,18 @@ from eventlog.delivery.output import OutputState, OutputStates
 from eventlog.sources.notes import Progress, read_positions
 from eventlog.web.reading import OutputView
 
+Said = TypeVar("Said")
+
 
 def named_outputs(config: Config) -> tuple[OutputView, ...]:
     """Each output, with the name that its notes have."""
     return tuple(
-        OutputView(name=_name(output), noted=name_of(output), format=str(output.format))
+        OutputView(
+            name=output.name or _place(output),
+            noted=name_of(output),
+            former_names=former_names_of(output),
+            format=str(output.format),
+        )
         for output in config.output or (StdoutOutput(),)
     )
 
@@ -32,9 +40,13 @@ def with_standings(
 ) -> tuple[OutputView, ...]:
     """The outputs with how they stand, and what the notes about the batch in hand say of them."""
     return tuple(
-        _noted(replace(place, standing=found.get(place.noted, OutputState())), notes.get(place.noted))
-        for place in places
+        _noted(replace(place, standing=_of(place, found) or OutputState()), _of(place, notes)) for place in places
     )
+
+
+def _of(place: OutputView, found: Mapping[str, Said]) -> Said | None:
+    """What is said of an output under its name, else under a former one."""
+    return next((found[name] for name in (place.noted, *place.former_names) if name in found), None)
 
 
 def _noted(place: OutputView, note: str | None) -> OutputView:
@@ -51,7 +63,7 @@ def _noted(place: OutputView, note: str | None) -> OutputView:
     return replace(place, standing=standing, on_the_way=len(progress.planned))
 
 
-def _name(output: OutputConfig) -> str:
+def _place(output: OutputConfig) -> str:
     tag, path, url = output.__struct_config__.tag, getattr(output, "path", None), getattr(output, "url", None)
     if isinstance(output, KafkaOutput):
         return f"{tag} {output.servers} {output.transactional_id}"

@@ -1,4 +1,4 @@
-"""How it goes, as the page shows it: a moment of the log, the samples of the last hour, what was counted. Values only."""
+"""How it goes, as the page shows it: a moment of the log, the samples of the last week, what was counted. Values only."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from msgspec import Struct
 from eventlog.admin.status import Facts
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
+from eventlog.sql.triggers.installed import TriggerState
 
-CHART_SECONDS: Final = 3600.0
-"""Seconds of which the charts speak."""
+
+class OutputSample(Struct, frozen=True, kw_only=True):
+    """An output at one moment: rows that it is behind, and documents that it takes a second."""
+
+    behind: int = 0
+    rate: float = 0.0
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -26,6 +31,75 @@ class Sample(Struct, frozen=True, kw_only=True):
     oldest: int | None
     lag: float | None
     rate: float
+    outputs: Mapping[str, OutputSample] = {}
+    """By the names that the notes of outputs have."""
+
+
+class ChartRange(Struct, frozen=True, kw_only=True):
+    """A time of which the curves speak: so many seconds, one sample for each `step` of them."""
+
+    name: str
+    said: str
+    seconds: float
+    step: float
+    ticks: tuple[str, ...]
+
+
+RANGES: Final = (
+    ChartRange(name="1h", said="the last hour", seconds=3600.0, step=0.0, ticks=("60 min", "30 min")),
+    ChartRange(name="24h", said="the last 24 hours", seconds=86_400.0, step=60.0, ticks=("24 h", "12 h")),
+    ChartRange(name="7d", said="the last 7 days", seconds=604_800.0, step=600.0, ticks=("7 d", "3½ d")),
+)
+"""What can be chosen; the first one is shown where nothing is."""
+
+
+def range_named(name: str) -> ChartRange:
+    """The range of this name, else the first one."""
+    return next((one for one in RANGES if one.name == name), RANGES[0])
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """Samples for each of the ranges. Of a longer one each sample has the highest figures of its step."""
+
+    levels: tuple[tuple[Sample, ...], ...] = ((),) * len(RANGES)
+
+    @property
+    def latest(self) -> Sample | None:
+        """The last sample."""
+        return self.levels[0][-1] if self.levels[0] else None
+
+    def of(self, span: ChartRange) -> Sequence[Sample]:
+        """The samples of a range."""
+        return self.levels[RANGES.index(span)]
+
+    def with_sample(self, new: Sample) -> History:
+        """The same with a new sample; a clock that was set back begins anew."""
+        return History(levels=tuple(_kept(span, level, new) for span, level in zip(RANGES, self.levels, strict=True)))
+
+
+def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
+    former = [one for one in samples if new.at - span.seconds <= one.at < new.at]
+    if former and span.step and former[-1].at // span.step == new.at // span.step:
+        new = _highest(former.pop(), new)
+    return (*former, new)
+
+
+def _highest(former: Sample, new: Sample) -> Sample:
+    """One sample for two of a step."""
+    lags = [one.lag for one in (former, new) if one.lag is not None]
+    outputs = {
+        name: OutputSample(behind=max(one.behind, was.behind), rate=max(one.rate, was.rate))
+        for name, one in new.outputs.items()
+        for was in (former.outputs.get(name, OutputSample()),)
+    }
+    return Sample(
+        at=new.at,
+        waiting=max(former.waiting, new.waiting),
+        oldest=new.oldest,
+        lag=max(lags) if lags else None,
+        rate=max(former.rate, new.rate),
+        outputs=outputs,
+    )
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
@@ -37,13 +111,21 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class OutputView(Struct, frozen=True, kw_only=True):
-    """An output: what it is called here and by its notes, its format, how it stands, and documents on their way to it."""
+    """An output: what it is called here and by its notes, its format, how it stands, and documents on their way to it.
+
+    Until it has taken something under its name, what stands under one of its `former_names` is shown.
+    """
 
     name: str
     noted: str
+    former_names: tuple[str, ...] = ()
     format: str
     standing: OutputState = OutputState()
     on_the_way: int = 0
+    paused: str | None = None
+    """Who has paused it, when and why."""
+    rate: float | None = None
+    """Documents that it takes a second."""
 
 
 class Loop(Struct, frozen=True, kw_only=True):
@@ -61,7 +143,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
     log: str
     database: str
     now: float
-    samples: Sequence[Sample] = ()
+    history: History = History()
     facts: Facts | None = None
     reasons: Sequence[ReasonCount] = ()
     counted: float | None = None
@@ -70,13 +152,20 @@ class PageReading(Struct, frozen=True, kw_only=True):
     flow: Flow | None = None
     loop: Loop | None = None
     trouble: str | None = None
-    states: Mapping[str, str] = {}
+    triggers: Sequence[TriggerState] = ()
 
     @property
     def latest(self) -> Sample | None:
-        return self.samples[-1] if self.samples else None
+        return self.history.latest
+
+    def place(self, noted: str) -> OutputView | None:
+        """The output whose notes have this name."""
+        return next((one for one in self.places if one.noted == noted), None)
 
 
-def kept(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
-    """The samples of the last hour with a new one; a clock that was set back begins anew."""
-    return (*(one for one in samples if new.at - CHART_SECONDS <= one.at < new.at), new)
+def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:
+    """The triggers by the tables on which they stand, in order."""
+    found: dict[str, list[TriggerState]] = {}
+    for trigger in sorted(triggers, key=lambda one: (one.table, one.name)):
+        found.setdefault(trigger.table, []).append(trigger)
+    return found

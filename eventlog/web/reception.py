@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from eventlog.sql.limits import limit_sessions
 from eventlog.sql.reflect import log_columns
 from eventlog.web.collector import Collector
 from eventlog.web.desk import Desk
-from eventlog.web.reading import Sample
+from eventlog.web.reading import History
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -38,7 +37,7 @@ class Reception:
         self._lock = Lock()
         self._desk: Desk | None = None
         self._engine: Engine | None = None
-        self._samples: Sequence[Sample] = ()
+        self._history: History | None = None
         self._ended, self._again = Flag(), Flag()
         self._thread = Thread(target=self._keep_open, name="eventlog-web-reception", daemon=True)
 
@@ -67,6 +66,7 @@ class Reception:
         if self._thread.is_alive():
             self._thread.join()
         if self._desk is not None:
+            self._desk.loading.close()
             self._desk.collector.close()
         if self._engine is not None:
             self._engine.dispose()
@@ -77,8 +77,9 @@ class Reception:
         same, self.config = config.source == self.config.source, config
         if former is not None:
             former.collector.end()
-            self._samples = former.collector.samples
-        self._samples = self._samples if same else ()
+            former.loading.end()
+            self._history = former.collector.history
+        self._history = self._history if same else None
         if self._engine is not None and not same:
             self._engine.dispose()
             self._engine = None
@@ -87,7 +88,7 @@ class Reception:
         source = self.config.source
         self._engine = self._engine or page_engine(source.url)
         names = log_columns(self._engine, source.wanted_names, source.columns)
-        collector = Collector(self._engine, names, self.config, self._vitals, self._samples)
+        collector = Collector(self._engine, names, self.config, self._vitals, self._history)
         desk = Desk(self._engine, names, self.config, collector)
         collector.start()
         return desk

@@ -17,8 +17,8 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import cannot_listen, read_address
-from eventlog.daemon.health import health, ready
 from eventlog.daemon.metrics import CONTENT_TYPE, metrics
+from eventlog.daemon.vitals import health, ready
 from eventlog.web.app import App
 from eventlog.web.connection import Connection
 from eventlog.web.guard import Guard, is_open_door

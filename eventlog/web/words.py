@@ -16,25 +16,10 @@ def address(*path: str | int, **query: str | int | None) -> str:
     return "/" + "/".join(quote(str(part), safe="", errors="replace") for part in path) + (f"?{asked}" if asked else "")
 
 
-def counted(number: int, what: str = "row") -> str:
-    """A number of things: 1 row, 2 rows."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def kind_name(event_type: str | int | None) -> str:
     """An event type in words."""
     known = {str(kind.value): kind.name.lower().replace("_", " ") for kind in Kind}
     return f"{event_type} {known.get(str(event_type), 'unknown')}"
-
-
-def duration(seconds: float | None) -> str:
-    """A time as people say it."""
-    if seconds is None:
-        return "unknown"
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def shown(content: Any) -> Any:

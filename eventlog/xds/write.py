@@ -65,6 +65,11 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def suffix(self) -> str:
         return ".xml"
 
+    @property
+    def counts(self) -> bool:
+        """A document says nothing of transactions."""
+        return False
+
     def __post_init__(self) -> None:
         """Refuses settings that no document could be written with."""
         if self.batch_size < 1:
@@ -88,7 +93,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                     continue
                 event_id = change.event_id
                 try:
-                    yield Written(event_id, change.positions, element(change, event_id, templates))
+                    yield Written(event_id, change.positions, element(change, event_id, templates), change.route)
                 except ExpressionError as error:
                     yield from self._altered(change, error, templates)
 
@@ -106,16 +111,15 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 return
         yield found.refusal
         if text:
-            yield Written(change.event_id, change.positions, text)
+            yield Written(change.event_id, change.positions, text, change.route)
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
-        """Documents of a batch of changes each, in the order given; ids come from positions.
+        """Documents of a batch of changes each that go to one place, in the order given; ids come from positions.
 
         Where they are to rise, an id that would come before the one `after` goes on from that instead.
         """
         opening, closing = self.wrapping()
-        changes = iter(written)
-        while batch := list(islice(changes, None if whole else self.batch_size)):
+        for batch in _batches(written, None if whole else self.batch_size):
             identity = document_id(batch[-1].positions[-1])
             if self.rising:
                 identity = after = rising_id(identity, after)
@@ -123,6 +127,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 id=identity,
                 body=_body(opening, [change.text for change in batch], closing),
                 covers={change.event_id: change.positions for change in batch},
+                route=batch[0].route,
             )
 
     def encode(
@@ -159,17 +164,23 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return opening, "  </input>\n</nds>\n"
 
 
+def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:
+    """So many changes at most that go to one place; without a size all, for what was one document must stay one."""
+    changes = iter(written)
+    left: list[Written] = []
+    while batch := [*left, *islice(changes, None if size is None else size - len(left))]:
+        route = batch[0].route
+        end = next((place for place, one in enumerate(batch) if one.route != route and size is not None), len(batch))
+        left = batch[end:]
+        yield batch[:end]
+
+
 def said(change: Change) -> Change | None:
     """The images of a row without what did not change; None when nothing did."""
     if change.op is not Op.MODIFY:
         return change
     edits = tuple([edit for edit in change.edits if edit.old != edit.new])
     return replace(change, edits=edits) if edits else None
-
-
-def fragment(change: Change, catalog: Catalog | None = None) -> str:
-    """The element of one change in the default settings; ExpressionError when XDS cannot express the change."""
-    return XdsFormat().fragment(change, catalog)
 
 
 def document_id(position: Position) -> str:

@@ -1,21 +1,42 @@
-"""eventlog on Spark: the log as a data source, and bulk conversion with the daemon's own rules. Extra: `[spark]`."""
+"""eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion. Extra: `[spark]`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eventlog_spark.session import Cluster, session
+    from eventlog_spark.capturing import Captures, captures
+    from eventlog_spark.cluster import Cluster, session
+    from eventlog_spark.frames import Decisions, decide, events
+    from eventlog_spark.outputs import ChangeTableFrames, MessageFrames, change_tables, documents, messages
     from eventlog_spark.source import EventLogSource
 
-__all__ = ["Cluster", "EventLogSource", "session"]
+__all__ = [
+    "Captures",
+    "ChangeTableFrames",
+    "Cluster",
+    "Decisions",
+    "EventLogSource",
+    "MessageFrames",
+    "captures",
+    "change_tables",
+    "decide",
+    "documents",
+    "events",
+    "messages",
+    "session",
+]
 
 
 def __getattr__(name: str) -> object:
     """Names are imported when they are first used: workers and `eventlog --help` need none of them."""
     from importlib import import_module
 
-    places = {"EventLogSource": "source", "Cluster": "session", "session": "session"}
+    places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster"}
+    places |= dict.fromkeys(("Captures", "captures"), "capturing")
+    places |= dict.fromkeys(("Decisions", "decide", "events"), "frames")
+    formats = ("ChangeTableFrames", "MessageFrames", "change_tables", "documents", "messages")
+    places |= dict.fromkeys(formats, "outputs")
     if name not in places:
         raise AttributeError(f"eventlog_spark has no {name}.")
     return getattr(import_module(f"eventlog_spark.{places[name]}"), name)

@@ -29,13 +29,13 @@ from eventlog.convert.settings import Conversion, FilesInput, SentTables, Snapsh
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
+from eventlog_spark.cluster import Cluster, session
 from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut, sampled
 from eventlog_spark.deciding import ANSWERS, BucketResult, BucketRules, decided, done
 from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sending import Sending, Step, order_name
-from eventlog_spark.session import Cluster, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
-        raise UsageError("Spark sends nothing to a database.", hint="Say --engine local.")
+        raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
     destination, order = Destination(conversion.destination), order_name(conversion)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
@@ -103,15 +103,16 @@ class SparkEngine:
         )
         deciding = BucketRules(
             conversion=self._conversion,
-            tables=work.tables,
+            tables=tuple((file.table, file.child) for file in work.tables),
             boundaries=self._boundaries,
             conflicts=tuple(conflicts),
             folder=self._folder,
         )
-        blobs = self._numbered(len(work.pieces)).mapInArrow(partial(scattered, work), SCHEMA)
+        met = self._spark.sparkContext.accumulator(0)
+        blobs = self._numbered(len(work.pieces)).mapInArrow(partial(scattered, work, met.add), SCHEMA)
         whole = blobs.repartitionById(work.buckets, "bucket")
-        answers = whole.mapInArrow(partial(decided, deciding), ANSWERS)
-        with watched(self._spark, self._watch, "deciding", self._cut.rows), arriving():
+        answers = whole.mapInArrow(partial(decided, deciding), SCHEMA)
+        with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
             found = [msgspec.json.decode(row.content, type=BucketResult) for row in answers.collect()]
         numbers = [one for answer in found for one in answer.noted]
         return DecidedRows(numbers=numbers, buckets=[answer.decided for answer in found])

@@ -39,12 +39,21 @@ class RowSpan(Struct, frozen=True, kw_only=True):
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """The pieces of the input, those of a snapshot last; where record_ids lie, as far as that is known beforehand."""
+    """The pieces of the input, those of a snapshot last; where record_ids lie, as far as that is known beforehand.
+
+    `rows` are `counted`, or judged by the size of files that do not say how many they have.
+    """
 
     pieces: tuple[Piece, ...]
     rows: int
+    counted: bool = True
     spans: tuple[RowSpan, ...] = ()
     held: frozenset[int] = frozenset()
+
+    @property
+    def total(self) -> int | None:
+        """What people are told of the number of rows: nothing, where it is only judged."""
+        return self.rows if self.counted else None
 
     @property
     def buckets(self) -> int:
@@ -73,7 +82,8 @@ def cut(conversion: Conversion) -> Iterator[Cut]:
     elif isinstance(conversion.input, FilesInput):
         found = units(conversion.input)
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in found)
-        yield Cut(pieces=(*found, *tables), rows=rows, spans=tuple(_spans(found)))
+        counted = all(unit.rows is not None for unit in found)
+        yield Cut(pieces=(*found, *tables), rows=rows, counted=counted, spans=tuple(_spans(found)))
     else:
         assert isinstance(conversion.input, LogInput)
         with _log(conversion.input, tables) as found_log:

@@ -17,34 +17,48 @@ from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import merge
-from eventlog.convert.partitions import PartitionFile, PartitionWriter, partition_file
+from eventlog.convert.partitions import BY_OBJECT, PartitionFile, PartitionWriter, in_order, partition_file
+from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
-from eventlog.convert.snapshot import PlacedTable, SnapshotFile
-from eventlog.convert.tasks import Decide, DecidedBucket, UnitNumbers, decide
-from eventlog.convert.work import guarded
+from eventlog.convert.snapshot import PlacedTable, reader_of
+from eventlog.convert.step import step
+from eventlog.convert.tasks import NUMBERS, Decide, DecidedBucket, UnitNumbers, decide, keep_in_file, numbers_in
+from eventlog.convert.work import guarded, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
-from eventlog_spark.exchange import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
+from eventlog_spark.exchange import CONFLICTS, NOTES, ROWS, TABLES, Blob, Bundle, packed, unbundled, unpacked
 from eventlog_spark.faults import travelling
 
 HELD_BYTES: Final = 64_000_000
 """Packed rows of a bucket that are held in memory; more go to the disk."""
 
+EVERY: Final = 0
+"""The label of a bucket's own files: nothing else is in them."""
+
 ANSWERS: Final = "content binary"
 _arrow: Final = pa.schema([("content", pa.binary())])
 
 
+Name = tuple[int, int | None]
+"""A table of the catalog by its place, and a child table of it by its own."""
+
+
 class BucketRules(Struct, frozen=True, kw_only=True):
-    """How buckets are decided. `conflicts` are files of record_ids that stand at several objects."""
+    """How buckets are decided. `tables` are those of the snapshot, in the order of their blobs' kinds.
+
+    `conflicts` are files of record_ids that stand at several objects. Without a `folder` that all nodes see, what was
+    decided goes on as blobs.
+    """
 
     conversion: Conversion
-    tables: tuple[SnapshotFile, ...]
-    boundaries: tuple[int, ...]
-    conflicts: tuple[PartitionFile, ...]
-    folder: str
+    tables: tuple[Name, ...] = ()
+    boundaries: tuple[int, ...] = ()
+    conflicts: tuple[PartitionFile, ...] = ()
+    folder: str | None = None
 
 
 class BucketResult(Struct, frozen=True, kw_only=True):
@@ -54,24 +68,60 @@ class BucketResult(Struct, frozen=True, kw_only=True):
     noted: tuple[UnitNumbers, ...] = ()
 
 
+CHANGES: Final = 2
+ENDED: Final = 3
+"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range of positions."""
+
+
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decides the one bucket whose blobs come."""
-    with travelling(), _local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
-        bucket = _Bucket(work, folder, rows)
-        if bucket.drained(batches):
-            yield answered(msgspec.json.encode(guarded(bucket.answer, work)))
+    """Decides the one bucket whose blobs come; the answer, and before it what was decided where no folder takes it."""
+    with travelling(), _bucket(work.tables, batches) as bucket:
+        if bucket is None:
+            return
+        answer = bucket.answer(work)
+        bundle = Bundle(CHANGES)
+        if work.folder is None:
+            for kind, file in ((CHANGES, answer.decided.rendered), (ENDED, answer.decided.ended)):
+                for label, rows in zip(file.labels, file.read(), strict=True):
+                    bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
+                    yield from bundle.full()
+        bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
+        yield from bundle.rest()
+
+
+def decided_rows(
+    order: Conversion, tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Decides the buckets whose blobs come, and gives out the step's results."""
+    with travelling(), without_collecting(), _bucket(tables, batches) as bucket:
+        if bucket is not None and bucket.has_rows:
+            yield from bucket.results(order)
+
+
+@contextmanager
+def _bucket(tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[_Bucket | None]:
+    """What came for a bucket; None where nothing did."""
+    with local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
+        bucket = _Bucket(tables, folder, rows)
+        yield bucket if bucket.drained(batches) else None
 
 
 class _Bucket:
     """Takes in a bucket's blobs, all of them before the first row is decided."""
 
-    def __init__(self, work: BucketRules, folder: Path, rows: IO[bytes]) -> None:
-        self._work = work
+    def __init__(self, tables: tuple[Name, ...], folder: Path, rows: IO[bytes]) -> None:
+        self._names = tables
         self._folder = folder
         self._noted: list[UnitNumbers] = []
         self._number = 0
         self._rows = rows
+        self._contested: list[pa.RecordBatch] = []
         self._tables: dict[int, PartitionFile] = {}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is anything to decide."""
+        return bool(self._rows.tell())
 
     def drained(self, batches: Iterator[pa.RecordBatch]) -> bool:
         """Says whether anything came."""
@@ -81,27 +131,38 @@ class _Bucket:
                 self._number = blob.bucket
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
+                elif blob.kind == CONFLICTS:
+                    self._contested += [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
                 elif blob.kind == ROWS:
                     self._rows.write(len(blob.content).to_bytes(8, "little"))
                     self._rows.write(blob.content)
                 else:
                     self._take_table(blob, writers, files)
         self._tables = {kind: writer.finished() for kind, writer in writers.items()}
-        return bool(self._rows.tell() or self._noted)
+        return bool(self.has_rows or self._noted)
 
     def answer(self, work: BucketRules) -> BucketResult:
-        """Decides the bucket."""
+        """Decides the bucket into files by ranges."""
         task = Decide(
             name=f"bucket-{self._number:05d}-{uuid4().hex}",
             conversion=work.conversion,
-            bucket=self._number,
+            bucket=EVERY,
             rows=(),
-            conflicts=work.conflicts,
-            snapshot=tuple(self._placed()),
+            conflicts=(*work.conflicts, *self._conflicts()),
+            snapshot=self._placed(),
             boundaries=work.boundaries,
-            folder=work.folder,
+            folder=work.folder or str(self._folder),
         )
-        return BucketResult(decided=decide(task, self._unpacked()), noted=tuple(self._noted))
+        found = guarded(lambda task: decide(task, self._unpacked()), task)
+        return BucketResult(decided=found, noted=tuple(self._noted))
+
+    def results(self, order: Conversion) -> Iterator[pa.RecordBatch]:
+        """Decides the bucket."""
+        rows = in_order(self._unpacked(), BY_OBJECT, self._folder / "spill")
+        keep = keep_in_file(self._folder / "spool")
+        conflicts = numbers_in(self._conflicts())
+        with reader_of(order, self._placed(), EVERY) as reader:
+            yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
 
     def _take_table(self, blob: Blob, writers: dict[int, PartitionWriter], files: ExitStack) -> None:
         """Keeps rows of the snapshot where the local engine looks for them."""
@@ -110,7 +171,7 @@ class _Bucket:
                 writers[blob.kind] = files.enter_context(
                     partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
                 )
-            writers[blob.kind].write(blob.bucket, rows)
+            writers[blob.kind].write(EVERY, rows)
 
     def _unpacked(self) -> Iterator[pa.RecordBatch]:
         """The rows of the log."""
@@ -118,9 +179,21 @@ class _Bucket:
         while size := self._rows.read(8):
             yield from unpacked(self._rows.read(int.from_bytes(size, "little")))
 
-    def _placed(self) -> Iterator[PlacedTable]:
-        for place, file in enumerate(self._work.tables):
-            yield PlacedTable(table=file.table, child=file.child, file=self._tables.get(TABLES + place))
+    def _placed(self) -> tuple[PlacedTable, ...]:
+        return tuple(
+            PlacedTable(table=table, child=child, file=self._tables.get(TABLES + place))
+            for place, (table, child) in enumerate(self._names)
+        )
+
+    def _conflicts(self) -> tuple[PartitionFile, ...]:
+        """The record_ids that came as conflicts, in their order."""
+        if not self._contested:
+            return ()
+        numbers = one_batch(self._contested, NUMBERS).column(0).unique()
+        ordered = numbers.take(pc.array_sort_indices(numbers))
+        with partition_file(self._folder / "conflicts.arrow", NUMBERS) as writer:
+            writer.write(EVERY, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
+        return (writer.finished(),)
 
 
 def done(
@@ -152,7 +225,7 @@ def answered(content: bytes) -> pa.RecordBatch:
 
 
 @contextmanager
-def _local_folder() -> Iterator[Path]:
+def local_folder() -> Iterator[Path]:
     """A folder on a disk of this machine that Spark was given for such things."""
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     with TemporaryDirectory(prefix="eventlog-", dir=places[0] or None) as folder:

@@ -1,4 +1,4 @@
-"""The first step on Spark: pieces of the input are read, and their rows go through the shuffle to the bucket of their objects.
+"""The first step on Spark: rows are read, by us or by Spark, and go through the shuffle to the bucket of their objects.
 
 What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of rows as one. Spark
 turns each row that comes from Python into one of its own and back; for rows of a log that alone costs more than the
@@ -7,11 +7,12 @@ rules do (decision 26 has the figures). A blob has the number of its bucket, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.inputs import Unit
@@ -20,11 +21,13 @@ from eventlog.convert.reading import read, read_log, without_held
 from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.convert.snapshot import SnapshotFile, placed_rows
+from eventlog.convert.snapshot import SnapshotFile, placed_batches, placed_rows
 from eventlog.convert.tasks import UnitNumbers
+from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import NumberRange
 from eventlog_spark.options import LogOptions
+from eventlog_spark.types import typed
 
 if TYPE_CHECKING:
     from eventlog.convert.partitions import PartitionWriter
@@ -35,7 +38,10 @@ ROWS: Final = 0
 NOTES: Final = 1
 """What was noted about the rows of a unit, in JSON."""
 
-TABLES: Final = 2
+CONFLICTS: Final = 2
+"""record_ids of rows here that stand at other objects too."""
+
+TABLES: Final = 3
 """Rows of the first table of a snapshot; the next table's number is one higher."""
 
 SCHEMA: Final = "bucket int, kind int, content binary"
@@ -112,6 +118,13 @@ def unpacked(content: bytes) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
+NAMING: Final = pa.schema(
+    [("record_id", pa.int64()), ("event_type", pa.int64()), ("table_name", pa.string()), ("table_key", pa.string())]
+)
+"""The columns that say which row it is, and of which object."""
+
+NUMBERED: Final = pa.schema([("record_id", pa.int64()), (OBJECT, pa.int64())])
+
 GATHERED_ROWS: Final = 250_000
 GATHERED_BYTES: Final = 64_000_000
 """What is read before it is cut into blobs."""
@@ -138,8 +151,10 @@ class Scattering(Struct, frozen=True, kw_only=True):
         return tuple(piece for piece in self.pieces if isinstance(piece, SnapshotFile))
 
 
-def scattered(work: Scattering, places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces at these places (a column of numbers) and gives out blobs."""
+def scattered(
+    work: Scattering, met: Callable[[int], None], places: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Reads the pieces at these places (a column of numbers) and gives out blobs; `met` is told how many rows were read."""
     with travelling():
         for batch in places:
             for place in batch.column(0).to_pylist():
@@ -147,22 +162,101 @@ def scattered(work: Scattering, places: Iterator[pa.RecordBatch]) -> Iterator[pa
                 if isinstance(piece, SnapshotFile):
                     yield from _table(work, piece)
                 else:
-                    yield from _rows(work, piece)
+                    yield from _rows(work, met, piece)
 
 
-def _rows(work: Scattering, piece: Unit | NumberRange | WholeLog) -> Iterator[pa.RecordBatch]:
-    placing = Placing(work.conversion.catalog)
-    numbers = UnitNumbers()
+def _rows(
+    work: Scattering, met: Callable[[int], None], piece: Unit | NumberRange | WholeLog
+) -> Iterator[pa.RecordBatch]:
+    numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
-    read = rows_of(work.conversion, piece, work.held)
-    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
-        placed = placing.place(rows)
-        numbers.take(placed.column("record_id"))
+    for placed in _placed(rows_of(work.conversion, piece, work.held), work.conversion.catalog):
+        _note(numbers, placed.column("record_id"))
+        met(len(placed))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
-    numbers.sampled = []  # ranges are known already
-    bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(numbers)))
+    _add_notes(bundle, numbers)
     yield from bundle.rest()
+
+
+def scattered_rows(
+    catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame of Spark's (ROWS) as blobs."""
+    numbers: list[UnitNumbers] = []
+    bundle = Bundle(ROWS)
+    with travelling():
+        for placed in _placed((typed(batch, ROWS_SCHEMA) for batch in batches), catalog):
+            _note(numbers, placed.column("record_id"))
+            _write(bundle, placed, buckets)
+            yield from bundle.full()
+        _add_notes(bundle, numbers)
+        yield from bundle.rest()
+
+
+def scattered_table(
+    catalog: Catalog, table: int, child: int | None, kind: int, buckets: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame with the columns of a table, or of a child table of it, as blobs."""
+    bundle = Bundle(kind)
+    with travelling():
+        for rows in placed_batches(batches, catalog.tables[table], child):
+            _write(bundle, rows, buckets)
+            yield from bundle.full()
+        yield from bundle.rest()
+
+
+def scattered_numbers(
+    catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of record_ids."""
+    placing, bundle = Placing(catalog), Bundle(ROWS)
+    told = (typed(batch, NAMING) for batch in batches)
+    with travelling():
+        for rows in gathered(told, NAMING, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
+            objects = placing.objects(*rows.columns[1:])
+            pairs = pa.RecordBatch.from_arrays([rows.column(0), objects], schema=NUMBERED)
+            known = pairs.filter(rows.column(0).is_valid())
+            write_by(cast("PartitionWriter", bundle), known, bucket_of(known.column(0), buckets))
+            yield from bundle.full()
+        yield from bundle.rest()
+
+
+def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all of these."""
+    blobs = (blob for batch in batches for blob in unbundled(batch))
+    pairs = pa.Table.from_batches([rows for blob in blobs for rows in unpacked(blob.content)], NUMBERED)
+    spans = pairs.group_by("record_id").aggregate([(OBJECT, "min"), (OBJECT, "max")])
+    several = spans.filter(pc.not_equal(spans[f"{OBJECT}_min"], spans[f"{OBJECT}_max"]))["record_id"]
+    bundle = Bundle(CONFLICTS)
+    if len(several):
+        for rows in pairs.filter(pc.is_in(pairs["record_id"], value_set=several.combine_chunks())).to_batches():
+            _write(bundle, rows, buckets)
+    yield from bundle.rest()
+
+
+def _placed(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
+    """Rows with their objects, many together."""
+    placing = Placing(catalog)
+    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
+        yield placing.place(rows)
+
+
+def _note(numbers: list[UnitNumbers], positions: pa.Array) -> None:
+    """Notes record_ids; where they begin anew, as with the next of several files, there a unit begins."""
+    here = UnitNumbers()
+    here.take(positions)
+    last = numbers[-1] if numbers else here
+    if last is not here and (last.highest is None or here.lowest is None or here.lowest > last.highest):
+        last.take(positions)
+    else:
+        numbers.append(here)
+
+
+def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers]) -> None:
+    for one in numbers:
+        one.sampled = []  # ranges are known already
+        bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(one)))
 
 
 def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
@@ -199,9 +293,10 @@ def log_options(source: LogInput) -> LogOptions:
 
 
 def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    from eventlog_spark.log import TEXTS, BulkLog, batches
+    from eventlog_spark.log import TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
-    for batch in batches(BulkLog(log_options(source)), stretch, TEXTS):
+    log = BulkLog(log_options(source))
+    for batch in batches(log, stretch, TEXTS_AND_TRANSACTION if log.transaction else TEXTS):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield without_held(shaped(columns), held)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +16,8 @@ from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.findlog import log_columns
-from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
+from eventlog.sql.queries import log_holes, offers, statement, transaction_behind
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
 
@@ -38,6 +37,8 @@ class BulkLog:
     """A log that is read in bulk, by the queries of bulk.sql."""
 
     def __init__(self, options: LogOptions) -> None:
+        from eventlog.sql.findlog import log_columns  # with SQLAlchemy, which workers without a log do without
+
         self.engine: Engine = connect(options.url)
         self.dialect: Dialect = dialect_of(self.engine)
         try:
@@ -45,8 +46,13 @@ class BulkLog:
         finally:
             self.engine.dispose()
         self.zone = zone_of(self.names.clock)
-        self._letters = options.status
         self._holes = log_holes(self.dialect, self.names)
+        self._chosen = " AND ".join(self._conditions(options)) or statement(self.dialect, "chosen_all")
+
+    @property
+    def transaction(self) -> str:
+        """What asks for the transaction of a row; nothing, where the log does not tell it."""
+        return transaction_behind(self.dialect, self._holes)
 
     @property
     def copies(self) -> bool:
@@ -56,12 +62,30 @@ class BulkLog:
     def query(self, name: str, **holes: object) -> str:
         """A query of bulk.sql as the driver gets it."""
         log_text = self.dialect.literal(self._holes["log"])
-        letters = ", ".join(self.dialect.literal(letter) for letter in self._letters)
-        chosen = statement(
-            self.dialect, "chosen_letters" if letters else "chosen_all", **self._holes, letters=f"({letters})"
-        )
         filling = {hole: str(value) for hole, value in holes.items()}
-        return statement(self.dialect, name, **self._holes, chosen=chosen, log_text=log_text, **filling)
+        return statement(self.dialect, name, **self._holes, chosen=self._chosen, log_text=log_text, **filling)
+
+    def _conditions(self, options: LogOptions) -> Iterator[str]:
+        """What rows must be to be read. Times are compared as the texts that they come as, where none of them is changed."""
+        chosen = options.chosen
+        if options.status:
+            yield self._condition("chosen_letters", letters=self._several(options.status))
+        if chosen.letters is not None:
+            yield self._condition("chosen_letters", letters=self._several(chosen.letters))
+        if chosen.tables is not None:
+            yield self._condition("chosen_tables", names=self._several(chosen.tables))
+        for name, number in (("chosen_first", chosen.first), ("chosen_last", chosen.last)):
+            if number is not None:
+                yield self._condition(name, number=str(number))
+        for name, time in (("chosen_since", chosen.since), ("chosen_upto", chosen.upto)):
+            if time is not None and self.zone is None and offers(self.dialect, name):
+                yield self._condition(name, time=self.dialect.literal(time))
+
+    def _condition(self, name: str, **holes: str) -> str:
+        return statement(self.dialect, name, **self._holes, **holes)
+
+    def _several(self, texts: Iterable[str]) -> str:
+        return f"({', '.join(map(self.dialect.literal, texts)) or 'NULL'})"
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
@@ -122,6 +146,7 @@ NUMBERS: Final = ("record_id", "event_type")
 ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD])
 TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 """The columns as COPY writes them, for logs whose columns may be of any type."""
+TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
@@ -132,7 +157,8 @@ def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Ite
 
 def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with log.connection(stretch.snapshot) as connection:
-        query = log.query("stretch", first=stretch.first, last=stretch.last)
+        behind = log.transaction if TRANSACTION in schema.names else ""
+        query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind)
         if not log.copies:
             yield from _fetched(connection, query)
             return

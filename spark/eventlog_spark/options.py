@@ -16,9 +16,20 @@ from eventlog.sql.names import LogNames, read_log_name
 
 KNOWN: Final = (
     *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
-    *("rows", "start", "patience"),
+    *("rows", "start", "patience", "pushdown"),
 )
 _number = re.compile(r"\d{1,18}").fullmatch
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """The rows that are read: numbers from `first` to `last`, times from `since` to `upto`, letters and tables; None is all."""
+
+    first: int | None = None
+    last: int | None = None
+    letters: tuple[str, ...] | None = None
+    tables: tuple[str, ...] | None = None
+    since: str | None = None
+    upto: str | None = None
 
 
 class LogOptions(Struct, frozen=True, kw_only=True):
@@ -34,6 +45,8 @@ class LogOptions(Struct, frozen=True, kw_only=True):
     rows: int = 200_000
     start: int = 0
     patience: int = 120
+    pushdown: bool = False
+    chosen: Chosen = Chosen()
 
     @property
     def names(self) -> LogNames:
@@ -63,7 +76,15 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
         rows=max(1, _count(given, "rows", 200_000)),
         start=_count(given, "start", 0),
         patience=_count(given, "patience", 120),
+        pushdown=_is_on(given, "pushdown"),
     )
+
+
+def _is_on(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"The option {name} is {text!r}; it must be true or false.")
+    return text == "true"
 
 
 def _count(given: Mapping[str, str], name: str, default: int) -> int:

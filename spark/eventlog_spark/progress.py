@@ -11,6 +11,7 @@ from eventlog.convert.pipeline import ConversionWatch, Unwatched
 from eventlog.convert.work import SharedTally
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS: Final = 0.5
@@ -18,25 +19,35 @@ LOOK_SECONDS: Final = 0.5
 
 
 @contextmanager
-def watched(spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None) -> Iterator[None]:
-    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks."""
+def watched(
+    spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None, met: Accumulator[int] | None = None
+) -> Iterator[None]:
+    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks.
+
+    Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
+    """
     if isinstance(watch, Unwatched):
         yield
         return
     tally, done = SharedTally(), Event()
     watch.begin(stage, rows, tally)
-    looker = Thread(target=_look, args=(spark, tally, rows or 0, done), daemon=True)
+    looker = Thread(target=_look, args=(spark, tally, rows, met, done), daemon=True)
     looker.start()
     try:
         yield
     finally:
         done.set()
         looker.join()
+        if rows is None and met is not None:
+            tally.shared.value = met.value
 
 
-def _look(spark: SparkSession, tally: SharedTally, rows: int, done: Event) -> None:
+def _look(spark: SparkSession, tally: SharedTally, rows: int | None, met: Accumulator[int] | None, done: Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not done.wait(LOOK_SECONDS):
+        if rows is None:
+            tally.shared.value = max(tally.shared.value, met.value if met is not None else 0)
+            continue
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
         tasks = sum(info.numTasks for info in stages)
         finished = sum(info.numCompletedTasks for info in stages)

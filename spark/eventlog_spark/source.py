@@ -4,26 +4,28 @@
     spark.read.format("eventlog").option("url", url).option("log", "event_log").load()
 
 Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
-it), `partitions` (how many ranges of record_id are read side by side), `snapshot` (of PostgreSQL, exported by whoever
+it), `partitions` (how many ranges of record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of PostgreSQL, exported by whoever
 reads), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from eventlog.sql.names import STANDARD
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import BulkLog, NumberRange, batches, stretches
 from eventlog_spark.options import read_options
+from eventlog_spark.pushdown import chosen_by
 from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.datasource import DataSourceStreamReader, Filter
     from pyspark.sql.types import StructType
 
     from eventlog_spark.options import LogOptions
@@ -45,7 +47,8 @@ class EventLogSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LogReader(read_options(self.options))
+        options = read_options(self.options)
+        return FilteredLogReader(options) if options.pushdown else LogReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark calls it so
         from eventlog_spark.stream import LogStream
@@ -67,6 +70,15 @@ class LogReader(DataSourceReader):
         with travelling():
             stretch: NumberRange = partition.value
             yield from batches(BulkLog(self._options), stretch)
+
+
+class FilteredLogReader(LogReader):
+    """The same, whose rows the database filters; a class of its own, because Spark refuses one with `pushFilters` unless it is told to push."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark calls it so
+        """Spark evaluates all of them again: the database may compare texts in another way."""
+        self._options = replace(self._options, chosen=chosen_by(filters))
+        return filters
 
 
 def planned(options: LogOptions) -> list[NumberRange]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.forking import Forked
 
 
 def eventlog(
@@ -14,15 +16,16 @@ def eventlog(
 ) -> subprocess.CompletedProcess[str]:
     """The finished command, with what it printed and its exit code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
-    return subprocess.run(
-        [sys.executable, "-m", "eventlog", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env={**kept, "NO_COLOR": "1", **(environment or {})},
-        timeout=120,
-    )
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        mine = {**kept, "NO_COLOR": "1", **(environment or {})}
+        done = Forked(*arguments, cwd=cwd, environment=mine, out=out, err=err)
+        try:
+            code = done.wait(120)
+        finally:
+            done.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read().decode(), err.read().decode())
 
 
 def ok(*arguments: str | Path, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> str:

@@ -162,10 +162,14 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
         (["--mark"], 64, "--mark marks the rows of a database"),
         (["--log", "event_log"], 64, "--log names a table of a database"),
         (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),
-        (["--snapshot", "."], 78, "Say --schema FILE"),
+        (["--snapshot", "."], 78, "Use --schema FILE"),
         (["--schema", "nowhere.json"], 65, "nowhere.json cannot be read"),
         (["--part-events", "0"], 64, "--part-events"),
         (["--engine", "spark", "--resume"], 64, "--engine local"),
+        (["--snapshot", "hdfs://host/tables", "--jobs", "2"], 64, "--snapshot hdfs://host/tables is an address, and"),
+        (["s3a://bucket/more", "--engine", "local"], 64, "s3a://bucket/more is an address, and the local engine"),
+        (["s3a://bucket/more", "--kafka", "b:1", "--to", "messages"], 64, "--kafka does not go with an address"),
+        (["s3a://bucket/more", "--to", "messages"], 64, "--to messages needs --schema FILE"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path: Path, words: list[str], code: int, said: str) -> None:
@@ -173,6 +177,13 @@ def test_what_does_not_go_together_is_said(tmp_path: Path, words: list[str], cod
     done = eventlog("convert", file, "--out", "out", *words, cwd=tmp_path)
     assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
+    done = eventlog("convert", file, "--out", "ftp://host/out", cwd=tmp_path)
+    assert (done.returncode, "is an address of no file system" in done.stderr) == (64, True), done.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 def test_damage_is_named_and_leaves_nothing(tmp_path: Path) -> None:

@@ -82,6 +82,23 @@ def test_a_configuration_says_how_change_tables_look_and_who_writes_them(
     assert not (tmp_path / "elsewhere.db").exists()
 
 
+@pytest.mark.parametrize(
+    "named, file",
+    [((), "indirect.usr__ct/part-00000.json"), (("--output", "lake"), "indirect.usr_c/part-00000.csv.gz")],
+)
+def test_the_settings_of_files_are_those_of_the_output_that_is_meant(
+    tmp_path: Path, log: tuple[str | Path, ...], named: tuple[str, ...], file: str
+) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[[output]]\nsink = "files"\npath = "documents"\n'
+        '[[output]]\nsink = "files"\npath = "a"\nformat = "change-tables"\nfile_format = "json"\n'
+        '[[output]]\nname = "lake"\nsink = "files"\npath = "b"\nformat = "change-tables"\nfile_format = "csv"\n'
+        'row_files.preset = "qlik"\nchange_tables.suffix = "_c"\n'
+    )
+    ok("convert", *log, "--to", "change-tables", "--config", "c.toml", *named, "--out", "out", *HERE, cwd=tmp_path)
+    assert (tmp_path / "out" / file).exists()
+
+
 def test_messages_go_to_kafka(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
     with stand_in() as servers:
         ok("convert", *log, "--to", "messages", "--kafka", servers, "--out", tmp_path / "out")
@@ -123,7 +140,7 @@ def test_exports_of_linters_queue(tmp_path: Path) -> None:
     words = ("convert", "queue.jsonl", "--from", "linter", "--schema", "schema.json", "--to", "change-tables", *HERE)
     done = eventlog(*words, "--format", "csv", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "1 row, 1 change, 1 part (S 1).\n")
-    assert "The queue ends with 1 open transaction(s), which are left out." in done.stderr
+    assert "The queue ends with 1 open transaction: left out." in done.stderr
     assert (tmp_path / "out" / "T__ct" / "part-00000.csv").read_text().splitlines()[1].endswith(",7,Jack")
 
 
@@ -137,8 +154,8 @@ def test_exports_of_linters_queue(tmp_path: Path) -> None:
         (["--to-database", "sqlite://"], "--to-database goes with --to change-tables"),
         (["--kafka", "b:1"], "--kafka goes with --to messages"),
         (["--to", "change-tables", "--to-database", "sqlite://", "--format", "csv"], "there are none"),
-        (["--to", "change-tables", "--to-database", "sqlite://", "--engine", "spark"], "say --engine local"),
-        (["--to", "change-tables", "--to-database", "sqlite://", "--master", "local[2]"], "say --engine local"),
+        (["--to", "change-tables", "--to-database", "sqlite://", "--engine", "spark"], "use --engine local"),
+        (["--to", "change-tables", "--to-database", "sqlite://", "--master", "local[2]"], "use --engine local"),
         (
             ["--to", "messages", "--kafka", "b:1", "--engine", "spark", "--resume"],
             "--resume goes with the local engine",

@@ -35,7 +35,7 @@ def piped(content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]
 
 def test_a_document_is_checked_from_standard_input() -> None:
     done = piped(DOCUMENT.encode(), "validate", "-")
-    assert (done.returncode, done.stdout) == (0, b"1 document(s), 0 problem(s).\n")
+    assert (done.returncode, done.stdout) == (0, b"1 document, 0 problems.\n")
 
 
 def test_a_stream_is_decoded_from_standard_input() -> None:

@@ -38,10 +38,10 @@ def test_columns_without_values_make_room_on_a_narrow_terminal(database: str) ->
     assert "\x1b" not in head
 
 
-def test_a_key_is_folded_and_never_cut(database: str) -> None:
+def test_a_key_is_never_cut(database: str) -> None:
     shown = ok("log", "--database", database, environment={**TERMINAL, "COLUMNS": "40"})
     assert "…" not in shown
-    assert "".join(line[30:].strip() for line in shown.splitlines()[3:]).endswith("idu=1234567")
+    assert "key     idu=1234567" in shown.splitlines()  # too narrow for a table: each value has a line
 
 
 def test_a_pipe_gets_every_column(database: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check.index import index_points
+from eventlog.admin.check.numbers import index_points, newest_points
 from eventlog.admin.check.point import PointLevel
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import make_log
@@ -78,3 +78,24 @@ def test_the_statement_that_is_offered_makes_one_that_serves(engine: Engine) -> 
     assert point.level is PointLevel.WARNING
     run(engine, str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";").replace("CONCURRENTLY ", ""))
     assert not is_told(engine)
+
+
+def test_a_log_without_an_index_of_its_processed_rows_is_told_what_makes_one(postgresql: Engine) -> None:
+    make_log(postgresql)
+    run(postgresql, "ALTER TABLE event_log DROP CONSTRAINT IF EXISTS event_log_pkey", *_indexes_gone(postgresql))
+    (point,) = newest_points(postgresql, LOG)
+    assert point.level is PointLevel.WARNING
+    assert point.mend is not None
+    assert "CREATE INDEX CONCURRENTLY event_log_done" in point.mend
+    with postgresql.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE INDEX event_log_new ON event_log (record_id) WHERE status = 'N'"))
+        connection.execute(text(point.mend.partition(": ")[2]))
+    assert [*newest_points(postgresql, LOG)] == []
+
+
+def test_other_databases_have_a_key_for_that(sqlite: Engine) -> None:
+    assert [*newest_points(sqlite, LOG)] == []
+
+
+def _indexes_gone(engine: Engine) -> list[str]:
+    return [f"DROP INDEX {index['name']}" for index in inspect(engine).get_indexes("event_log")]

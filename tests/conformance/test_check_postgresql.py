@@ -57,8 +57,8 @@ def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_
         lacking = found(publisher, "rights", deletes=True)
         assert {point.said.partition(" cannot")[0] for point in lacking} == {
             "The event log",
-            "The event_log_outcome",
-            "The event_log_mark",
+            "The companion table event_log_outcome",
+            "The companion table event_log_mark",
             "The table public.usr",
             "The table public.usr_phone",
         }

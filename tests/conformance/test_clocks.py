@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.check.clocks import time_points
 from eventlog.admin.check.point import PointLevel
+from eventlog.admin.check.server import time_points
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code

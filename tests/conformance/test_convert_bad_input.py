@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert import plan
@@ -24,6 +24,7 @@ from tests.support.converting import (
     write_lines,
     write_parquet,
 )
+from tests.support.examples import examples
 from tests.support.strategies import CATALOG
 
 
@@ -93,7 +94,7 @@ def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
 
 
 @given(doubled_rows(), st.integers(0, 14))
-@settings(max_examples=60)
+@examples(60)
 def test_doubles_end_alike_wherever_they_stand(
     tmp_path_factory: pytest.TempPathFactory, rows: list[LogRow], cut: int
 ) -> None:

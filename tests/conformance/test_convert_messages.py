@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert import plan
@@ -22,6 +22,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from tests.support.converting import converted, files_of, row_of, write_parquet, write_snapshot
+from tests.support.examples import examples
 from tests.support.strategies import CATALOG, History, histories
 
 PLAIN = MessageSettings(topic="{table}")
@@ -61,7 +62,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 @given(histories(), st.integers(1, 4))
-@settings(max_examples=20)
+@examples(20)
 def test_histories_give_the_daemons_messages(history: History, part_events: int) -> None:
     with TemporaryDirectory() as folder:
         place = Path(folder)
@@ -72,7 +73,7 @@ def test_histories_give_the_daemons_messages(history: History, part_events: int)
 
 
 @given(histories())
-@settings(max_examples=15)
+@examples(15)
 def test_containers_hold_the_same_values(history: History) -> None:
     with TemporaryDirectory() as folder:
         place = Path(folder)

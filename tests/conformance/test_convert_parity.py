@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert import partitions, plan, step
+from eventlog.core.errors import ConfigError
 from eventlog.core.model import Event, Row, RowId
+from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies.format import PolicyFormat
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery.pipeline import Output, Pipeline
@@ -31,9 +35,10 @@ from tests.support.converting import (
     write_parquet,
     write_snapshot,
 )
+from tests.support.examples import examples
 from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource
 from tests.support.shares import met, shares
-from tests.support.strategies import CATALOG, History, careless_logs, histories
+from tests.support.strategies import CATALOG, History, careless_logs, histories, policies
 
 options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
 
@@ -54,7 +59,11 @@ def _small_steps() -> Iterator[None]:
 
 
 def published(
-    events: Sequence[Event], rows: dict[RowId, Row] | None, catalog: Catalog | None, chosen: Options
+    events: Sequence[Event],
+    rows: dict[RowId, Row] | None,
+    catalog: Catalog | None,
+    chosen: Options,
+    steps: Steps = (),
 ) -> tuple[str, list[dict[str, object]]]:
     """The elements and outcomes of the daemon's own way, all in one cycle."""
     log: Log = []
@@ -63,11 +72,15 @@ def published(
         source=source,
         reader=None if rows is None else MemoryRows(rows),
         catalog=catalog,
-        outputs=[Output(format=XdsFormat(batch_size=5), sink=sink)],
+        outputs=[Output(format=PolicyFormat(XdsFormat(batch_size=5), steps), sink=sink)],
         options=chosen,
+        needs=Policy(steps, catalog).needs if steps else None,
     )
     pipeline.go_round()
-    elements = "".join(bare(sink.taken[name].decode()) for name in sorted(sink.taken))
+    places: dict[str, str] = {}
+    for name in sorted(sink.taken):
+        places[sink.routes[name]] = places.get(sink.routes[name], "") + bare(sink.taken[name].decode())
+    elements = "".join(f"{place or ''}{text}" for place, text in sorted(places.items()))
     outcomes: list[dict[str, object]] = [
         {
             "position": position[0],
@@ -81,7 +94,7 @@ def published(
 
 
 @given(histories(), options, st.integers(1, 4))
-@settings(max_examples=60)
+@examples(60)
 def test_histories_give_what_the_daemon_publishes(history: History, chosen: Options, part_events: int) -> None:
     expected, outcomes = published(history.events, dict(history.table), CATALOG, chosen)
     with TemporaryDirectory() as folder:
@@ -93,9 +106,52 @@ def test_histories_give_what_the_daemon_publishes(history: History, chosen: Opti
         assert (elements_of(out), outcomes_of(out)) == (expected, outcomes)
 
 
+def placed_elements_of(folder: Path) -> str:
+    """The elements of all parts by the folders that steps have sent them to."""
+    places: dict[str, str] = {}
+    for part in sorted(folder.rglob("part-*.xml")):
+        route = part.parent.relative_to(folder).as_posix()
+        places[route] = places.get(route, "") + bare(part.read_text())
+    return "".join(f"{'' if place == '.' else place}{text}" for place, text in sorted(places.items()))
+
+
+@shares(told=0.2, filtered=0.02, routed=0.02)
+@given(histories(), policies(), options, st.integers(1, 4))
+@examples(60)
+def test_policies_give_what_the_daemon_publishes_with_them(
+    history: History, steps: Steps, chosen: Options, part_events: int
+) -> None:
+    try:
+        expected, outcomes = published(history.events, dict(history.table), CATALOG, chosen, steps)
+    except ConfigError as error:
+        with pytest.raises(ConfigError, match=re.escape(str(error))):
+            Policy(steps, CATALOG)
+        return
+    met(
+        told=expected,
+        filtered=any(one["reason"] == "filtered" for one in outcomes),
+        routed="usr_" in expected or "to_" in expected or "all_of" in expected,
+    )
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
+        read_back = write_snapshot(place / "snapshot", history.table)
+        out = place / "out"
+        converted(
+            source,
+            out,
+            catalog=CATALOG,
+            options=chosen,
+            part_events=part_events,
+            read_back=read_back,
+            steps=steps,
+        )
+        assert (placed_elements_of(out), outcomes_of(out)) == (expected, outcomes)
+
+
 @shares(published=0.2)
 @given(careless_logs(), options, st.sampled_from([CATALOG, None]))
-@settings(max_examples=60)
+@examples(60)
 def test_careless_rows_give_what_the_daemon_publishes(
     events: list[Event], chosen: Options, catalog: Catalog | None
 ) -> None:
@@ -118,7 +174,7 @@ def dealt(draw: st.DrawFn) -> tuple[History, list[list[LogRow]]]:
 
 
 @given(dealt(), st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@examples(40)
 def test_neither_the_files_nor_their_order_nor_their_kind_matter(
     dealt_out: tuple[History, list[list[LogRow]]], random: Random
 ) -> None:

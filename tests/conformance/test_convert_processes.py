@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from msgspec import Struct
 
 from eventlog.convert.inferred import catalog_of_files
 from eventlog.convert.settings import FilesInput
+from eventlog.convert.work import SharedTally, workers
 from tests.support.converting import log_row, write_lines, write_parquet
 
 
@@ -33,3 +39,31 @@ def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -
     changes, loaded = done.stdout.split()
     assert changes == "1"
     assert loaded == "False" or not frugal
+
+
+class Endless(Struct, frozen=True, kw_only=True):
+    """A task that says that it has begun."""
+
+    name: str
+    folder: str
+
+
+def linger(task: Endless) -> int:
+    (Path(task.folder) / task.name).touch()
+    time.sleep(600)
+    return 0
+
+
+def test_who_interrupts_does_not_wait_for_what_workers_are_about(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        while not (tmp_path / "one").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = Timer(0.0, interrupt)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), workers(2, tmp_path, SharedTally()) as crew:
+        crew.run(linger, [Endless(name="one", folder=str(tmp_path))], int)
+    timer.join()
+    assert time.monotonic() - began < 300  # a task takes 600 seconds

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
+from eventlog.core.counting import counted
 from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options, tell
 from eventlog.core.seams import encode
@@ -87,7 +88,7 @@ def test_a_queue_is_told_as_the_daemon_tells_it(tmp_path: Path) -> None:
     for name, target in TARGETS.items():
         done = run(source, out=tmp_path / name, target=target)
         assert (done.rows, done.changes, done.statuses, done.parts) == (4, 4, {"S": 4}, 2)
-        assert done.notes == ("The queue ends with 2 open transaction(s), which are left out.",)
+        assert done.notes == ("The queue ends with 2 open transactions: left out.",)
     opening, closing = XdsFormat().wrapping()
     written = [one for one in encode(XdsFormat(), changes(), SCHEMA) if not isinstance(one, Refusal)]
     assert elements_of(tmp_path / "xds") == "".join(
@@ -96,11 +97,11 @@ def test_a_queue_is_told_as_the_daemon_tells_it(tmp_path: Path) -> None:
     files = sorted((tmp_path / "json" / "SHOP.T").iterdir())
     assert [line for file in files for line in file.read_bytes().splitlines()] == [
         message.value
-        for one in encode(MessageFormat(body=False), changes(), SCHEMA)
+        for one in encode(MessageFormat(body=False), changes(), SCHEMA, count=lambda all_: counted([*all_], {}, ())[0])
         if isinstance(one, MessagesDocument)
         for message in one.messages
     ]
-    rows = [row for file in sorted((tmp_path / "rows" / "SHOP.T__ct").iterdir()) for row in read(file)]
+    rows = [row for file in sorted((tmp_path / "rows" / "SHOP.T__ct").glob("*.parquet")) for row in read(file)]
     assert [(row["header__change_oper"], row["ID"]) for row in rows] == [
         ("I", 8),
         ("I", 7),
@@ -138,6 +139,6 @@ def test_a_row_that_the_coding_does_not_know_is_no_success(tmp_path: Path) -> No
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*rows, strange, strange)))
     source = StreamInput(places=(str(tmp_path / "q.jsonl"),), settings=READING)
     done = convert(Conversion(input=source, destination=tmp_path / "out", catalog=SCHEMA, format=TableFiles()), jobs=1)
-    assert (done.damage or "").startswith("2 record(s) are left out")
+    assert (done.damage or "").startswith("Left out: 2 records")
     assert any("TYP 6 at" in note for note in done.notes)
     assert (tmp_path / "out" / "_DAMAGED").exists()

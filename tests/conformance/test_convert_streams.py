@@ -18,6 +18,7 @@ from eventlog.convert import pipeline, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
+from eventlog.core.counting import counted
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
 from eventlog.core.rules import Options, tell
@@ -36,6 +37,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.xds.write import XdsFormat
+from tests.support.changerows import CSV
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert
 
@@ -44,10 +46,10 @@ SHOP = GBaseSettings(
     keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
 )
 STREAM = b"".join(reads(shop(400, seed=3)))
-CSV = TableFiles(file_format="csv")
+ROWS = TableFiles(files=CSV)
 JSON = MessageFiles()
 AVRO = MessageFiles(settings=MessageSettings(encoding="avro", names="map"))
-TARGETS: dict[str, Target] = {"xds": XdsFormat(), "rows": CSV, "json": JSON, "avro": AVRO}
+TARGETS: dict[str, Target] = {"xds": XdsFormat(), "rows": ROWS, "json": JSON, "avro": AVRO}
 
 
 @pytest.fixture
@@ -102,13 +104,13 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
     documents = [one for one in encode(ChangeTableFormat(), changes, catalog) if isinstance(one, RowsDocument)]
     for table in ("customer", "purchase"):
         blocks = [block for one in documents for block in one.blocks if block.table.name == table]
-        expected = b"".join(csv_lines(block.columns, block.rows) for block in blocks)
-        files = sorted((tmp_path / "rows" / f"shop.{table}__ct").iterdir())
+        expected = b"".join(csv_lines(block.columns, block.cells, CSV) for block in blocks)
+        files = sorted((tmp_path / "rows" / f"shop.{table}__ct").glob("*.csv"))
         assert len(files) > 2
         assert b"".join(file.read_bytes().partition(b"\n")[2] for file in files) == expected
     values = [
         json.loads(message.value or b"")
-        for one in encode(MessageFormat(body=False), changes, catalog)
+        for one in encode(MessageFormat(body=False), changes, catalog, count=lambda all_: counted([*all_], {}, ())[0])
         if isinstance(one, MessagesDocument)
         for message in one.messages
     ]
@@ -116,6 +118,24 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
     assert sorted(found, key=sequence) == values
     read = [one for file in (tmp_path / "avro").glob("shop.*/part-*.avro") for one in records(file)]
     assert sorted(map(sequence, read)) == [sequence(value) for value in values]
+
+
+@pytest.mark.parametrize("label_images", [1, 3])
+def test_transactions_are_counted_whatever_of_them_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label_images: int
+) -> None:
+    monkeypatch.setattr(streams, "LABEL_IMAGES", label_images)
+    emptied = partial(record, CdcRecord.TRUNCATE)  # messages cannot say it
+    first = [begin(1), insert(2, 1), emptied(3, 7, 5), insert(4, 2), emptied(5, 7, 5), commit(6)]
+    others = [begin(7), insert(8, 3), commit(9), begin(10), emptied(11, 7, 5), commit(12)]
+    stream = write(tmp_path / "s.bin", b"".join([table_record(T1), *first, *others]))
+    done = run(stream, out=tmp_path / "out", target=JSON, own=OWN)
+    assert done.outcomes["E refused"] == 3
+    found = [json.loads(line) for file in (tmp_path / "out").glob("*.t1/part-*.jsonl") for line in lines(file)]
+    assert [
+        (one["data"]["c1"], one["headers"]["transactionEventCounter"], one["headers"]["transactionLastEvent"])
+        for one in sorted(found, key=sequence)
+    ] == [(1, 1, False), (2, 2, True), (3, 1, True)]
 
 
 def sequence(value: dict[str, Any]) -> str:
@@ -145,22 +165,22 @@ def test_pieces_and_processes_do_not_show(
 
 
 def test_outcomes_are_in_the_order_of_the_commits(capture: Path, tmp_path: Path) -> None:
-    done = run(capture, out=tmp_path / "out", target=CSV)
+    done = run(capture, out=tmp_path / "out", target=ROWS)
     positions = [tuple(map(int, one["position"].split("."))) for one in outcomes_of(tmp_path / "out")]
     assert len(positions) == done.rows == sum(done.outcomes.values()) > 300
     assert positions == sorted(positions)
     short = table_record(T1) + begin(1) + insert(2, 1) + commit(9) + begin(10) + insert(11, 2) + commit(12)
-    run(write(tmp_path / "s.bin", short), out=tmp_path / "short", target=CSV, own=OWN)
+    run(write(tmp_path / "s.bin", short), out=tmp_path / "short", target=ROWS, own=OWN)
     assert [one["position"] for one in outcomes_of(tmp_path / "short")] == ["9.2.0", "12.11.0"]
 
 
 def test_several_files_and_files_of_text_are_one_stream(capture: Path, tmp_path: Path) -> None:
-    run(capture, out=tmp_path / "one", target=CSV)
+    run(capture, out=tmp_path / "one", target=ROWS)
     middle = len(STREAM) // 2
     first, second = write(tmp_path / "a.bin", STREAM[:middle]), write(tmp_path / "b.bin", STREAM[middle:])
     text = b"# a capture\n" + b"".join(piece.hex().encode() + b"\n" for piece in (STREAM[:middle], STREAM[middle:]))
-    run(first, second, out=tmp_path / "two", target=CSV, jobs=2)
-    run(write(tmp_path / "c.hex", text), out=tmp_path / "text", target=CSV)
+    run(first, second, out=tmp_path / "two", target=ROWS, jobs=2)
+    run(write(tmp_path / "c.hex", text), out=tmp_path / "text", target=ROWS)
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one") == files_of(tmp_path / "text")
 
 
@@ -169,10 +189,10 @@ def test_several_files_and_files_of_text_are_one_stream(capture: Path, tmp_path:
 def test_everything_before_damage_is_there_and_the_place_is_named(tmp_path: Path, jobs: int) -> None:
     good = table_record(T1) + begin(1) + insert(2, 1) + commit(3) + begin(4) + insert(5, 2) + commit(6)
     bad = good + begin(7) + b"\xff" * 30 + begin(8) + insert(9, 3) + commit(10)
-    done = run(write(tmp_path / "bad.bin", bad), out=tmp_path / "bad", target=CSV, jobs=jobs, own=OWN)
+    done = run(write(tmp_path / "bad.bin", bad), out=tmp_path / "bad", target=ROWS, jobs=jobs, own=OWN)
     assert f"bad.bin, byte {len(good + begin(7))}:" in (done.damage or "")
     assert (done.rows, done.changes) == (2, 2)
-    assert run(write(tmp_path / "good.bin", good), out=tmp_path / "good", target=CSV, own=OWN).damage is None
+    assert run(write(tmp_path / "good.bin", good), out=tmp_path / "good", target=ROWS, own=OWN).damage is None
     assert tables(tmp_path / "bad") == tables(tmp_path / "good") != {}
 
 
@@ -181,7 +201,7 @@ def test_what_lies_behind_the_end_of_a_session_is_not_converted(tmp_path: Path) 
     """A piece could be read by itself; but read in one go, the stream ends there."""
     good = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
     stream = write(tmp_path / "s.bin", good + record(CdcRecord.ERROR, 1, -83727) + begin(4) + insert(5, 2) + commit(6))
-    done = run(stream, out=tmp_path / "out", target=CSV, own=OWN)
+    done = run(stream, out=tmp_path / "out", target=ROWS, own=OWN)
     assert (done.rows, done.changes) == (1, 1)
     assert done.damage is not None
 
@@ -192,7 +212,7 @@ def tables(out: Path) -> dict[str, bytes]:
 
 def test_open_transactions_are_left_out_and_told(tmp_path: Path) -> None:
     stream = table_record(T1) + begin(1) + insert(2, 1) + commit(3) + begin(4, 8) + insert(5, 2, 8)
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN)
     assert (done.changes, done.damage) == (1, None)
     assert any("1 open transaction" in note for note in done.notes)
 
@@ -203,7 +223,7 @@ def test_who_resumes_reads_a_file_anew_that_was_written_meanwhile(
     start = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
     stream = write(tmp_path / "s.bin", start)
     source = StreamInput(places=(str(stream),), settings=OWN)
-    ordered = Conversion(input=source, destination=tmp_path / "out", format=CSV)
+    ordered = Conversion(input=source, destination=tmp_path / "out", format=ROWS)
 
     def fails(*_: object) -> None:
         raise SinkError("The disk is full.")
@@ -239,7 +259,7 @@ def test_a_table_that_is_described_anew_has_files_for_each_of_its_looks(
     stream = write(tmp_path / "s.bin", b"".join(ALTERED))
     done = run(stream, out=tmp_path / "rows", target=TableFiles(), own=OWN, part_events=100)
     assert (done.changes, done.statuses) == (3, {"S": 3})
-    files = {file.name: parquet.read_table(file) for file in (tmp_path / "rows" / "shop.t1__ct").iterdir()}
+    files = {file.name: parquet.read_table(file) for file in (tmp_path / "rows" / "shop.t1__ct").glob("*.parquet")}
     assert {name: table.column("c1").to_pylist() for name, table in files.items()} == {
         "part-00000-0.parquet": [1, 3],
         "part-00000-1.parquet": [2],
@@ -265,41 +285,41 @@ def unknown(seq: int) -> bytes:
 def test_a_lost_record_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
     monkeypatch.setattr(streams, "splits", partial(splits, size=1))
     stream = table_record(T1) + begin(1) + insert(2, 1) + unknown(3) + commit(4) + begin(5) + insert(6, 2) + commit(7)
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN, jobs=jobs)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN, jobs=jobs)
     assert (done.changes, done.statuses) == (2, {"S": 2})
-    assert (done.damage or "").startswith("1 record(s) are left out, of which nobody knows what they say.")
+    assert (done.damage or "").startswith("Left out: 1 record of which nobody knows what was said.")
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert json.loads((tmp_path / "out" / "_DAMAGED").read_bytes())["damage"] == done.damage
     whole = table_record(T1) + begin(1) + insert(2, 1) + commit(4)
-    run(write(tmp_path / "s.bin", whole), out=tmp_path / "out", target=CSV, own=OWN, jobs=jobs)
+    run(write(tmp_path / "s.bin", whole), out=tmp_path / "out", target=ROWS, own=OWN, jobs=jobs)
     assert (tmp_path / "out" / "_SUCCESS").exists()
     assert not (tmp_path / "out" / "_DAMAGED").exists()
 
 
 def test_a_lost_end_is_no_success(tmp_path: Path) -> None:
     stream = table_record(T1) + begin(1) + insert(2, 1) + insert(3, 2) + begin(5) + insert(6, 3) + commit(7)
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN)
     assert done.changes == 1
-    assert "2 record(s) are left out" in (done.damage or "")
+    assert "Left out: 2 records" in (done.damage or "")
 
 
 def test_an_unknown_record_may_be_the_end(tmp_path: Path) -> None:
     stream = table_record(T1) + begin(1) + insert(2, 1) + commit(4) + unknown(3) + begin(5) + insert(6, 2) + commit(7)
     own = replace(OWN, unknown_rows="fail")
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=own)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=own)
     assert done.changes == 1
     assert "record number 45 is not known" in (done.damage or "")
     assert "Everything before it is converted." in (done.damage or "")
 
 
 def test_reads_with_rubbish_that_cut_records_give_every_row_or_no_success(tmp_path: Path) -> None:
-    run(write(tmp_path / "whole.bin", STREAM), out=tmp_path / "whole", target=CSV)
+    run(write(tmp_path / "whole.bin", STREAM), out=tmp_path / "whole", target=ROWS)
     pieces = list(reads(shop(400, seed=3), cut=3000))
     text = "\n".join(one.hex() for one in buffers(pieces)).encode()
     dirty = replace(SHOP, dirty=True)
-    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "dirty", target=CSV, own=dirty)
+    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "dirty", target=ROWS, own=dirty)
     assert (done.damage, tables(tmp_path / "dirty")) == (None, tables(tmp_path / "whole"))
     text = "\n".join(one.hex() for one in buffers([bytes(5000), *pieces])).encode()
-    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "cut", target=CSV, own=dirty)
+    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "cut", target=ROWS, own=dirty)
     assert done.damage is not None
     assert not (tmp_path / "cut" / "_SUCCESS").exists()

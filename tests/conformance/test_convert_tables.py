@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import plan
 from eventlog.convert.forms import form_of
 from eventlog.convert.forms import outcomes_of as refusals_of
-from eventlog.convert.settings import Conversion, FilesInput, TableFiles
-from eventlog.core.model import Op
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, TableFiles
+from eventlog.core.model import REFRESH, Op
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
@@ -24,7 +26,8 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
-from tests.support.changerows import told
+from eventlog.sinks.change_files.settings import RowFileSettings
+from tests.support.changerows import CSV, told
 from tests.support.converting import (
     converted,
     files_of,
@@ -35,6 +38,7 @@ from tests.support.converting import (
     write_parquet,
     write_snapshot,
 )
+from tests.support.examples import examples
 from tests.support.strategies import CATALOG, History, histories
 
 PARTITIONED = ChangeTableSettings(partition_every=60)
@@ -76,7 +80,7 @@ def rows_of_files(out: Path) -> list[dict[str, Any]]:
     st.sampled_from([ChangeTableSettings(), PARTITIONED, SHORT]),
     st.sampled_from([1, 2]),
 )
-@settings(max_examples=12)
+@examples(12)
 def test_histories_give_the_daemons_rows(
     history: History, part_events: int, form: ChangeTableSettings, jobs: int
 ) -> None:
@@ -91,7 +95,7 @@ def test_histories_give_the_daemons_rows(
             "jobs": jobs if part_events == 2 else 1,
         }
         converted(source, place / "rows", **same, target=TableFiles(settings=form))
-        converted(source, place / "texts", **same, target=TableFiles(settings=form, file_format="csv"))
+        converted(source, place / "texts", **same, target=TableFiles(settings=form, files=CSV))
         blocks = [block for document in of_the_daemon(history, form) for block in document.blocks]
         assert rows_of_files(place / "rows") == [
             row
@@ -102,7 +106,7 @@ def test_histories_give_the_daemons_rows(
             line + b"\n"
             for file in sorted((place / "texts").rglob("part-*.csv"))
             for line in file.read_bytes().splitlines()[1:]
-        ) == b"".join(csv_lines(block.columns, block.rows) for block in blocks)
+        ) == b"".join(csv_lines(block.columns, block.cells, CSV) for block in blocks)
 
 
 def test_partitions_are_folders_in_that_of_their_table(tmp_path: Path) -> None:
@@ -111,7 +115,7 @@ def test_partitions_are_folders_in_that_of_their_table(tmp_path: Path) -> None:
     source = write_lines(tmp_path / "log.jsonl", rows)
     target = TableFiles(settings=PARTITIONED)
     converted(source, tmp_path / "out", catalog=CATALOG, target=target, part_events=10)
-    assert sorted(name for name in files_of(tmp_path / "out") if "__ct" in name) == [
+    assert sorted(name for name in files_of(tmp_path / "out") if "__ct" in name and "_dfm" not in name) == [
         "usr__ct/20260101T000000_20260101T010000/part-00000.parquet",
         "usr__ct/20260101T010000_20260101T020000/part-00000.parquet",
     ]
@@ -174,3 +178,45 @@ def test_tables_whose_folders_are_called_alike_do_not_overwrite_each_other(tmp_p
     assert {str(file.parent.name) for file in (tmp_path / "out").rglob("*.parquet") if "part" in file.name} == {
         "a.b.c__ct"
     }
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_files_have_descriptions_and_a_full_load_has_files_of_its_own(tmp_path: Path, jobs: int) -> None:
+    loaded = {"event_type": 5, "column_name": None, "new_value": None, "perpetrator": REFRESH}
+    rows = [log_row(n, table_key=f"idu={n}", **(loaded if n % 2 else {})) for n in range(1, 8)]
+    source = write_lines(tmp_path / "log.jsonl", rows)
+    write_lines(tmp_path / "usr.jsonl", [{"idu": n, "fname": "Jack", "age": None, "pay": None} for n in range(1, 8)])
+    read_back = SnapshotRows(folder=tmp_path)
+    target = TableFiles(files=RowFileSettings(preset="qlik").chosen("csv"), task="copy")
+    converted(
+        source,
+        tmp_path / "out",
+        catalog=Catalog([NARROW]),
+        target=target,
+        part_events=4,
+        jobs=jobs,
+        read_back=read_back,
+    )
+    found = {name: content for name, content in files_of(tmp_path / "out").items() if "/" in name}
+    assert sorted(found) == [
+        "usr/LOAD00000001.csv.gz",
+        "usr/LOAD00000001.dfm",
+        "usr/LOAD00000002.csv.gz",
+        "usr/LOAD00000002.dfm",
+        "usr__ct/part-00000.csv.gz",
+        "usr__ct/part-00000.dfm",
+        "usr__ct/part-00001.csv.gz",
+        "usr__ct/part-00001.dfm",
+    ]
+    loads = [gzip.decompress(found[f"usr/LOAD0000000{n}.csv.gz"]).decode().splitlines() for n in (1, 2)]
+    assert loads == [["1,Jack,,", "3,Jack,,"], ["5,Jack,,", "7,Jack,,"]]
+    changed = gzip.decompress(found["usr__ct/part-00001.csv.gz"]).decode().splitlines()
+    assert [line.split(",")[-4:] for line in changed] == [["6", "Jack", "", ""]]
+    said = json.loads((tmp_path / "out/usr__ct/part-00000.dfm").read_bytes())
+    assert (said["taskInfo"]["name"], said["fileInfo"]["recordCount"], said["fileInfo"]["location"]) == (
+        "copy",
+        2,
+        "usr__ct",
+    )
+    assert said["fileInfo"]["startWriteTimestamp"] <= said["fileInfo"]["endWriteTimestamp"]
+    assert said["fileInfo"]["firstTransactionTimestamp"] == "2026-01-01T00:00:00.000"

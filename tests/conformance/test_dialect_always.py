@@ -43,7 +43,7 @@ def test_one_that_was_set_back_sleeps_until_it_is_tracked_again(postgresql: Engi
 def test_a_database_without_such_triggers_says_so(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, *USR)
-    with pytest.raises(UsageError, match="sqlite has no triggers that are told to fire for replicated"):
+    with pytest.raises(UsageError, match="sqlite has no triggers that fire for replicated"):
         track(sqlite, ["usr"], ALWAYS)
 
 

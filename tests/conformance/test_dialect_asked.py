@@ -78,7 +78,7 @@ def test_only_what_is_said_changes_and_the_change_is_told(usr: Engine) -> None:
 def test_a_column_that_was_left_out_and_has_another_name_now_is_not_published(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
     run(usr, "ALTER TABLE usr RENAME COLUMN lname TO family")
-    with pytest.raises(UsageError, match=r"no column lname.*It was tracked with .*say --columns or --exclude again"):
+    with pytest.raises(UsageError, match=r"no column lname.*It was tracked with .*use --columns or --exclude again"):
         track(usr, ["usr"])
     with pytest.raises(UsageError) as said:
         track(usr, ["usr"], TrackRequest(exclude=("nope",)))
@@ -158,7 +158,7 @@ def test_children_are_noted_with_the_class_that_has_them(usr: Engine) -> None:
     assert conditions(usr) == {TriggerCondition.CURRENT}
     assert asked(usr) == {"--events row-back --child address", "--events row-back"}
     run(usr, "DROP TABLE address")
-    with pytest.raises(InstallError, match=r"usr was tracked with .* does not fit any more.*Say --child again"):
+    with pytest.raises(InstallError, match=r"usr was tracked with .* does not fit any more.*Use --child again"):
         track(usr, ["usr"])
     track(usr, ["usr"], TrackRequest(children=()))
     assert conditions(usr) == {TriggerCondition.CURRENT}

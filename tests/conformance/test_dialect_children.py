@@ -127,20 +127,26 @@ def test_a_condition_on_the_parent_is_asked_for_its_children_too(usr: Engine) ->
     assert left_by(usr, *changes) == [(1, "idu=2", PHONE, None, "6"), (2, "idu=2", PHONE, "6", None)]
 
 
-@pytest.mark.parametrize("name", ["n", "o", "new", "old", "NEW", "one", "side", "fact", "row"])
 @pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
-def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, name: str, rows: bool) -> None:
+def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, rows: bool) -> None:
     install(engine)
+    for name in ("n", "o", "new", "old", "NEW", "one", "side", "fact", "row"):
+        check_logged_under_its_name(engine, name, rows)
+        run(engine, "DROP TABLE kid", f"DROP TABLE {dialect_of(engine).quoted(name)}")
+
+
+def check_logged_under_its_name(engine: Engine, name: str, rows: bool) -> None:
     table = dialect_of(engine).quoted(name)
     kid = f"CREATE TABLE kid (idu INTEGER, {table} VARCHAR(9), UNIQUE (idu, {table}), FOREIGN KEY (idu) REFERENCES {table} (idu))"
     run(engine, f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY)", kid, f"INSERT INTO {table} VALUES (1), (2)")
     track(engine, [name], TriggerOptions(style=Style.FIELD, rows=rows, when="idu < 3"))
     changes = ("INSERT INTO kid VALUES (1, 'x')", "INSERT INTO kid VALUES (2, 'y')", "DELETE FROM kid WHERE idu = 1")
-    assert left_by(engine, *changes) == [
+    expected = [
         (1, "idu=1", f"kid.{name}", None, "x"),
         (1, "idu=2", f"kid.{name}", None, "y"),
         (2, "idu=1", f"kid.{name}", "x", None),
     ]
+    assert left_by(engine, *changes) == expected, name
 
 
 APP = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
@@ -13,6 +13,7 @@ from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from tests.support.examples import examples
 from tests.support.logged import logged, run
 
 # The control characters stay out: NUL ends a text in some databases, and others refuse it.
@@ -20,9 +21,7 @@ any_text = st.text(
     st.sampled_from(SPECIAL + " aZ09äß漢😀\t\n%:/*-") | st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]),
     max_size=12,
 )
-one_database = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60
-)
+one_database = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @pytest.fixture

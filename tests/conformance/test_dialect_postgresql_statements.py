@@ -270,7 +270,7 @@ def test_what_is_no_table_or_is_an_odd_one_is_called_by_its_name(postgresql: Eng
         "CREATE FOREIGN TABLE ft (id INTEGER) SERVER s",
     )
     said = {name: " ".join(said_of(postgresql, [name])) for name in ("u", "pa", "pt1")}
-    assert said["u"] == "u is UNLOGGED: a crash of the server empties it, and nobody is told."
+    assert said["u"] == "u is UNLOGGED: a crash of the server empties it without a row in the log."
     assert "what is written to ch itself is not logged" in said["pa"]
     assert "has the rule other, which does something INSTEAD" in said["pa"]
     assert "pt1 is a partition of pt: track that one" in said["pt1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Style, TriggerOptions, track
+from tests.support.examples import examples
 from tests.support.logged import USR, Logged, logged, run
 from tests.support.servers import databases
 
@@ -102,7 +103,7 @@ def replayed(rows: list[Logged]) -> Held:
 
 
 @given(transactions=work)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
 def test_the_log_says_what_the_table_says(usr: Engine, style: Style, transactions: Work) -> None:
     run(usr, "DELETE FROM usr")
@@ -113,7 +114,7 @@ def test_the_log_says_what_the_table_says(usr: Engine, style: Style, transaction
 
 
 @given(first=work, then=work)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_row_changes_without_being_told(usr: Engine, first: Work, then: Work) -> None:
     run(usr, "DELETE FROM usr")
     done(usr, first)

@@ -18,8 +18,9 @@ from sqlalchemy import Engine, inspect, text
 
 import eventlog
 from eventlog.admin.archive import Archive
+from eventlog.admin.listing import Filters, newest
 from eventlog.admin.purge import Purge, purge
-from eventlog.admin.rows import Choice, hold, release, rows
+from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import FilesOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -116,7 +117,7 @@ def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eve
     assert statuses(engine, existing) == ENDS | dict.fromkeys((10, 11, 14, 15), "N")  # of one object
     assert release(log, [(1, 99)]) == 2
     publisher.run_once()
-    found = rows(log, Choice(letters="E"), limit=9, width=9)
+    found = [*newest(log, Filters(letters="E"), limit=9, width=9)]
     assert [(row.record_id, row.reason) for row in found] == [(14, "invalid")]
     *_, done = purge(log, Purge(age=1, letters="S"))
     assert done.rows == 5

@@ -71,7 +71,7 @@ def test_an_old_row_that_nobody_fetches_is_stuck(table: LogTable, log: Log) -> N
     assert (found.state, found.oldest, found.parts) == ("stuck", 1, WaitingParts(ready=1))
     assert found.lag == found.ready_lag
     [said] = complaints(log)
-    assert said.startswith("1 row(s) wait; row 1 has waited for ")
+    assert said.startswith("1 row waits; row 1 has waited for ")
 
 
 def test_rows_that_come_and_go_flow_if_somebody_publishes_them(table: LogTable, log: Log) -> None:
@@ -151,7 +151,7 @@ def test_what_a_receiver_did_not_take_is_retried_and_not_stuck(table: LogTable, 
     assert found.ready_lag is not None
     assert found.ready_lag < 100
     [said] = complaints(log, on_retry="object")
-    assert said.startswith("3 row(s) wait because a receiver did not take a row; row 1 has waited for ")
+    assert said.startswith("3 rows wait because a receiver did not take a row; row 1 has waited for ")
     assert flow(log, on_retry="stop").parts == WaitingParts(retrying=3)
     table.run("UPDATE event_log SET event_time = '2025-03-23 10:57:19' WHERE record_id = 3")
     assert flow(log, on_retry="object").state == "stuck"

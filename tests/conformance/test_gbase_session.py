@@ -10,8 +10,9 @@ from msgspec import structs
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
 from eventlog.sources.gbase.emulator import GBaseEmulator
-from eventlog.sources.gbase.session import CaptureSession, emulated, parts_of
+from eventlog.sources.gbase.session import CaptureSession, parts_of
 from eventlog.sources.gbase.settings import GBaseSettings
+from tests.support.gbase_driver import EmulatedDriver
 
 TABLE = "stores:shop.t1"
 OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
@@ -25,15 +26,15 @@ def server() -> GBaseEmulator:
 
 
 def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseEmulator) -> None:
-    other = CaptureSession(emulated(server), OWN, 0)
-    own = CaptureSession(emulated(server), OWN, 0)
+    other = CaptureSession(EmulatedDriver(server), OWN, 0)
+    own = CaptureSession(EmulatedDriver(server), OWN, 0)
     assert server.full == {TABLE}
     server.calls.clear()
     said: list[str] = []
     own._report = said.append
     own.close()
     assert server.calls == ["deactivatesess", f"endcapture {TABLE}", "closesess"]
-    assert "other session(s) capture" in said[0]
+    assert "Other sessions that capture" in said[0]
     server.calls.clear()
     other.close()
     assert server.calls == ["deactivatesess", f"endcapture {TABLE}", f"set_fullrowlogging {TABLE} 0", "closesess"]
@@ -43,7 +44,7 @@ def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseEmu
 @pytest.mark.parametrize("owner, prefix", [("informix", "informix."), ("gbasedbt", "gbasedbt."), ("", "")])
 def test_the_functions_are_called_with_their_owner_or_without(server: GBaseEmulator, owner: str, prefix: str) -> None:
     asked: list[str] = []
-    driver = emulated(server)
+    driver = EmulatedDriver(server)
 
     class Asked:
         def call(self, function: str, *arguments: object) -> int:
@@ -69,7 +70,7 @@ def test_the_functions_are_called_with_their_owner_or_without(server: GBaseEmula
 def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseEmulator, wrong: dict[str, Any], told: str) -> None:
     own = GBaseSettings(**{"tables": OWN.tables, "columns": OWN.columns, **wrong})
     with pytest.raises(SourceError, match=told):
-        CaptureSession(emulated(server), own, 0)
+        CaptureSession(EmulatedDriver(server), own, 0)
     assert server.calls[-1] == "closesess"
     assert server.full == set()
 

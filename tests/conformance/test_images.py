@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
@@ -29,7 +29,8 @@ from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
 from eventlog.sql.triggers.track import with_schema
-from eventlog.xds.write import XdsFormat, fragment
+from eventlog.xds.write import XdsFormat
+from tests.support.examples import examples
 from tests.support.logged import USR, left_by, run
 
 IMAGE = TriggerOptions(style=Style.IMAGE)
@@ -124,7 +125,7 @@ def test_xds_says_what_changed_and_nothing_else(usr: Engine) -> None:
         [document] = encode(XdsFormat(), [change], catalog, "")
         body = document.body.decode()  # type: ignore[union-attr]  # it is no refusal
         assert [name for name in ("fname", "lname", "age") if f'attr-name="{name}"' in body] == said, body
-        assert change.op != Op.DELETE or fragment(change, catalog).count("<") == 4
+        assert change.op != Op.DELETE or XdsFormat().fragment(change, catalog).count("<") == 4
 
 
 def test_coalesced_a_transactions_changes_keep_the_whole_row(usr: Engine) -> None:
@@ -201,7 +202,7 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(steps, max_size=14))
 def test_random_changes_are_told_as_a_model_has_them(usr: Engine, history: list[tuple[Any, ...]]) -> None:
     run(usr, "DELETE FROM usr", "DELETE FROM event_log")

@@ -111,7 +111,7 @@ def test_the_command_says_what_it_did(sqlite: Engine, capsys: pytest.CaptureFixt
     stored(sqlite, *CHANGES)
     url = sqlite.url.render_as_string(hide_password=False)
     assert exit_code(["apply", "usr", "--database", url]) == 0
-    assert "usr__ct -> usr__mirror: 11 row(s)" in capsys.readouterr().out
+    assert "usr__ct -> usr__mirror: 11 rows" in capsys.readouterr().out
     assert exit_code(["apply", "--database", url, "--json"]) == 0
     assert [one["rows"] for one in json.loads(capsys.readouterr().out)] == [1, 0]
     assert exit_code(["apply", "--database", url, "--suffix", ""]) == 64

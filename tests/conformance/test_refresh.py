@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
@@ -19,12 +19,13 @@ from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.keyorder import KeyOrder
 from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
+from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import TriggerOptions, located, track, untrack
 from tests.conformance.test_dialect_keys import any_text
+from tests.support.examples import examples
 from tests.support.logged import run
 
 COMMON: dict[str, list[Any]] = {
@@ -132,7 +133,7 @@ def words(engine: Engine) -> Log:
     return site(engine, "CREATE TABLE t (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (w, n))")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     held=st.sets(st.tuples(any_text.filter(bool), st.integers(-3, 3)), min_size=1, max_size=8), chunk=st.integers(1, 4)
 )

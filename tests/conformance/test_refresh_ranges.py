@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
@@ -19,6 +19,7 @@ from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.conformance.test_dialect_keys import any_text
 from tests.conformance.test_refresh import COMMON, KEYS, insert, keys, load_of, marks, numbered, site
+from tests.support.examples import examples
 from tests.support.logged import run
 from tests.support.servers import databases
 
@@ -73,7 +74,7 @@ def words(request: pytest.FixtureRequest, engine: Engine) -> Log:
     return site(engine, f"CREATE TABLE t (w {type_} NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (w, n))")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+@examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     held=st.sets(st.tuples(any_text.map(str.strip).filter(bool), st.integers(-3, 3)), min_size=1, max_size=12),
     chunk=st.integers(1, 3),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, LogRow, follow, hold, release, requeue, rows
+from eventlog.admin.listing import Filters, follow, newest
+from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sources.log.source import LogSettings, LogSource
@@ -24,7 +25,7 @@ def settle(log: Log, *outcomes: Outcome, delay: float = 0.0) -> None:
 
 
 def seen(log: Log, limit: int = 50, **choice: str) -> list[int]:
-    return [row.record_id for row in rows(log, Choice(**choice), limit=limit, width=10)]
+    return [row.record_id for row in [*newest(log, Filters(**choice), limit=limit, width=10)]]
 
 
 def test_rows_are_shown_with_their_reasons_the_newest_last(table: LogTable, log: Log) -> None:
@@ -38,7 +39,7 @@ def test_rows_are_shown_with_their_reasons_the_newest_last(table: LogTable, log:
         delay=3600,
     )
     hold(log, [(4, 4)])
-    found = rows(log, Choice(), limit=50, width=10)
+    found = [*newest(log, Filters(), limit=50, width=10)]
     assert [(row.record_id, row.status, row.reason, row.note, row.attempts) for row in found] == [
         (1, "S", "published", None, None),
         (2, "E", "refused", "no such group", 0),
@@ -91,7 +92,7 @@ def test_following_tells_what_comes_and_what_changes(table: LogTable, log: Log) 
             table.write(2002)
             table.write(1500)  # drawn before, committed late
 
-    told = islice(follow(log, Choice(), limit=10, width=10, pause=meanwhile), 5)
+    told = islice(follow(log, Filters(), limit=10, width=10, pause=meanwhile), 5)
     assert [(row.record_id, row.status) for row in told] == [
         (2000, "N"),
         (2001, "N"),
@@ -103,7 +104,7 @@ def test_following_tells_what_comes_and_what_changes(table: LogTable, log: Log) 
 
 
 def test_following_an_empty_log_waits(table: LogTable, log: Log) -> None:
-    told = follow(log, Choice(), limit=10, width=10, pause=lambda _: table.write(1))
+    told = follow(log, Filters(), limit=10, width=10, pause=lambda _: table.write(1))
     assert next(told).record_id == 1
 
 
@@ -140,12 +141,12 @@ def test_a_hold_keeps_what_was_noted_about_a_row_that_was_tried(table: LogTable,
     [note] = noted(log)
     assert re.fullmatch(r"held since .{23} by ann\. Before: busy", note or "")
     release(log, [EVERYTHING])
-    [row] = rows(log, Choice(), limit=9, width=9)
+    [row] = [*newest(log, Filters(), limit=9, width=9)]
     assert (row.reason, row.note, row.attempts) == ("retry", note, 1)
 
 
 def noted(log: Log) -> list[str | None]:
-    return [row.note for row in rows(log, Choice(), limit=9, width=9)]
+    return [row.note for row in [*newest(log, Filters(), limit=9, width=9)]]
 
 
 def test_later_rows_of_a_held_object_wait_behind_it(table: LogTable, log: Log) -> None:
@@ -186,6 +187,6 @@ def test_requeueing_leaves_waiting_rows_alone(table: LogTable, log: Log) -> None
     settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
     hold(log, [(2, 2)])
     assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) == 0
-    busy, held = rows(log, Choice(), limit=9, width=9)
+    busy, held = [*newest(log, Filters(), limit=9, width=9)]
     assert (busy.reason, busy.note) == ("retry", "busy")
     assert held.reason == "held"

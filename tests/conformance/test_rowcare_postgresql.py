@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.admin.listing import Filters, newest
 from eventlog.admin.purge import Purge, purge
-from eventlog.admin.rows import Choice, hold, rows
+from eventlog.admin.rows import hold
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -36,7 +37,7 @@ def check_purge(log: Log) -> None:
     steps = list(purge(log, Purge(age=60)))
     assert steps[-1].rows == COUNT * 9 // 10
     assert len(steps) > 2
-    left = rows(log, Choice(), limit=COUNT, width=9)
+    left = [*newest(log, Filters(), limit=COUNT, width=9)]
     assert [row.record_id for row in left] == list(range(10, COUNT + 1, 10))
 
 
@@ -53,7 +54,7 @@ def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:
     log = filled(postgresql, names)
     assert hold(log, [(1, 100)]) == 10
     check_purge(log)
-    assert len(rows(log, Choice(reason="held"), limit=99, width=9)) == 10
+    assert len([*newest(log, Filters(reason="held"), limit=99, width=9)]) == 10
 
 
 def test_every_partition_of_a_log_is_purged(postgresql: Engine) -> None:

@@ -13,6 +13,7 @@ from eventlog.admin.purge import Purge, Purged, purge
 from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
 from eventlog.sql.log import Log
+from eventlog.sql.names import TRANSACTION
 from tests.conformance.event_logs import LogTable
 
 DAY = 86_400
@@ -102,6 +103,7 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
         "new_value": "Jörg",
         "reason": None,
         "note": None,
+        TRANSACTION: None,
     }
     assert (second["column_name"], second["reason"], second["note"]) == (None, "refused", "why")
     assert table.statuses() == {}

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
@@ -15,6 +15,7 @@ from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
+from tests.support.examples import examples
 
 BINARY = {"sqlite": "BLOB", "postgresql": "BYTEA", "mysql": "VARBINARY(300)"}
 SPECIAL = ", ; ' + \" = \\ < >"
@@ -192,7 +193,7 @@ def test_binary_keys_are_base64(engine: Engine, content: bytes) -> None:
     assert single(engine, table, "v", k=written) == {"v": content}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), unique=True))
 def test_text_keys_of_any_characters_find_exactly_their_rows(engine: Engine, keys: list[str]) -> None:
     run(engine, "DROP TABLE IF EXISTS t", "CREATE TABLE t (k VARCHAR(20) NOT NULL PRIMARY KEY, v INTEGER)")

@@ -14,11 +14,11 @@ from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.emulator import GBaseEmulator, reads, shop
 from eventlog.sources.gbase.records import CdcRecord
-from eventlog.sources.gbase.session import emulated
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import FileFeed, GBaseReader, SessionFeed, gbase_source
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamSource
+from tests.support.gbase_driver import EmulatedDriver
 
 TABLE = "stores:shop.t1"
 OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
@@ -39,7 +39,7 @@ def marks(tmp_path: Path) -> FileMarks:
 
 def source_of(server: GBaseEmulator, marks: FileMarks, own: GBaseSettings = OWN) -> StreamSource:
     return StreamSource(
-        GBaseReader(SessionFeed(lambda: emulated(server), own), own), FileMarks(marks.path), backoff=NOW
+        GBaseReader(SessionFeed(lambda: EmulatedDriver(server), own), own), FileMarks(marks.path), backoff=NOW
     )
 
 
@@ -156,7 +156,7 @@ def test_what_is_not_taken_is_offered_again_and_holds_the_others(
 
 
 def test_waiting_takes_its_time(server: GBaseEmulator, marks: FileMarks) -> None:
-    reader = GBaseReader(SessionFeed(lambda: emulated(server), OWN), OWN)
+    reader = GBaseReader(SessionFeed(lambda: EmulatedDriver(server), OWN), OWN)
     own = StreamSource(reader, marks, backoff=Backoff(first=60))
     own.read(1)
     insert(server, 1)
@@ -186,7 +186,7 @@ def test_a_place_that_the_server_no_longer_has_is_a_sentence(
     batch = read(source)
     source.settle(batch, outcomes(batch))
     server.kept_from = 1 << 60
-    with pytest.raises(SourceError, match=r"no longer in the logical logs.* load the tables anew") as caught:
+    with pytest.raises(SourceError, match=r"no longer in the logical logs.* load the tables again") as caught:
         source_of(server, marks).read(1)
     assert caught.value.may_pass is False
 

@@ -73,9 +73,9 @@ def test_a_bad_row_does_not_end_a_good_one_of_its_number(adopted: Engine, tmp_pa
 def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
     write(adopted, (7, 6, "idu=1"), (7, 6, "idu=2"), (7, 6, "idu=2"), (0, 6, "idu=1"))
     said = [point.said for point in found(adopted, tmp_path) if point.level is PointLevel.WARNING]
-    assert [one.partition(" have")[0] for one in said if "have a record_id" in one] == ["2 row(s)", "1 row(s)"]
+    assert [one.partition(" with")[0] for one in said if "with a record_id" in one] == ["2 rows", "1 row"]
     write(adopted, (None, 6, "idu=1"))
-    assert "1 row(s) have no record_id" in {p.level: p.said for p in found(adopted, tmp_path)}[PointLevel.FAILURE]
+    assert "1 row without a record_id" in {p.level: p.said for p in found(adopted, tmp_path)}[PointLevel.FAILURE]
     with Publisher(config(adopted, tmp_path)) as publisher, pytest.raises(SourceError, match="has no record_id"):
         publisher.run_once()
 

@@ -133,6 +133,30 @@ def test_what_is_read_ahead_shares_the_room(log: LogTable) -> None:
     assert numbers(source.read_ahead(100, [nearly])) == []
 
 
+def test_a_large_row_takes_twice_its_room_because_its_document_stands_beside_it(log: LogTable) -> None:
+    if log.engine.dialect.name == "sqlite":
+        pytest.skip("nothing is read ahead in a database that has one writer")
+    spread(log, [6000, 40_000])
+    source = source_of(log, LogSettings(query_bytes=3_030_000))
+    batch = source.read(1)
+    for weight, found in [(1_000_000, [2]), (1_500_001, [])]:
+        in_hand = Batch(events=batch.events, weight=weight)
+        assert numbers(source.read_ahead(100, [in_hand])) == found
+
+
+def test_what_is_read_ahead_cuts_no_object_that_has_room_alone(log: LogTable) -> None:
+    if log.engine.dialect.name == "sqlite":
+        pytest.skip("nothing is read ahead in a database that has one writer")
+    spread(log, [6000])
+    for number in (2, 3):
+        log.write(number, key="idu=2", column_name=f"c{number}", new_value="x" * 4000)
+    source = source_of(log)
+    batch = source.read(1)
+    nearly = Batch(events=batch.events, weight=24_000)
+    assert numbers(source.read_ahead(100, [nearly])) == []
+    assert numbers(source.read_ahead(100, [batch])) == [2, 3]
+
+
 def test_a_value_that_is_too_large_is_not_fetched_and_its_row_says_so(
     log: LogTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +250,7 @@ def test_rows_of_an_object_that_is_offered_again_are_not_fetched(
 def test_only_of_rows_that_have_waited_longest_it_is_recorded_what_they_wait_for(
     log: LogTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.sources.log.rows.NOTED_ROWS", 10)
+    monkeypatch.setattr("eventlog.sources.log.left_out.NOTED_ROWS", 10)
     log.write_all(range(1, 100))
     hold(Log(log.engine, log.names), [(1, 1)])
     source_of(log).read(100)

@@ -13,10 +13,10 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log import seen
+from eventlog.daemon.rest import Wakeup
+from eventlog.sources.log import left_out
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
-from eventlog.sources.log.wakeup import Wakeup
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
@@ -28,8 +28,8 @@ HELD = "idu=1"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and pages that a few rows fill."""
-    monkeypatch.setattr(seen, "PIECE_NUMBERS", 3)
-    monkeypatch.setattr(seen, "PAGE_ROWS", 7)
+    monkeypatch.setattr(left_out, "PIECE_NUMBERS", 3)
+    monkeypatch.setattr(left_out, "PAGE_ROWS", 7)
 
 
 @pytest.fixture
@@ -96,15 +96,15 @@ def test_a_transaction_that_is_committed_between_two_looks_comes_whole(
         pytest.skip("nobody writes there while somebody reads")
     source = held(log)
     log.write(50, key="idu=9")
-    late = seen.SeenNumbers.late
+    late = left_out.SeenNumbers.late
 
-    def committed_just_before(self: seen.SeenNumbers, *arguments: Any) -> list[int]:
+    def committed_just_before(self: left_out.SeenNumbers, *arguments: Any) -> list[int]:
         for number, key in ((2, "idu=7"), (49, "idu=8"), (51, "idu=7")):
             log.write(number, key=key)
         monkeypatch.undo()
         return late(self, *arguments)
 
-    monkeypatch.setattr(seen.SeenNumbers, "late", committed_just_before)
+    monkeypatch.setattr(left_out.SeenNumbers, "late", committed_just_before)
     assert cycle(source) == [2, 50, 51]
     assert cycle(source) == [49]
 
@@ -196,8 +196,8 @@ def test_numbers_that_fall_and_numbers_far_apart(log: LogTable) -> None:
 
 
 def test_with_too_many_gaps_nothing_is_remembered(log: LogTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "MOST_GAPS", 5)
-    monkeypatch.setattr(seen, "SLOTS", 32)
+    monkeypatch.setattr(left_out, "MOST_GAPS", 5)
+    monkeypatch.setattr(left_out, "SLOTS", 32)
     log.write_all(range(1, 100, 2), key=HELD)
     hold(Log(log.engine, log.names), [(1, 1)])
     source = source_of(log)
@@ -265,7 +265,7 @@ def test_whatever_happens_each_cycle_has_what_it_should(log: LogTable, seed: int
         waiting.difference_update(found)
 
 
-FEW, MANY = 5_000, 60_000
+FEW, MANY = 5_000, 30_000
 
 
 def fill(log: LogTable, first: int, last: int) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
 from eventlog.core.seams import Batch
+from eventlog.sources.log.reading import torn_places
 from eventlog.sources.log.source import LogSettings, LogSource
-from eventlog.sources.log.torn import torn_places
 from eventlog.sql.dialect import dialect_of
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.examples import examples
 
 COLUMNS = ("a", "b", "c")
 LIMIT = 7
@@ -75,7 +76,7 @@ def turns(draw: st.DrawFn) -> list[tuple[str, str, int]]:
     return found
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns())
 def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str, int]]) -> None:
     batches = list(read_in_turn(log, told))

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
+from eventlog.admin.archive import Archive
 from eventlog.admin.check import check
+from eventlog.admin.purge import Purge, purge
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
 from eventlog.core.model import Event
 from eventlog.core.rules import Options, decide
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install, uninstall, upgrade, upgrade_sql
-from eventlog.sql.names import TRANSACTION, LogNames
+from eventlog.sql.log import Log
+from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.logged import USR, run
 from tests.support.strategies import CATALOG
@@ -164,3 +173,50 @@ def test_coalesced_or_not_no_change_spans_two_transactions(postgresql: Engine, c
     assert len(changes) == (2 if coalesce else 3)
     alike = [replace(event, transaction=None) for event in events]
     assert len(decide(alike, catalog=CATALOG, options=Options(coalesce=True)).changes) == 1
+
+
+def test_a_conversion_of_a_log_tells_the_same_transactions(postgresql: Engine, tmp_path: Path) -> None:
+    install(postgresql)
+    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'fname', 'a')")
+    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'lname', 'b'), ('idu=2', 1, 'usr', 'fname', 'c')")
+    url = postgresql.url.render_as_string(hide_password=False)
+    first, second, _ = [event.transaction and event.transaction.id for event in own(postgresql)]
+    assert told(LogInput(url=url), tmp_path / "log") == [("1", first), ("2", second), ("3", second)]
+    run(postgresql, "UPDATE event_log SET status = 'S'")
+    assert told(LogInput(url=url, statuses="N"), tmp_path / "nothing") == []
+    archive, log = Archive(tmp_path / "archive", "event_log"), Log(postgresql, log_columns(postgresql, LogNames()))
+    *_, done = purge(log, Purge(letters="S", age=0), archive)
+    assert done.archived == 3
+    files = FilesInput(places=(str(tmp_path / "archive"),))
+    assert told(files, tmp_path / "archived") == [("1", first), ("2", second), ("3", second)]
+    assert told(files, tmp_path / "documents", XdsFormat()) == 2
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_files_may_tell_transactions_or_not(tmp_path: Path, ending: str) -> None:
+    row = dict.fromkeys(STANDARD, "usr") | {"record_id": "1", "event_type": "2", "status": "N", "table_key": "idu=1"}
+    row |= {"event_time": "2024-05-06T07:08:09", "old_value": "a", "new_value": "b", "column_name": "fname"}
+    rows = [row, row | {"record_id": "2", "column_name": "lname"}]
+    without, empty, told_apart = (
+        ([("2", None)], ["-", "-"]),
+        ([("2", None)], ["", ""]),
+        ([("1", 7), ("2", 8)], ["7", "8"]),
+    )
+    for found, cells in without, empty, told_apart:
+        lines = [one | ({} if cell == "-" else {TRANSACTION: cell}) for one, cell in zip(rows, cells, strict=True)]
+        head = [",".join(lines[0])] if ending == "csv" else []
+        said = [",".join(line.values()) if ending == "csv" else json.dumps(line) for line in lines]
+        place = tmp_path / f"rows{cells[0]}.{ending}"
+        place.write_text("\n".join([*head, *said]) + "\n")
+        assert told(FilesInput(places=(str(place),)), tmp_path / f"out{cells[0]}") == found
+
+
+def told(rows: LogInput | FilesInput, out: Path, form: Target | None = None) -> Any:
+    """Where each message of a conversion stands, and its transaction; of documents how many changes there are."""
+    done = convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=form or MessageFiles()))
+    if isinstance(form, XdsFormat):
+        return done.changes
+    lines = [json.loads(line) for file in sorted(out.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
+    headers = sorted((line["headers"] for line in lines), key=lambda one: str(one["changeSequence"]))
+    assert {one["transactionEventCounter"] for one in headers} <= {None}
+    return [(one["streamPosition"], int(one["transactionId"], 16) if one["transactionId"] else None) for one in headers]

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.admin.explain import explain
-from eventlog.admin.rows import Choice, hold, release, rows
+from eventlog.admin.listing import Filters, newest
+from eventlog.admin.rows import hold, release
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
@@ -59,7 +60,7 @@ def test_rows_that_were_read_with_one_that_is_offered_again_say_so_until_they_en
         1: ("N", "retry", "busy", 1),
         2: ("N", "held", "an earlier change comes first.", 0),
     }
-    [shown] = rows(Log(log.engine, log.names), Choice(reason="held"), limit=9, width=9)
+    [shown] = newest(Log(log.engine, log.names), Filters(reason="held"), limit=9, width=9)
     assert (shown.record_id, shown.note) == (2, "an earlier change comes first.")
     assert recorded(log, 2) == "Recorded: N held: an earlier change comes first."
     make_due(log)

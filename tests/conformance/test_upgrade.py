@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, inspect
 
+from eventlog.admin.check.numbers import newest_points
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
@@ -55,6 +56,19 @@ def test_it_goes_back_to_what_a_former_program_knows_and_up_again(first: Engine)
     upgrade(first)
     uninstall(first, purge=True)
     assert inspect(first).get_table_names() in (["usr", "usr_phone"], ["usr_phone", "usr"])
+
+
+@pytest.mark.parametrize("rows", [100_000, 100_001])
+def test_a_log_is_indexed_anew_unless_it_is_so_large_that_writers_would_wait(postgresql: Engine, rows: int) -> None:
+    install(postgresql)
+    upgrade(postgresql, to="0003")
+    assert [one["name"] for one in inspect(postgresql).get_indexes("event_log")] == ["event_log_new"]
+    many = f"SELECT 'idu=1', 'S', 4, 'usr' FROM generate_series(1, {rows})"
+    run(postgresql, f"INSERT INTO event_log (table_key, status, event_type, table_name) {many}")
+    upgrade(postgresql)
+    indexes = {str(one["name"]) for one in inspect(postgresql).get_indexes("event_log")}
+    assert ("event_log_done" in indexes) is (rows == 100_000)
+    assert [point.name for point in newest_points(postgresql, LogNames())] == ["newest rows"] * (rows > 100_000)
 
 
 @pytest.mark.parametrize("to", ["0000", "0099", "base", "head", "1"])

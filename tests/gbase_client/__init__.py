@@ -7,14 +7,13 @@ jdbc` gets the jars; EVENTLOG_REQUIRE=jdbc makes their absence a failure.
 from __future__ import annotations
 
 import json
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers import absent, found
+from tests.support.servers import found, java_compiler
 
 HERE = Path(__file__).parent
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
@@ -23,11 +22,9 @@ Told = dict[str, Any]
 
 def classpath(folder: Path) -> str:
     """The jars, and the classes that are compiled into the folder."""
-    compiler = shutil.which("javac")
-    if compiler is None:
-        absent("jdbc", "there is no javac")
+    compiler = java_compiler("jdbc")
     jars = ":".join(map(str, sorted(found("jdbc", "client").glob("*.jar"))))
-    subprocess.run([compiler, "-cp", jars, "-d", folder, *(HERE / "java" / "client").glob("*.java")], check=True)
+    subprocess.run([*compiler, "-cp", jars, "-d", folder, *(HERE / "java" / "client").glob("*.java")], check=True)
     services = folder / "META-INF" / "services"
     services.mkdir(parents=True)
     (services / "java.sql.Driver").write_text("client.Offline\n")

@@ -6,12 +6,11 @@ are, with the names of the vendors' classes.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.support.servers import absent, found
+from tests.support.servers import absent, found, java_compiler
 
 HERE = Path(__file__).parent
 PACKAGES = ("com.informix.jdbc", "com.gbasedbt.jdbc")
@@ -19,9 +18,9 @@ PACKAGES = ("com.informix.jdbc", "com.gbasedbt.jdbc")
 
 def classpath(folder: Path) -> list[str]:
     """The classes of the stand-in, compiled into the folder, and the jar behind them."""
-    compiler = shutil.which("javac")
-    if compiler is None or find_spec("jpype") is None:
-        absent("jdbc", "there is no javac" if compiler is None else "the package JPype1 is not installed")
+    compiler = java_compiler("jdbc")
+    if find_spec("jpype") is None:
+        absent("jdbc", "the package JPype1 is not installed")
     jars = sorted(found("jdbc", "h2").glob("h2-*.jar"))
     sources = [*(HERE / "java" / "standin").glob("*.java")]
     for package in PACKAGES:
@@ -30,7 +29,7 @@ def classpath(folder: Path) -> list[str]:
         source.write_text((HERE / "java" / "IfxSmartBlob.java").read_text().replace("PACKAGE", package))
         sources.append(source)
     classes = folder / "classes"
-    subprocess.run([compiler, "-d", classes, *sources], check=True)
+    subprocess.run([*compiler, "-d", classes, *sources], check=True)
     services = classes / "META-INF" / "services"
     services.mkdir(parents=True)
     (services / "java.sql.Driver").write_text("standin.StandIn\n")

@@ -3,7 +3,8 @@
 Crash tests kill the publisher `--kills` times (200 by default), spread over databases, sinks, and places to die; fuzzing
 and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
 Sample schemas are worked on with as many seeds as minutes, from `--seed` on. The ledger makes `--handovers` of all kinds, and kills besides;
-`mutants` are publishers with a fault that it has to find.
+with `--outputs faulty` each of three outputs
+is away now and then. `mutants` are publishers with a fault that it has to find.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ CRASH_KILLS = 3
 
 MUTANTS = 20
 """Publishers with a fault that the ledger has to find, of each kind."""
+
+GROUPS = ("local", "http", "kafka", "mixed", "faulty", "faulty-kafka")
+"""Of outputs, as covering.py has them; pytest must be the first to import that."""
 
 PARTS = {
     "crash": ("test_crash.py",),
@@ -41,10 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--handovers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--outputs", default="", choices=GROUPS, help="of the ledger: this group alone, all without")
     parser.add_argument("--minutes", type=float, default=30.0)
     chosen = parser.parse_args(arguments)
     amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1, "mutants": MUTANTS}
-    os.environ["EVENTLOG_LEDGER"] = f"{chosen.seed} {chosen.handovers} {chosen.kills}"
+    os.environ["EVENTLOG_LEDGER"] = f"{chosen.seed} {chosen.handovers} {chosen.kills} {chosen.outputs}"
     os.environ["EVENTLOG_SCHEMAS"] = f"{chosen.seed} {max(2, round(chosen.minutes))}"
     worst = 0
     for part in PARTS if chosen.part == "all" else [chosen.part]:

@@ -20,11 +20,11 @@ from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import file_rows
 from eventlog.sources.linter.images import images as linter_images
-from eventlog.xds.events import read_events
 from eventlog.xds.read import read_statuses
 from eventlog.xds.validate import validate
 from tests.support.gbase_streams import OWN, begin, commit
 from tests.support.linter import READING, SCHEMA
+from tests.support.xds_events import read_events
 
 TYPED = layout_of(
     6,

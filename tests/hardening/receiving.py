@@ -39,7 +39,11 @@ def inbox(seed: int, trouble: float = 0.02) -> Iterator[Inbox]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # the connection was cut in its middle
+                self.close_connection = True
+                return
             fate = found.take(self.headers["Eventlog-Document"], body)
             if fate == "silent":
                 self.close_connection = True

@@ -181,7 +181,7 @@ def test_nothing_is_read_ahead_of_a_held_row(desk: Desk, monkeypatch: pytest.Mon
 
 def test_the_check_sees_a_reader_that_does_not_look(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(postgresql, seated=False)
-    monkeypatch.setattr(type(desk.source._holds), "stand", lambda *_: True)
+    monkeypatch.setattr(type(desk.source._left_out), "stand", lambda *_: True)
     wrong = []
     for place in range(1, statements(desk, desk.source) + 1):
         source = begun(desk, "hold", repeated=False)

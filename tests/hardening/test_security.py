@@ -33,7 +33,7 @@ from eventlog.sql.triggers import TriggerOptions, track
 from tests.acceptance.command import eventlog
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, url_of
-from tests.support.changerows import USR, documents, told
+from tests.support.changerows import CSV, USR, documents, told
 from tests.support.sinks import opened
 
 INJECTIONS = (
@@ -166,7 +166,7 @@ def test_a_change_table_never_leaves_its_folder(tmp_path: Path, schema: str | No
     table = replace(USR, name=name, schema=schema)
     change = told(1, Op.ADD, 1, fname="Jack")
     change = replace(change, row=replace(change.row, schema=schema, table=name))
-    sink = ChangeTableFiles(tmp_path / "in" / "out", "csv")
+    sink = ChangeTableFiles(tmp_path / "in" / "out", CSV)
     sink.write(documents(change, catalog=Catalog([table])))
     written = _assert_only_below(tmp_path, tmp_path / "in" / "out")
     assert [path for path in written if path.suffix == ".csv"]

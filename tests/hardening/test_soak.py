@@ -40,7 +40,7 @@ BULK = (
 
 
 @pytest.mark.skipif(
-    not SECONDS, reason="a soak takes its time: EVENTLOG_SOAK=40 ./dev test tests/hardening/test_soak.py"
+    not SECONDS, reason="a soak takes its time: EVENTLOG_SOAK=30 ./dev test tests/hardening/test_soak.py"
 )
 def test_nothing_grows_while_the_publisher_works(postgresql: Engine, tmp_path: Path) -> None:
     aim, machine = Several(postgresql, tmp_path), this_machine()

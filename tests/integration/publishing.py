@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,8 +16,9 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
-from eventlog.xds.events import read_events
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.forking import Forked
+from tests.support.xds_events import read_events
 
 PATIENCE = 60.0
 """Seconds that anything may take on a machine that is busy with other things."""
@@ -106,10 +105,9 @@ class Process:
         }
         self.said = folder.parent / f"{folder.name}.journal"
         where = ("--out", str(folder)) if out else ()
-        start = f"{program}\nfrom eventlog.cli.main import run; run()"
-        command = [sys.executable, "-c", start, "run", *where, "--log-format", "json", *options]
+        words = ("run", *where, "--log-format", "json", *options)
         self.error = self.said.open("ab")
-        self.process = subprocess.Popen(command, stderr=self.error, stdout=subprocess.DEVNULL, env=environment)
+        self.process = Forked(*words, environment=environment, err=self.error, program=program)
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from eventlog.admin.check import Point, PointLevel
 from eventlog.admin.check.outputs import output_points
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
-from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, EventlogError
 from eventlog.qlik.messages.settings import MessageSettings
 from tests.acceptance.command import eventlog, ok
 from tests.support.servers import free_port
@@ -126,6 +126,7 @@ def test_a_login_that_may_make_no_tables_fails(postgresql: Engine) -> None:
     point = of(DatabaseOutput(url=url, schema="closed"))
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
     assert "permission denied" in point.said
+    assert point.mend == "GRANT USAGE, CREATE ON SCHEMA closed TO reads_only gives the right."
 
 
 def test_a_database_that_does_not_answer_fails_and_shows_no_password() -> None:
@@ -146,6 +147,7 @@ def test_a_broker_that_does_not_answer_fails() -> None:
     point = of(KafkaOutput(servers=f"127.0.0.1:{free_port()}", timeout=0.5))
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
     assert "does not answer" in point.said
+    assert point.mend == "See that a broker listens there, or change the output's `servers`."
 
 
 def test_a_topic_that_is_not_there_is_a_warning_unless_it_may_be_made(mock_cluster: str) -> None:
@@ -193,3 +195,14 @@ def test_a_file_that_is_only_read_fails_at_the_rights(tmp_path: Path) -> None:
     assert done.returncode == EX_CONFIG
     assert "failure  rights" in done.stdout
     assert "readonly" in done.stdout
+
+
+def test_what_nobody_foresaw_is_a_failure_of_that_output_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_folder: Path) -> None:
+        raise RuntimeError("the folder is odd")
+
+    monkeypatch.setattr(shutil, "disk_usage", breaks)
+    odd, other = output_points(Config(output=(FilesOutput(path=str(tmp_path)), StdoutOutput())))
+    assert (odd.level, odd.exit_code) == (PointLevel.FAILURE, EventlogError.exit_code)
+    assert odd.said == "This could not be looked at: RuntimeError: the folder is odd."
+    assert other.level is PointLevel.OK

@@ -125,7 +125,7 @@ def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
         printed, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert printed == DOCUMENT.decode() + "\n"
-    assert said == "Document 7 with 1 event(s).\n"
+    assert said == "Document 7 with 1 event.\n"
     assert (tmp_path / "7.xml").read_bytes() == DOCUMENT
 
 

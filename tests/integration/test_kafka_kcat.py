@@ -15,9 +15,9 @@ from eventlog.core.model import Op
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.sinks.kafka.registry import MemoryRegistry
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
+from tests.support.registry_server import RegistryServer
 from tests.support.servers import absent
 from tests.support.servers_kafka import USERS, Broker, settings
 
@@ -26,8 +26,6 @@ CHANGES = [
     updated(1, customer=("Ada", "Żółć")),
     change(1, Op.DELETE),
 ]
-NUMBERS = "kcat"
-"""The registry in memory."""
 
 
 def fetched(servers: str, topic: str, *options: str) -> list[tuple[str, bytes]]:
@@ -49,12 +47,13 @@ def _parts(printed: bytes) -> Iterator[tuple[str, bytes]]:
         printed = rest[int(size) :]
 
 
-def data_messages(topic: str, about: str, servers: str, mode: str, encoding: str) -> list[dict[str, Any]]:
-    """The data messages in the topic, read with nothing but what a consumer has: the topics and the registry."""
+def data_messages(
+    topic: str, about: str, servers: str, mode: str, encoding: str, numbered: list[str]
+) -> list[dict[str, Any]]:
+    """The data messages in the topic, read with nothing but what a consumer has: the topics, and the schemas that a registry has numbered."""
     values = [value for _, value in fetched(servers, topic)]
     if mode == "registry":
-        registry = MemoryRegistry.named(NUMBERS)
-        return [read_by_both(registry.schema_of(int.from_bytes(one[1:5], "big")), one[5:]) for one in values]
+        return [read_by_both(numbered[int.from_bytes(one[1:5], "big") - 1], one[5:]) for one in values]
     if encoding == "json":
         found = [msgspec.json.decode(one) for one in values]
         return found if mode == "bare" else [one["message"] for one in found]
@@ -73,9 +72,9 @@ def data_messages(topic: str, about: str, servers: str, mode: str, encoding: str
 def test_kcat_reads_what_was_written(broker: Broker, mode: str, encoding: str) -> None:
     topic, about = broker.topic(), broker.topic()
     how: dict[str, Any] = {"mode": mode, "encoding": encoding, "topic": topic, "metadata_topic": about}
-    with closing(KafkaSink(settings(broker.servers, registry=f"mock://{NUMBERS}"))) as sink:
+    with RegistryServer() as registry, closing(KafkaSink(settings(broker.servers, **registry.login))) as sink:
         assert list(sink.write(documents(CHANGES, **how))) == []
-    found = data_messages(topic, about, broker.servers, mode, encoding)
+    found = data_messages(topic, about, broker.servers, mode, encoding, registry.schemas)
     assert [one["headers"]["operation"] for one in found] == ["INSERT", "UPDATE", "DELETE"]
     row = found[0]["data"]
     assert (row["customer"], row["amount"], row["placed_on"], row["note"]) == ("Ada", "19.90", "1969-12-31", "a\0b\n")

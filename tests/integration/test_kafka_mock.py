@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.model import Document, Reason
 from eventlog.core.schema import Catalog, Column
-from eventlog.sinks.kafka.registry import MemoryRegistry
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import documents, inserted, orders
+from tests.support.registry_server import RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
@@ -147,18 +147,19 @@ def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_c
     sink.close()
 
 
-def test_a_registry_in_memory_numbers_keys_and_values(mock_cluster: str) -> None:
+def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
     how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "avro_key": True, "topic": "mock.registry"}
-    sink = KafkaSink(settings(mock_cluster, registry="mock://numbers"))
-    sink.write(documents([inserted(1, customer="Ada")], **how))
-    registry = MemoryRegistry.named("numbers")
+    with RegistryServer() as registry:
+        sink = KafkaSink(settings(mock_cluster, **registry.login))
+        sink.write(documents([inserted(1, customer="Ada")], **how))
+        sink.close()
     [found] = consumed(mock_cluster, "mock.registry")
     key, value = found.key or b"", found.value or b""
-    assert sorted(registry.subjects) == ["mock.registry-key", "mock.registry-value"]
-    assert key[:5] == b"\0" + registry.subjects["mock.registry-key"][0].to_bytes(4, "big")
-    assert value[:5] == b"\0" + registry.subjects["mock.registry-value"][0].to_bytes(4, "big")
-    assert registry.schema_of(int.from_bytes(key[1:5], "big")).startswith('{"type":"record","name":"KeyRecord"')
-    sink.close()
+    schemas = {"mock.registry-key": key, "mock.registry-value": value}
+    for subject, told in schemas.items():
+        [schema] = registry.subjects[subject]
+        assert told[:5] == b"\0" + (registry.schemas.index(schema) + 1).to_bytes(4, "big")
+    assert registry.subjects["mock.registry-key"][0].startswith('{"type":"record","name":"KeyRecord"')
 
 
 def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:

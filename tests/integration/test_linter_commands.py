@@ -37,8 +37,11 @@ def test_the_sample_is_decoded_with_its_schema(tmp_path: Path) -> None:
     (tmp_path / "queue.jsonl").write_text(called(emulate).output)
     shown = called(decode, tmp_path / "queue.jsonl", "--schema", tmp_path / "schema.json")
     assert "ID=7 NAME='Table' PRICE=12345.678 N=NULL" in shown.output
-    assert shown.output.endswith("7 operation(s), 0 of them damaged.\n")
+    assert shown.output.endswith("7 operations, 0 of them damaged.\n")
     lines = called(decode, tmp_path / "queue.jsonl", "--json").output.splitlines()
+    assert "A restart begins behind " in shown.output
+    assert "where the last transaction ended; none is open." in shown.output
+    assert list(json.loads(lines.pop())) == ["restart"]
     assert [json.loads(line)["action"] for line in lines] == [
         *("INSERT", "INSERT", "COMMIT", "UPDATE", "COMMIT", "DELETE", "ROLLBACK")
     ]
@@ -54,7 +57,7 @@ def test_a_damaged_operation_is_shown_and_ends_with_65(tmp_path: Path) -> None:
 
 def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'queue.db'}"
-    assert called(emulate, "--database", url).output == "7 row(s) written to DISPATCH_QUEUE.\n"
+    assert called(emulate, "--database", url).output == "7 rows written to DISPATCH_QUEUE.\n"
     settings = LinterSettings()
     source = linter_source(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
     output = Output(name="files", format=XdsFormat(), sink=opened(FileSink(tmp_path / "out", ".xml")))

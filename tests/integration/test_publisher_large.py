@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.daemon.publisher import Publisher
-from eventlog.xds.events import read_events
 from tests.integration.publishing import config_of, site
+from tests.support.xds_events import read_events
 
 ROWS = 20_000
 NUMBERS = {

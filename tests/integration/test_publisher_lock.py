@@ -116,6 +116,9 @@ def test_who_has_slept_for_longer_than_a_lease_learns_that_before_it_writes(
     with pytest.raises(OccupiedError, match="Another publisher works on"):
         lock.confirm_lease()
     assert lock.tenure is None
+    with pytest.raises(OccupiedError, match="Another publisher works on"):
+        lock.take()  # what was begun may still be on its way
+    lock.drop()
     assert not lock.take()
 
 

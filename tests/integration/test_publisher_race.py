@@ -10,8 +10,8 @@ from threading import Thread
 from sqlalchemy import Engine, text
 
 from eventlog.daemon.publisher import Publisher
-from eventlog.xds.events import read_events
 from tests.integration.publishing import config_of, in_thread, site, until
+from tests.support.xds_events import read_events
 
 WRITERS = 4
 TRANSACTIONS = 25

@@ -14,8 +14,8 @@ from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
-from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
@@ -47,6 +47,15 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     with Publisher(config_of(engine, tmp_path)) as publisher:
         assert publisher.run_once().settled == 2
     assert list(facts(engine, log.names).outputs) == [f"files {tmp_path.resolve()}"]  # the other one is gone
+
+
+def test_it_is_told_while_batch_follows_batch(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write_all([3, 4])
+    with Publisher(config_of(sqlite, tmp_path, query_limit=1)) as publisher:
+        publisher.run_once(ahead=True)
+        told = facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position
+        assert told in ((3,), (4,)), "the second batch may be delivered by now"
 
 
 def test_one_that_fails_and_waits_says_so_meanwhile(sqlite: Engine, tmp_path: Path) -> None:
@@ -85,7 +94,6 @@ def test_an_output_that_cannot_be_opened_says_so(sqlite: Engine, tmp_path: Path)
     log = site(sqlite)
     log.write(1)
     with Publisher(config_of(sqlite, tmp_path / "out")) as publisher:
-        (tmp_path / "out").rmdir()
         (tmp_path / "out").write_text("a file in the place of the folder")
         with pytest.raises(SinkError):
             publisher.run_once()

@@ -12,7 +12,7 @@ from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import OK, OccupiedError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.tempo import Tempo
+from eventlog.daemon.vitals import Tempo
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
 from tests.integration.publishing import config_of, site

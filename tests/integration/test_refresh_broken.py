@@ -6,13 +6,12 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import pytest
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
@@ -20,7 +19,9 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from eventlog.admin.refresh import GO_ON
 from eventlog.sql.install import install
 from eventlog.sql.triggers import TriggerOptions, track
+from tests.acceptance.command import eventlog
 from tests.integration.publishing import until, url_of
+from tests.support.forking import Forked
 from tests.support.logged import run
 
 COUNT = 3000
@@ -51,13 +52,13 @@ def written(engine: Engine) -> int:
     return int(rows)
 
 
-def refresh(engine: Engine, *options: str) -> list[str]:
-    return [sys.executable, "-m", "eventlog", "refresh", "usr", *options, "--database", url_of(engine)]
+def refresh(engine: Engine, *options: str) -> tuple[str, ...]:
+    return ("refresh", "usr", *options, "--database", url_of(engine))
 
 
 def refreshed(engine: Engine, *options: str) -> str:
     """What is said of a load that came to its end."""
-    done = subprocess.run(refresh(engine, *options), capture_output=True, text=True, check=False)
+    done = eventlog(*refresh(engine, *options))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -65,8 +66,9 @@ def refreshed(engine: Engine, *options: str) -> str:
 class Broken:
     """A load that has written rows of each of its three ranges and can write no more until it is let go."""
 
-    def __init__(self, process: subprocess.Popen[str], gate: Connection) -> None:
+    def __init__(self, process: Forked, err: IO[str], gate: Connection) -> None:
         self.process = process
+        self._err = err
         self._gate = gate
 
     def let_go(self) -> None:
@@ -75,7 +77,9 @@ class Broken:
     def said(self) -> str:
         """What it says in the end, once it can go on."""
         self.let_go()
-        return self.process.communicate(timeout=120)[1]
+        self.process.wait(120)
+        self._err.seek(0)
+        return self._err.read()
 
 
 @contextmanager
@@ -93,12 +97,14 @@ def on_its_way(engine: Engine) -> Iterator[Broken]:
     gatekeeper = create_engine(engine.url, poolclass=NullPool)
     with gatekeeper.connect() as gate:
         gate.execute(text("SELECT pg_advisory_lock(18)"))
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        with TemporaryFile("w+") as err:
+            process = Forked(*command, environment=os.environ, err=err)
             try:
                 until(lambda: asked(engine, waiting) == [(3,)], "three ranges are begun")
-                yield Broken(process, gate)
+                yield Broken(process, err, gate)
             finally:
                 process.kill()
+                process.wait(60)
 
 
 def pending(pid: int, number: signal.Signals) -> bool:
@@ -112,7 +118,7 @@ def pending(pid: int, number: signal.Signals) -> bool:
 def check_it_goes_on(engine: Engine, jobs: int) -> None:
     before = written(engine)
     assert 3 <= before < COUNT
-    said = f"usr: {COUNT} row(s) wait to be published as they are, {before} of them before it was broken off.\n"
+    said = f"usr: {COUNT:,} rows wait to be published as they are, {before} of them before it was interrupted.\n"
     assert refreshed(engine, "--jobs", str(jobs)) == said
     assert asked(engine, "SELECT count(*), count(DISTINCT table_key) FROM event_log") == [(COUNT, COUNT)]
     assert asked(engine, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []
@@ -135,9 +141,9 @@ def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
         time.sleep(3)  # the main thread has acted on it before its ranges can go on, and end
         said = load.said()
     assert load.process.returncode == 130
-    told = re.search(r"usr: (\d+) row\(s\) are written\. (.*)", said)
+    told = re.search(r"usr: ([\d,]+) rows? written\. (.*)", said)
     assert told is not None
-    assert (int(told[1]), told[2]) == (written(site), GO_ON)
+    assert (int(told[1].replace(",", "")), told[2]) == (written(site), GO_ON)
     check_it_goes_on(site, 2)
 
 

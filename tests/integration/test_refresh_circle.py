@@ -16,7 +16,7 @@ from eventlog.admin.mirror.apply import Mirrors
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.model import Document, Outcome
+from eventlog.core.model import REFRESH_FOR, Document, Outcome
 from eventlog.core.rules import Options
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Output
@@ -111,9 +111,9 @@ class Circle:
             limit=17,
         )
 
-    def refresh(self, chunk: int) -> Iterator[Stand]:
+    def refresh(self, chunk: int, only: str = "") -> Iterator[Stand]:
         """A refresh, from wherever the last one was broken off."""
-        [load] = loads(self.engine, self.log.names, ["t"], None, None)
+        [load] = loads(self.engine, self.log.names, ["t"], None, None, only)
         work = Refresh(self.log, load, RefreshPace(chunk=chunk))
         return work.steps(work.begin())
 
@@ -128,6 +128,12 @@ class Circle:
     def rows(self, table: str) -> Rows:
         with self.engine.connect() as connection:
             return {row[0]: tuple(row) for row in connection.execute(text(f"SELECT k, a, b FROM {table}"))}
+
+    def log_rows(self, letter: str) -> list[tuple[Any, ...]]:
+        """The number and the perpetrator of each row with this letter."""
+        asked = text("SELECT record_id, perpetrator FROM event_log WHERE status = :letter")
+        with self.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(asked, {"letter": letter})]
 
     def check(self) -> None:
         """Nothing is missing, stale or left over."""
@@ -180,6 +186,30 @@ def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine,
             circle.publish()
     circle.check()
     assert len(circle.rows("t__ct")) >= COUNT - 10
+
+
+@pytest.mark.parametrize("style", ["row-back", "field"])
+def test_an_output_that_is_added_later_gets_a_load_of_its_own(engine: Engine, style: str) -> None:
+    """Changes run meanwhile, loads of both are broken off; the other output loses no change, and is told no row anew."""
+    circle = Circle(engine, style)
+    dice = random.Random(12)
+    list(circle.refresh(COUNT))
+    circle.check()
+    told = len(circle.rows("t__ct"))
+    circle.consumer.rows.clear()
+    circle.consumer.operations.clear()
+    steps = circle.refresh(4, only="messages")
+    next(circle.refresh(7))  # one of all outputs that is broken off is no part of it
+    while next(steps, None) is not None:
+        some_changes(engine, dice, 2)
+        if dice.random() < 0.2:
+            steps = circle.refresh(dice.randint(2, 9), only="messages")
+        if dice.random() < 0.6:
+            circle.publish()
+    circle.check()
+    loaded = [row for row in circle.log_rows("S") if row[1] == f"{REFRESH_FOR}messages"]
+    assert len(loaded) > COUNT - 20
+    assert told <= len(circle.rows("t__ct")) < told + 7 + COUNT
 
 
 @pytest.mark.parametrize("style", ["row-back", "field"])

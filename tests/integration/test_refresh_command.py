@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from eventlog.cli.main import exit_code
-from tests.integration.publishing import until
+from eventlog.core.errors import EX_USAGE
+from eventlog.daemon.publisher import Publisher
+from tests.integration.publishing import in_thread, until
 
 COUNT = 3000
 CONFIG = """
@@ -57,13 +59,117 @@ def test_every_row_is_published_as_a_row_of_the_full_load(
     settings = tmp_path / "eventlog.toml"
     settings.write_text(CONFIG.format(url=url, out=tmp_path / "out"))
     assert exit_code(["refresh", "usr", "--where", "idu < 5", "--config", str(settings)]) == 0
-    assert "usr: 5 row(s) wait to be published as they are." in capsys.readouterr().out
+    assert "usr: 5 rows wait to be published as they are." in capsys.readouterr().out
     assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
     lines = [line for path in (tmp_path / "out").glob("**/*.jsonl") for line in path.read_text().splitlines()]
     told = [json.loads(line)["value"] for line in lines]
     operations = {one["headers"]["operation"] for one in told}
     assert operations == {"REFRESH"}
     assert sorted(one["data"]["idu"] for one in told) == [0, 1, 2, 3, 4]
+
+
+def test_one_output_alone_is_told(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are not, and what is theirs at the same time is not taken from them."""
+    settings = tmp_path / "eventlog.toml"
+    places = "".join(
+        f'[[output]]\nname = "{name}"\nsink = "files"\nformat = "messages"\npath = "{tmp_path / name}"\n'
+        for name in ("near", "far")
+    )
+    settings.write_text(f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\n{places}')
+    assert exit_code(["refresh", "usr", "--output", "fat", "--config", str(settings)]) == EX_USAGE
+    assert "'fat' is no output of the configuration. Did you mean far?" in capsys.readouterr().err
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE usr SET fname = 'new' WHERE idu = 3")
+        connection.commit()
+    assert exit_code(["refresh", "usr", "--output", "far", "--where", "idu < 5", "--config", str(settings)]) == 0
+    assert "usr: 5 rows wait to be published to far alone as they are." in capsys.readouterr().out
+    assert exit_code(["explain", "3", "--config", str(settings)]) == 0
+    assert "Only the output far gets it." in capsys.readouterr().out
+    assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
+    assert told(tmp_path / "near") == [("UPDATE", 3, "new")]
+    loaded = [("REFRESH", number, "new" if number == 3 else f"n{number}") for number in range(5)]
+    assert told(tmp_path / "far") == [("UPDATE", 3, "new"), *loaded]
+    assert set(asked(url, "SELECT status FROM event_log")) == {("S",)}
+    settings.write_text(settings.read_text().replace('"far"', '"feed"'))
+    for record in range(2, 7):
+        assert exit_code(["requeue", str(record), "--config", str(settings)]) == 0
+    assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
+    reasons = asked(url, "SELECT DISTINCT reason, note FROM event_log_outcome")
+    assert reasons == [("filtered", "only the output far gets it.")], "nobody is called so any more"
+
+
+def two_outputs(url: str, folder: Path, *names: str) -> Path:
+    """A configuration with these outputs, messages in files."""
+    settings = folder / f"{'-'.join(names)}.toml"
+    places = "".join(
+        f'[[output]]\nname = "{name}"\nsink = "files"\nformat = "messages"\npath = "{folder / name}"\n'
+        for name in names
+    )
+    settings.write_text(f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\npolling_interval = 1\n{places}')
+    return settings
+
+
+def test_an_output_that_the_publisher_does_not_have_yet_is_not_loaded(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its rows would end as left out, for the publisher at work began before the configuration was changed."""
+    before, after = two_outputs(url, tmp_path, "near"), two_outputs(url, tmp_path, "near", "far")
+    command = ["refresh", "usr", "--output", "far", "--where", "idu < 5", "--config", str(after)]
+    with in_thread(Publisher.from_config(before)) as publisher:
+        until(lambda: publisher.vitals.reading().cycles, "it publishes")
+        assert exit_code(command) == EX_USAGE
+        said = capsys.readouterr().err
+        assert "does not have the output far yet" in said
+        assert asked(url, "SELECT count(*) FROM event_log") == [(0,)]
+    with in_thread(Publisher.from_config(after)) as publisher:
+        until(lambda: publisher.vitals.reading().cycles, "it publishes")
+        assert exit_code(command) == 0
+        until(lambda: len(told(tmp_path / "far")) == 5, "far is loaded")
+    assert told(tmp_path / "near") == []
+
+
+@pytest.mark.parametrize("rows", [300, pytest.param(100_000, marks=pytest.mark.long)])
+def test_an_output_that_is_added_later_is_complete_with_a_load_of_its_own(
+    url: str, tmp_path: Path, rows: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So many rows were published before it was there; changes come before its load, during it and after."""
+    file = url.removeprefix("sqlite:///")
+
+    def change(statement: str) -> None:
+        with closing(sqlite3.connect(file, timeout=30)) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+    near, both = two_outputs(url, tmp_path, "near"), two_outputs(url, tmp_path, "near", "far")
+    change("DELETE FROM usr")
+    assert exit_code(["run", "--until-empty", "--config", str(near)]) == 0
+    series = f"WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < {rows - 1}) SELECT n, 'n' || n FROM n"
+    change(f"INSERT INTO usr {series}")
+    assert exit_code(["run", "--until-empty", "--config", str(near)]) == 0
+    mine = len(told(tmp_path / "near"))
+    change("UPDATE usr SET fname = 'before' WHERE idu = 1")
+    change("DELETE FROM usr WHERE idu = 2")
+    assert exit_code(["refresh", "usr", "--output", "far", "--config", str(both)]) == 0
+    change("UPDATE usr SET fname = 'after' WHERE idu IN (1, 3)")
+    change("DELETE FROM usr WHERE idu = 4")
+    assert exit_code(["run", "--until-empty", "--config", str(both)]) == 0
+    capsys.readouterr()
+    state: dict[int, str] = {}
+    for operation, number, name in told(tmp_path / "far"):
+        if operation == "DELETE":
+            state.pop(number, None)
+        else:
+            state[number] = name
+    assert sorted(state.items()) == asked(url, "SELECT idu, fname FROM usr ORDER BY idu")
+    assert "REFRESH" not in {operation for operation, _, _ in told(tmp_path / "near")[mine:]}, "it is far's alone"
+
+
+def told(folder: Path) -> list[tuple[str, int, str]]:
+    """What a consumer of messages finds, row by row."""
+    lines = [line for path in sorted(folder.glob("**/*.jsonl")) for line in path.read_text().splitlines()]
+    found = [json.loads(line)["value"] for line in lines]
+    found = [one.get("message", one) for one in found]
+    return [(one["headers"]["operation"], one["data"]["idu"], one["data"]["fname"]) for one in found]
 
 
 def test_it_reports_as_json_and_names_what_nobody_tracks(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +193,7 @@ def test_one_that_was_killed_goes_on_where_it_was(url: str, capsys: pytest.Captu
     [(there,)] = asked(url, "SELECT count(*) FROM event_log")
     assert 0 < there < COUNT
     assert exit_code(["refresh", "usr", "--database", url]) == 0
-    assert f"usr: {COUNT} row(s) wait to be published as they are, {there} of them before" in capsys.readouterr().out
+    assert f"usr: {COUNT:,} rows wait to be published as they are, {there} of them before" in capsys.readouterr().out
     assert asked(url, "SELECT count(*), count(DISTINCT table_key) FROM event_log") == [(COUNT, COUNT)]
     assert asked(url, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []
 
@@ -98,7 +204,7 @@ def test_it_begins_anew_when_asked(url: str, capsys: pytest.CaptureFixture[str])
         connection.execute("INSERT INTO event_log_mark VALUES ('refresh: usr', ?)", [mark])
         connection.commit()
     assert exit_code(["refresh", "usr", "--again", "--database", url]) == 0
-    assert f"usr: {COUNT} row(s) wait to be published as they are." in capsys.readouterr().out
+    assert f"usr: {COUNT:,} rows wait to be published as they are." in capsys.readouterr().out
 
 
 def test_a_stream_has_no_log_to_write_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +221,7 @@ def test_sqlite_has_one_writer_and_so_one_job(url: str, capsys: pytest.CaptureFi
     assert exit_code(["refresh", "usr", "--jobs", "4", "--chunk", "100", "--database", url]) == 0
     said = capsys.readouterr()
     assert said.err == "sqlite lets one session write at a time: --jobs 4 is taken as 1.\n"
-    assert f"usr: {COUNT} row(s) wait to be published as they are." in said.out
+    assert f"usr: {COUNT:,} rows wait to be published as they are." in said.out
     assert asked(url, "SELECT table_key FROM event_log ORDER BY record_id LIMIT 1") == [("idu=0",)]
 
 

@@ -15,9 +15,9 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track
-from eventlog.xds.events import read_events
 from tests.integration.test_rights_postgresql import LOG, everybody
 from tests.support.logged import run
+from tests.support.xds_events import read_events
 
 
 def refresh(engine: Engine) -> int:

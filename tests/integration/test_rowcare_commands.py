@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from getpass import getuser
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
+from eventlog.admin.purge import Purged
 from eventlog.cli.log import COLUMNS
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
@@ -72,15 +74,15 @@ def test_following_gives_a_line_a_row_until_it_is_interrupted(
 
 def test_rows_are_held_released_and_requeued(log: LogTable, call: Any) -> None:
     log.write_all([1, 2, 3])
-    assert call("hold", "1", "2-9", "--why", "ask first") == (OK, "3 waiting row(s) held.\n", "")
+    assert call("hold", "1", "2-9", "--why", "ask first") == (OK, "3 waiting rows held.\n", "")
     held = json.loads(call("log", "--reason", "held", "--json")[1])[0]
     assert held["record_id"] == 1
     assert held["note"].startswith("held since ")
     assert held["note"].endswith(f" by {getuser()}: ask first")
-    assert call("release", "2") == (OK, "1 row(s) released.\n", "")
+    assert call("release", "2") == (OK, "1 row released.\n", "")
     assert json.loads(call("release", "--all", "--json")[1]) == {"released": 2}
     log.run("UPDATE event_log SET status = 'E'")
-    assert call("requeue", "--status", "E", "--table", "usr") == (OK, "3 row(s) wait again.\n", "")
+    assert call("requeue", "--status", "E", "--table", "usr") == (OK, "3 rows wait again.\n", "")
     assert json.loads(call("requeue", "1-3", "--json")[1]) == {"requeued": 0}
 
 
@@ -89,9 +91,9 @@ def test_old_rows_are_archived_and_deleted(log: LogTable, call: Any, tmp_path: P
         log.write(number, status=status, event_time="2020-01-01 00:00:00")
     folder = tmp_path / "history"
     code, printed, _ = call("purge", "--older-than", "30d", "--archive", str(folder))
-    assert (code, printed) == (OK, f"2 row(s) deleted, 2 archived in 1 file(s) in {folder}.\n")
+    assert (code, printed) == (OK, f"2 rows deleted, 2 archived in 1 file in {folder}.\n")
     assert json.loads(call("purge", "--older-than", "1w", "--status", "F", "--json")[1])["rows"] == 1
-    assert call("purge", "--older-than", "1w")[1] == "0 row(s) deleted.\n"
+    assert call("purge", "--older-than", "1w")[1] == "0 rows deleted.\n"
     assert log.statuses() == {}
 
 
@@ -125,6 +127,18 @@ def test_without_its_companions_a_log_says_what_to_do(log: LogTable, call: Any, 
 
 
 def test_long_work_says_how_far_it_is(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.cli.care.NOTE_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.cli.watching.LINE_SECONDS", 0.0)
     log.write(1, status="S", event_time="2020-01-01 00:00:00")
-    assert call("purge", "--older-than", "1d")[2].startswith("1 rows, ")
+    assert "purge: 1 row, " in call("purge", "--older-than", "1d")[2]
+
+
+def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(*_: Any) -> Iterator[Purged]:
+        yield Purged(rows=7)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eventlog.admin.purge.purge", broken_off)
+    code, _, said = call("purge", "--older-than", "1d")
+    assert code == 130
+    assert "7 rows deleted. The same command goes on from there.\n" in said
+    assert said.endswith("eventlog: interrupted.\n")

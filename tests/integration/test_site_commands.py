@@ -145,10 +145,10 @@ def test_a_table_is_found_without_its_schema(sqlite: Engine, capsys: pytest.Capt
     assert exit_code(["purge", "--older-than", "1d", "--table", "my_grp", *where]) == EX_USAGE
     assert "my_grp may mean app.my_grp or hr.my_grp; say which" in capsys.readouterr().err
     assert exit_code(["requeue", "--status", "E", "--table", "usr", *where]) == OK
-    assert "1 row(s) wait again" in capsys.readouterr().out
+    assert "1 row waits again" in capsys.readouterr().out
     assert exit_code(["purge", "--older-than", "1d", "--table", "old", *where]) == OK
-    assert "1 row(s) deleted" in capsys.readouterr().out
+    assert "1 row deleted" in capsys.readouterr().out
     assert exit_code(["purge", "--older-than", "1d", "--table", "gone", *where]) == OK
     told = capsys.readouterr()
-    assert "0 row(s) deleted" in told.out
+    assert "0 rows deleted" in told.out
     assert "`eventlog triggers` lists what is tracked" in told.err

@@ -109,12 +109,12 @@ def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     for words in (
         "table event_log_mark",
-        "1 row(s) of the log, of which 0 wait",
+        "1 row of the log, of which 0 wait",
         "trigger event_log_t",
         "more triggers",
     ):
         assert words in told
-    assert "say --yes" in told
+    assert "use --yes" in told
     assert exit_code(["triggers", *where]) == OK
     assert exit_code(["uninstall", "--yes", *where]) == OK
     assert "is gone" in capsys.readouterr().err
@@ -129,7 +129,7 @@ def test_somebody_at_a_terminal_is_asked(
     from eventlog.cli import install as commands
 
     install(sqlite)
-    monkeypatch.setattr(commands, "_asks", lambda: True)
+    monkeypatch.setattr("eventlog.cli.asking.can_ask", lambda: True)
     done = CliRunner().invoke(commands.uninstall, ["--database", str(sqlite.url)], input=answer)
     assert (done.exit_code == OK) == (code == OK)
     assert exit_code(["triggers", "--database", str(sqlite.url)]) == (OK if code else 78)
@@ -141,5 +141,5 @@ def test_an_adopted_log_stays(sqlite: Engine, capsys: pytest.CaptureFixture[str]
     where = ["--database", str(sqlite.url)]
     assert exit_code(["install", *where]) == OK
     assert exit_code(["uninstall", "--yes", *where]) == OK
-    assert "nothing of the log itself, which was adopted: 0 row(s)" in capsys.readouterr().err
+    assert "nothing of the log itself, which was adopted: 0 rows" in capsys.readouterr().err
     run(sqlite, "INSERT INTO event_log (record_id) VALUES (1)")

@@ -154,6 +154,8 @@ _STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP
 
 def _whole(name: str, text: str) -> str:
     """A statement that the fragment is part of."""
+    if name == "list_log":
+        return f"SELECT 1 FROM {text}"
     if name.startswith(("order_by_", "newest", "oldest_first")):
         return f"SELECT 1 FROM event_log waiting ORDER BY {text}"
     if text.startswith(","):

@@ -24,10 +24,16 @@ class Grammar:
     def __init__(self, jars: list[Path]) -> None:
         path = os.pathsep.join(map(str, jars))
         command = ["java", "-XX:+UseSerialGC", "-cp", path, str(LAUNCHER)]
+        self._known: dict[str, str | None] = {}
         self._java = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def complaint(self, statement: str) -> str | None:
-        """Where and why the grammar refuses a statement; None when it takes it."""
+        """Where and why the grammar refuses a statement; None when it takes it. Who asks once more gets the same answer."""
+        if statement not in self._known:
+            self._known[statement] = self._asked(statement)
+        return self._known[statement]
+
+    def _asked(self, statement: str) -> str | None:
         assert self._java.stdin is not None
         assert self._java.stdout is not None
         self._java.stdin.write(base64.b64encode(statement.encode()) + b"\n")

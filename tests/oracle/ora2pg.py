@@ -49,14 +49,10 @@ def prepare(engine: Engine) -> None:
 def translated(triggers: Iterable[Trigger], folder: Path) -> list[str]:
     """The PostgreSQL scripts of Oracle's triggers and of the procedures that they run."""
     (folder / "ora2pg.conf").write_text(SETTINGS)
-    found = []
-    for trigger in triggers:
-        called = re.findall(r"^CREATE OR REPLACE PROCEDURE (\S+)", trigger.create[0])
-        for statement in trigger.create:
-            kind = next((kind for head, kind in _kinds.items() if statement.startswith(head)), None)
-            if kind:
-                found.append(_called(_run(kind, statement, folder), called))
-    return found
+    statements = [statement for trigger in triggers for statement in trigger.create]
+    called = re.findall(r"^CREATE OR REPLACE PROCEDURE (\S+)", "\n".join(statements), re.MULTILINE)
+    by_kind = {kind: [one for one in statements if one.startswith(head)] for head, kind in _kinds.items()}
+    return [_called(_run(kind, some, folder), called) for kind, some in by_kind.items() if some]
 
 
 def load(connection: Connection, scripts: Iterable[str]) -> None:
@@ -64,8 +60,10 @@ def load(connection: Connection, scripts: Iterable[str]) -> None:
         connection.exec_driver_sql(script.replace("%", "%%"))
 
 
-def _run(kind: str, statement: str, folder: Path) -> str:
-    (folder / "in.sql").write_text(statement.replace("UTL_RAW.CAST_TO_RAW(", "bytes_of(") + "\n/\n")
+def _run(kind: str, statements: Iterable[str], folder: Path) -> str:
+    """All of a kind at once, for a start of ora2pg is dear."""
+    scripts = [one.replace("UTL_RAW.CAST_TO_RAW(", "bytes_of(") + "\n/\n" for one in statements]
+    (folder / "in.sql").write_text("".join(scripts))
     command = ["ora2pg", "-q", "-c", "ora2pg.conf", "-t", kind, "-i", "in.sql", "-o", "out.sql", "-b", "."]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return re.sub(r"^\\.*$", "", (folder / "out.sql").read_text(), flags=re.MULTILINE)

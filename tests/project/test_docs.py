@@ -17,9 +17,13 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from lxml import etree
 
+from docs.pictures import COLUMNS, cast
+from eventlog.config.settings import SECTIONS as SECTIONS_OF
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
+from eventlog.core.model import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,8 +31,10 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 SECTIONS: dict[str, Any] = GENERATE["TABLES"]
 SAID_OF = GENERATE["said_of"]
+CONFIGURATION = (ROOT / "docs" / "reference" / "configuration.md").read_text()
 BOUNDS = [(section, key, bounds) for section in SECTIONS for key, bounds in SAID_OF(section)["bounds"].items()]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
+SVG = "{http://www.w3.org/2000/svg}"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
@@ -42,11 +48,32 @@ def test_the_examples_say_what_the_program_does(page: Path) -> None:
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
-    shown = re.search(r"```text\n(4\. .+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    [name] = re.findall(r"\((docs/pictures/\w+\.svg)\)", (ROOT / "README.md").read_text())
+    picture = etree.fromstring((ROOT / name).read_bytes())
+    shown = [text for element in picture.iter(f"{SVG}text") if (text := "".join(map(str, element.itertext())).rstrip())]
     printed = CliRunner().invoke(import_module("eventlog.cli.main").main, ["demo"]).output
-    assert shown is not None
-    assert len(shown[1].splitlines()) > 20
-    assert _lines(shown[1]) - _lines(printed) == set()
+    assert len(shown) > 40
+    cut = {line[:COLUMNS].rstrip() for line in printed.splitlines()}
+    assert [line for line in shown if line not in cut and "product version" not in line] == []
+
+
+def test_the_cast_has_every_line_and_starts_no_script() -> None:
+    made = cast(["1. <one> & two", "", "   three", *(f"{number}" for number in range(40))])
+    picture = etree.fromstring(made.encode())
+    assert ["".join(map(str, text.itertext())) for text in picture.iter(f"{SVG}text")][:2] == [
+        "1. <one> & two",
+        "   three",
+    ]
+    assert "script" not in made
+    [scroll] = picture.iter(f"{SVG}animateTransform")
+    assert len(str(scroll.get("values")).split(";")) == len(str(scroll.get("keyTimes")).split(";")) == 43
+    assert str(scroll.get("values")).split(";")[-1] == f"0 {-(43 - 26) * 17}"
+
+
+def test_the_readme_shows_the_page_in_light_and_dark() -> None:
+    shown = re.findall(r'"(docs/pictures/page-\w+\.png)"', (ROOT / "README.md").read_text())
+    assert sorted(shown) == ["docs/pictures/page-dark.png", "docs/pictures/page-light.png"]
+    assert all((ROOT / name).read_bytes().startswith(b"\x89PNG") for name in shown)
 
 
 def test_generated_pages_are_as_they_would_be_made_now() -> None:
@@ -71,10 +98,29 @@ def test_a_generated_page_that_differs_is_noticed(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_key_has_a_meaning_and_every_meaning_a_key(section: str) -> None:
     keys = {field.encode_name for kind in SECTIONS[section] for field in msgspec.structs.fields(kind)}
-    keys |= {"sink"} if section == "output" else set()
+    keys |= {tag for kind in SECTIONS[section] if (tag := kind.__struct_config__.tag_field)}
     said = SAID_OF(section)
-    assert said["keys"].keys() == keys
+    of_one_kind = {f"{kind.__struct_config__.tag}.{key}" for kind in SECTIONS[section] for key in keys}
+    assert said["keys"].keys() - of_one_kind == keys
     assert said["bounds"].keys() <= keys
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_key_is_required_where_a_file_without_it_is_refused(section: str) -> None:
+    _, _, behind = CONFIGURATION.partition(
+        f"## [[{section}]]\n" if section in GENERATE["SEVERAL"] else f"## [{section}]\n"
+    )
+    shown = re.findall(r"^\| `(\w+)` \| .+ \| required \|", behind.partition("\n## ")[0], re.MULTILINE)
+    kinds = SECTIONS[section]
+    tags = [kind.__struct_config__.tag_field for kind in kinds if kind.__struct_config__.tag_field]
+    required = [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind) if field.required]
+    assert sorted(shown) == sorted([*tags, *required])
+
+
+def test_a_place_for_documents_that_is_a_database_is_not_called_an_address() -> None:
+    database = CONFIGURATION.partition('### sink = "database"')[2].partition("###")[0]
+    assert "| `url` | text | required | The database, as a SQLAlchemy URL." in database
+    assert "POST" not in database
 
 
 @pytest.mark.parametrize("section, key, bounds", BOUNDS, ids=str)
@@ -94,6 +140,31 @@ def placed(section: str, key: str, value: float) -> dict[str, Any]:
     outer, _, inner = section.partition(".")
     table = {inner: {key: whole}} if inner else {key: whole}
     return {outer: [{"sink": "files", "path": "out", **table}]} if outer == "output" else {outer: table}
+
+
+def test_the_words_of_other_pages_are_explained_and_no_others() -> None:
+    words = (ROOT / "docs" / "concepts.md").read_text().partition("## Words")[2].partition("\nNot captured")[0]
+    explained = {
+        word.lower()
+        for row in re.findall(r"^\| (\*\*.+?) \|", words, re.MULTILINE)
+        for word in re.findall(r"\*\*(.+?)\*\*", row)
+    }
+    reasons = {str(reason) for reason in (Reason.LOOPBACK, Reason.SUPERSEDED, Reason.VANISHED)}
+    needed = {
+        "backlog",
+        "lag",
+        "lease",
+        "standby",
+        "read-back",
+        "companion tables",
+        "hold",
+        "release",
+        "requeue",
+        "refresh",
+    }
+    assert (reasons | needed) - explained == set()
+    others = "\n".join(page.read_text().lower() for page in PAGES if page.name != "concepts.md").replace("-", " ")
+    assert [word for word in explained if word.replace("-", " ") not in others] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -123,7 +194,7 @@ def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
     shown = ""
     for language, text in blocks:
         shown = next(printed) if language == "sh" else shown
-        assert language == "sh" or re.search(_as_pattern(text), shown), f"{text}\n\nis not in\n\n{shown}"
+        assert language == "sh" or re.search(as_pattern(text), shown), f"{text}\n\nis not in\n\n{shown}"
 
 
 def test_every_decision_is_listed_and_numbered_in_turn() -> None:
@@ -168,7 +239,7 @@ def _functions(file: Path) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} | ({""} if file.exists() else set())
 
 
-def _as_pattern(shown: str) -> str:
+def as_pattern(shown: str) -> str:
     """A pattern for output in which these lines come in this order, however wide its columns are; … stands for anything."""
     lines = (" ".join(line.split()) for line in shown.splitlines())
     return "(?s:.*)".join(".*".join(map(_words, line.split("…"))) for line in lines)
@@ -178,5 +249,21 @@ def _words(text: str) -> str:
     return r"[^\S\n]+".join(re.escape(word) for word in text.split())
 
 
-def _lines(text: str) -> set[str]:
-    return {line.rstrip() for line in text.splitlines()}
+def test_keys_that_pages_name_are_keys() -> None:
+    named = {
+        (found[1], found[2], page.name)
+        for page in PAGES
+        if page not in DECISIONS and page.name != "api.md"  # there it is a value of Python
+        for found in re.finditer(r"`(source|publisher|web)\.([a-z]\w+)", page.read_text())
+    }
+    known = {
+        section: {key for kind in SECTIONS_OF[section] for key in kind.__struct_fields__} for section in SECTIONS_OF
+    }
+    assert len(named) > 30
+    assert [one for one in sorted(named) if one[1] not in known[one[0]]] == []
+
+
+def test_the_page_on_upgrades_has_every_migration() -> None:
+    files = (ROOT / "eventlog" / "sql" / "migrations" / "versions").glob("[0-9]*.py")
+    page = (ROOT / "docs" / "how-to" / "upgrade.md").read_text()
+    assert re.findall(r"^\| (\d{4}) \|", page, re.MULTILINE) == sorted(file.name[:4] for file in files)

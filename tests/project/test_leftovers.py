@@ -123,8 +123,15 @@ def test_processes_of_a_worker_that_was_killed_are_ended(place: Place) -> None:
     place.check_nothing_is_left()
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("options", [(), ("-n", "1")])
+@pytest.mark.parametrize(
+    "options, with_signal",
+    [
+        ((), signal.SIGINT),
+        (("-n", "1"), signal.SIGTERM),
+        pytest.param((), signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(("-n", "1"), signal.SIGINT, marks=pytest.mark.long),
+    ],
+)
 def test_who_breaks_it_off_leaves_nothing(place: Place, with_signal: signal.Signals, options: tuple[str, ...]) -> None:
     with place.begun("waits", *options) as run:
         until(place.told.exists, "the test runs")

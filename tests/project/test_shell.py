@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli.main import COMMANDS, main
-from eventlog.cli.shell import SHELLS, VARIABLE
+from eventlog.cli.shell import QUOTED, SHELLS, VARIABLE
 from eventlog.daemon.logging import journal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,10 +35,37 @@ def test_every_shell_is_told_how_to_ask(shell: str) -> None:
     assert f"{VARIABLE}={shell}_complete" in done.output
 
 
-def test_the_program_completes_what_a_shell_asks_for() -> None:
-    asked = {**os.environ, "COMP_WORDS": "eventlog requ", "COMP_CWORD": "1", VARIABLE: "bash_complete"}
-    done = subprocess.run([sys.executable, "-m", "eventlog"], env=asked, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["plain,requeue"]
+def test_bash_completes_words_and_names_with_blanks(tmp_path: Path) -> None:
+    output = '[[output]]\nsink = "files"\nname = "{0}"\npath = "{0}"\n'
+    (tmp_path / "eventlog.toml").write_text(output.format("human resources") + output.format("directory"))
+    (tmp_path / "eventlog").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m eventlog "$@"\n')
+    (tmp_path / "eventlog").chmod(0o755)
+    script = CliRunner().invoke(main, ["completion", "bash"]).output
+    asked = (
+        "COMP_WORDS=(eventlog {}) COMP_CWORD={}; COMPREPLY=(); _eventlog_completion eventlog; echo ${{COMPREPLY[*]}}"
+    )
+    script += "\n".join([asked.format("requ", 1), asked.format("outputs pause ''", 3)])
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (["requeue", r"human\ resources directory"], "")
+
+
+def test_shells_say_what_commands_do_in_whole_sentences() -> None:
+    found = main.shell_complete(click.Context(main, info_name="eventlog"), "")
+    assert {item.value for item in found if item.type == "plain"} >= set(COMMANDS)
+    assert [item.value for item in found if item.help is not None and item.help.endswith("...")] == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_what_we_do_otherwise_than_click_stands_in_the_script(shell: str) -> None:
+    script = CliRunner().invoke(main, ["completion", shell]).output
+    assert any(ours in script for ours in QUOTED.values())
 
 
 def test_the_manual_has_every_command_and_says_nothing_to_man() -> None:
@@ -67,6 +94,13 @@ def test_the_help_says_of_every_command_what_it_does_in_a_clause_that_fits() -> 
     assert [name for name, _ in listed] == list(COMMANDS)
     assert "..." not in page.partition("\n\n")[2]
     assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("group", ["config", "decode", "emulate", "policy"])
+def test_the_help_of_a_group_cuts_no_sentence(group: str) -> None:
+    page = CliRunner().invoke(main, [group, "--help"], terminal_width=80).output
+    assert "Commands:" in page
+    assert "..." not in page.partition("Commands:")[2]
 
 
 def test_every_option_says_what_it_is_for() -> None:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 INSTALL = ROOT / "docs" / "how-to" / "install.md"
-PACKAGED = {".py", ".pyi", ".typed", ".sql", ".rng", ".mako", ".avsc", ".html", ".css"}
+PACKAGED = {".py", ".pyi", ".typed", ".sql", ".rng", ".mako", ".avsc", ".html", ".css", ".js", ".json"}
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +42,20 @@ def wheel(built: Path) -> zipfile.ZipFile:
 
 def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
     there = {str(file.relative_to(ROOT)) for file in (ROOT / "eventlog").rglob("*") if file.suffix in PACKAGED}
-    assert {"eventlog/py.typed", "eventlog/core/model.py"} <= there
+    assert {"eventlog/py.typed", "eventlog/core/model.py", "eventlog/config/eventlog.schema.json"} <= there
     assert there - set(wheel.namelist()) == set()
 
 
 def test_the_wheel_holds_nothing_but_the_packages(wheel: zipfile.ZipFile) -> None:
     folders = {name.partition("/")[0] for name in wheel.namelist()}
-    assert folders == {"eventlog", "eventlog_spark", f"eventlog_cdc-{VERSION}.dist-info"}
+    assert folders == {"eventlog", "eventlog_cdc", "eventlog_spark", f"eventlog_cdc-{VERSION}.dist-info"}
     assert not [name for name in wheel.namelist() if "__pycache__" in name]
 
 
 def test_the_wheel_carries_licence_command_and_extras(wheel: zipfile.ZipFile) -> None:
     about = f"eventlog_cdc-{VERSION}.dist-info"
     assert b"Apache License" in wheel.read(f"{about}/licenses/LICENSE")
-    assert b"eventlog = eventlog.cli.main:run" in wheel.read(f"{about}/entry_points.txt")
+    assert b"eventlog = eventlog_cdc:run" in wheel.read(f"{about}/entry_points.txt")
     metadata = wheel.read(f"{about}/METADATA").decode()
     assert "License-Expression: Apache-2.0" in metadata
     assert {"postgres", "oracle", "mysql", "all"} <= set(_values(metadata, "Provides-Extra"))
@@ -65,10 +65,20 @@ def _values(metadata: str, field: str) -> list[str]:
     return [line.partition(": ")[2] for line in metadata.splitlines() if line.startswith(f"{field}: ")]
 
 
-def named() -> list[tuple[Path, str]]:
-    """What the pages tell people to give to pip in quotes."""
-    found = [(page, name) for page in PAGES for name in re.findall(r"pip install '([^']+)'", page.read_text("utf-8"))]
-    assert len(found) > 5
+OTHERS = {
+    "eventlog": "stranger",  # the package index's, said to warn of it
+    "pip-audit": "SECURITY.md",  # what looks for known holes in packages
+}
+"""What pages give to pip beside this package, and a word of the line or the page where that is right."""
+
+
+def named() -> list[tuple[Path, str, str]]:
+    """What the pages give to pip: each with its page and its line."""
+    asked = re.compile(r"pip install (?:--quiet |--upgrade )*(?:'([^']+)'|([^\s`')]+))")
+    lines = [(page, line) for page in PAGES for line in page.read_text("utf-8").splitlines()]
+    found = [(page, quoted or bare, line) for page, line in lines for quoted, bare in asked.findall(line)]
+    written = sum(len(re.findall(r"pip install\b", line)) for _, line in lines)
+    assert len(found) == written > 10, "a line that this test cannot read"
     return found
 
 
@@ -79,9 +89,12 @@ def run(*words: str | Path, **settings: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_page_names_extras_that_there_are_and_never_the_package_of_a_stranger() -> None:
-    for page, name in named():
+    for page, name, line in named():
+        if name in OTHERS:
+            assert OTHERS[name] in f"{page.name} {line}", f"{page.name}: {name}"
+            continue
         where, _, extras = name.removesuffix("]").partition("[")
-        assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"]), f"{page.name}: {name}"
+        assert set(filter(None, extras.split(","))) <= set(PROJECT["optional-dependencies"]), f"{page.name}: {name}"
         assert where in {".", DISTRIBUTION, f"dist/eventlog_cdc-{VERSION}-py3-none-any.whl"}, f"{page.name}: {name}"
         assert where == "." or page == INSTALL, f"{page.name} has {name}, which only works where {INSTALL.name} says so"
 
@@ -91,21 +104,57 @@ def test_the_page_has_every_extra() -> None:
     assert [extra for extra in PROJECT["optional-dependencies"] if f"| `{extra}` |" not in text] == []
 
 
+# What it needs comes from this environment: what a folder on this path is linked to is not followed.
+NEEDS = {"PYTHONPATH": sysconfig.get_path("purelib")}
+
+
+CLONE = r"pip install (?:\.|'\.(?:\[[^'\]]*\])?')(?=[\s`])"
+"""A line that installs what one has cloned."""
+
+
+def installed(what: str, folder: Path) -> None:
+    """Gives it to pip as the pages do, and asks the command that is there now for its version."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-index", "--no-deps")
+    done = run(*pip, what, HOME=str(folder), **NEEDS)  # pip asks Rust for its version, which writes there
+    assert done.returncode == 0, done.stderr
+    assert run(folder / "bin" / "eventlog", "--version", **NEEDS).stdout == f"eventlog {VERSION}\n"
+
+
+def test_every_line_for_a_clone_that_the_pages_have_installs_it(tmp_path: Path) -> None:
+    """Without what it needs, which a test fetches from nowhere, and by uv, which builds it once; the page for one's own PostgreSQL runs pip."""
+    commands = sorted({found for page in PAGES for found in re.findall(CLONE, page.read_text("utf-8"))})
+    assert len(commands) > 5
+    machine = tmp_path / "machine"
+    venv.create(machine, with_pip=False, symlinks=True)
+    offline = f"--quiet --offline --no-deps --no-build-isolation --python '{machine / 'bin' / 'python'}'"
+    pip = f'pip() {{ uv pip "$@" {offline} ; }}'
+    cache = {"UV_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path), **NEEDS}
+    done = run("sh", "-ec", "\n".join([pip, *commands]), **cache)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")  # of an extra that is not there it warns
+    assert run(machine / "bin" / "eventlog", "--version", **NEEDS).stdout == f"eventlog {VERSION}\n"
+
+
 def test_the_wheel_is_called_as_the_page_says_and_runs_where_it_is_installed(built: Path, tmp_path: Path) -> None:
     assert f"dist/{built.name}[" in INSTALL.read_text(encoding="utf-8")
-    venv.create(tmp_path, with_pip=False, symlinks=True)
-    python = tmp_path / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps")
-    done = run(*pip, f"{built}[postgres]", HOME=str(tmp_path))  # pip asks Rust for its version, which writes there
-    assert done.returncode == 0, done.stderr
-    # Its packages come from this environment: what a folder on this path is linked to is not followed.
-    needs = {"PYTHONPATH": sysconfig.get_path("purelib")}
-    assert run(tmp_path / "bin" / "eventlog", "--version", **needs).stdout == f"eventlog {VERSION}\n"
+    installed(f"{built}[postgres]", tmp_path)
     [module] = tmp_path.glob("lib/python*/site-packages/eventlog/__init__.py")
+    before = (
+        tmp_path / "before" / "eventlog" / "__init__.py"
+    )  # as of a user's own folder, which Python looks into first
+    before.parent.mkdir(parents=True)
+    before.touch()
+    path = f"{before.parents[1]}{os.pathsep}{NEEDS['PYTHONPATH']}"
+    refused = run(tmp_path / "bin" / "eventlog", "--version", PYTHONPATH=path)
+    assert (refused.returncode, refused.stderr) == (EX_CONFIG, stands(before))
     module.write_text('__version__ = "0.11.0"\n', encoding="utf-8")
-    refused = run(tmp_path / "bin" / "eventlog", "--version", **needs)
-    assert refused.returncode == EX_CONFIG
-    assert refused.stderr == (
-        "eventlog: Files of another project stand in the place of ours: the package index knows a stranger as eventlog."
-        " Uninstall both, and install this one again: pip uninstall eventlog eventlog-cdc.\n"
+    refused = run(tmp_path / "bin" / "eventlog", "--version", **NEEDS)
+    assert (refused.returncode, refused.stderr) == (EX_CONFIG, stands(module))
+
+
+def stands(stranger: Path) -> str:
+    """What is said of it."""
+    return (
+        f"eventlog: The package eventlog of another project stands in the place of ours, at {stranger}."
+        f" Uninstall both, and install this one again: pip uninstall eventlog {DISTRIBUTION}.\n"
     )

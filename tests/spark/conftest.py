@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eventlog.core.errors import ConfigError, MachineError
+from tests.spark.processes import JAVA_OPTIONS
+from tests.support.fetching import fetched
 from tests.support.servers import absent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK = {
-    # A session of tests lives for seconds, in which the second compiler costs more than it gains.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
+    "spark.connect.grpc.binding.port": "0",
+    # Java that is written and compiled for each plan costs more than a few rows; the commands of tests have it all the same.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -46,12 +51,27 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
-    """A session on two cores."""
-    from eventlog_spark.session import Cluster, start
+    """A session on two cores. A task that fails is not done again: tests of failures want the first one."""
+    from eventlog_spark.cluster import Cluster, start
 
+    jars = [f"{folder}/*" for folder in map(fetched, ("hadoop", "s3")) if folder is not None]
+    more = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
     try:
-        session = start(Cluster(master="local[2]", conf=QUICK))
+        session = start(Cluster(master="local[2]", conf={**QUICK, **more}))
     except MachineError as error:
         absent("spark", str(error))
     yield session
     session.stop()
+    _end_java()
+
+
+def _end_java() -> None:
+    """Ends the Java that PySpark keeps until Python exits; a run without worker processes looks before that what it left."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None

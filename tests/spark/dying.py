@@ -22,10 +22,11 @@ from eventlog.sinks.kafka.marks import KafkaMarks, mark_messages
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog_spark import sending
+from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import convert
 from eventlog_spark.sending import lanes_sent
-from eventlog_spark.session import Cluster
 from tests.spark.inputs import Row, order
+from tests.spark.processes import JAVA_OPTIONS
 
 WAYS = ("committed", "killed")
 """By an error after a commit that nobody heard of; by a kill with everything at the broker and nothing committed."""
@@ -87,7 +88,8 @@ def main(way: str, source: str, destination: str, into: str, form: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "LANE_CHANGES", 300)
         patch.setattr(sending, "lanes_sent", dying(way))
-        convert(conversion, cluster=Cluster(master="local[2,4]"))
+        conf = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, "spark.driver.memory": "1g"}
+        convert(conversion, cluster=Cluster(master="local[2,4]", conf=conf))
 
 
 if __name__ == "__main__":

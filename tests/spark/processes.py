@@ -6,6 +6,10 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A Java of tests lives for seconds, in which a second compiler and threads that collect garbage cost more than they gain."""
 
 
 def kill_workers(root: int, *, most: int | None = None) -> int:
@@ -18,9 +22,8 @@ def kill_workers(root: int, *, most: int | None = None) -> int:
 
 
 def workers(root: int) -> list[int]:
-    """Python processes below the JVM below a process, those that fork others left out."""
+    """Python processes below the JVM below a process, the one that forks them left out: Spark asks it for others."""
     parents = _parents()
-    above = set(parents.values())
 
     def below(process: int) -> bool:
         while process > 1:
@@ -29,7 +32,7 @@ def workers(root: int) -> list[int]:
                 return True
         return False
 
-    return [process for process in parents if process not in above and below(process) and _is_python(process)]
+    return [one for one, parent in parents.items() if below(one) and _is_python(one) and _is_python(parent)]
 
 
 def kill_tree(root: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog_spark.java import find_java
-from tests.spark.processes import kill_tree
+from tests.spark.processes import JAVA_OPTIONS, kill_tree
 from tests.support.servers import free_port
 
 PATIENCE = 90
@@ -66,7 +66,8 @@ def standalone(folder: Path) -> Iterator[Standalone]:
 def environment() -> Mapping[str, str]:
     """What Spark's scripts need: our Java, our Python, and nothing that they would keep elsewhere."""
     own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    return {**os.environ, **find_java(os.environ).environment(), **own}
+    quick = dict.fromkeys(("SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"), JAVA_OPTIONS)
+    return {**os.environ, **find_java(os.environ).environment(), **own, **quick}
 
 
 def _start(folder: Path, kind: str, *arguments: str) -> Node:

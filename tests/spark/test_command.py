@@ -16,7 +16,7 @@ import pytest
 from eventlog.convert import local
 from eventlog.core.schema import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
-from tests.spark.processes import kill_workers
+from tests.spark.processes import JAVA_OPTIONS, kill_workers
 from tests.spark.standalone import Standalone, environment, standalone
 from tests.support.strategies import CATALOG
 
@@ -24,7 +24,9 @@ LIMITED = ("sh", "-c", 'ulimit -f 4000 && exec "$@"', "sh")
 """No file can be larger than 4000 × 512 bytes; one part with all changes would be."""
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1", "--conf", "spark.driver.memory=512m")
+QUICK = ("--conf", f"spark.driver.extraJavaOptions={JAVA_OPTIONS}", "--conf", "spark.driver.memory=512m")
+
+EXECUTORS = ("--conf", f"spark.executor.extraJavaOptions={JAVA_OPTIONS}")
 
 
 class Place:
@@ -90,7 +92,9 @@ def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path
     assert output(place.folder / "one") == place.expected
 
 
-def test_on_four_cores_after_a_run_that_was_killed(java: None, place: Place) -> None:
+def test_on_four_cores_after_a_run_that_was_killed_a_task_that_fails_once_is_done_again(
+    java: None, place: Place
+) -> None:
     run = command("--master", "local[4]", *place.arguments("four"))
     destination = place.folder / "four"
     while run.poll() is None and not (destination / "_temporary-eventlog" / "output").exists():
@@ -98,20 +102,14 @@ def test_on_four_cores_after_a_run_that_was_killed(java: None, place: Place) -> 
     run.send_signal(signal.SIGKILL)
     finished(run)
     assert not list(destination.glob("[!_]*"))
-    code, _, err = finished(command("--master", "local[4]", *place.arguments("four")))
-    assert code == 0, err
-    assert output(destination) == place.expected
-
-
-def test_a_task_that_fails_once_is_done_again(java: None, place: Place) -> None:
-    run = command("--master", "local[2,4]", *place.arguments("again"))
+    run = command("--master", "local[4,4]", *place.arguments("four"))
     killed = 0
     while run.poll() is None and not killed:
         killed = kill_workers(run.pid, most=1)
         time.sleep(0.02)
     code, _, err = finished(run)
     assert (code, "Traceback" in err, killed) == (0, False, 1), err
-    assert output(place.folder / "again") == place.expected
+    assert output(destination) == place.expected
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(java: None, place: Place) -> None:
@@ -143,6 +141,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, pla
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = ["--master", cluster.url, "--properties-file", str(ROOT / "spark" / "submit" / "standalone.conf")]
     small = ["--executor-memory", "512m", "--executor-cores", "1", "--conf", "spark.executor.pyspark.memory=600m"]
+    small += ["--driver-java-options", JAVA_OPTIONS, *EXECUTORS]
     entry = str(ROOT / "spark" / "submit" / "convert.py")
     done = subprocess.run(
         [str(submit), *settings, *small, entry, *place.arguments("submitted")],
@@ -157,7 +156,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, pla
 
 
 def test_a_cluster_that_loses_a_worker_finishes_or_leaves_nothing(cluster: Standalone, place: Place) -> None:
-    small = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1")
+    small = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1", *EXECUTORS)
     run = command("--master", cluster.url, *small, *place.arguments("lost"))
     destination = place.folder / "lost"
     while run.poll() is None and not list(destination.glob("_temporary-eventlog/spark/bucket-*")):

@@ -47,6 +47,7 @@ def test_parquet_says_where_its_numbers_lie(tmp_path: Path) -> None:
     with cut(order(tmp_path, tmp_path / "out")) as found:
         assert found.spans == (RowSpan(rows=10, lowest=1, highest=10), RowSpan(rows=4, lowest=500, highest=503))
         assert found.unknown == ()
+        assert found.total == 14
 
 
 def test_text_is_looked_at(tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_text_is_looked_at(tmp_path: Path) -> None:
     conversion = order(tmp_path, tmp_path / "out")
     with cut(conversion) as found:
         assert (len(found.unknown), found.spans) == (2, ())
+        assert found.total is None
         places = pa.RecordBatch.from_arrays([pa.array([0, 1])], names=["id"])
         answers = [
             answer.as_py()

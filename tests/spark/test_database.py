@@ -19,6 +19,7 @@ from eventlog_spark.exchange import WholeLog
 from eventlog_spark.log import NumberRange
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import output
+from tests.support.changerows import CSV
 from tests.support.converting import files_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
         log.run(f"ALTER DATABASE {log.engine.url.database} SET TimeZone = 'America/New_York'")
         log.engine.dispose()
     made = order(log, tmp_path / "there", clock=clock)
-    rows = TableFiles(file_format="csv")
+    rows = TableFiles(files=CSV)
     convert(replace(made, format=rows))
     local.convert(replace(made, format=rows, destination=tmp_path / "here"), jobs=1)
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")

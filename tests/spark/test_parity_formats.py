@@ -27,6 +27,7 @@ from eventlog.convert.settings import (
 from eventlog.core.errors import UsageError
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -35,6 +36,7 @@ from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
+from tests.support.changerows import CSV
 from tests.support.converting import files_of
 from tests.support.linter import SCHEMA, ended, insert, queued
 from tests.support.strategies import History
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 
 FORMS: list[Target] = [
     TableFiles(settings=ChangeTableSettings(partition_every=60)),
-    TableFiles(file_format="csv"),
+    TableFiles(files=CSV),
+    TableFiles(files=RowFileSettings(preset="qlik").chosen("json")),
     MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
     MessageFiles(settings=MessageSettings(topic="all", encoding="avro")),
 ]

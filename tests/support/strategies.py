@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from eventlog.core.model import Event, Kind, Row, RowId
+from eventlog.core.model import REFRESH, REFRESH_FOR, Event, Kind, Row, RowId
+from eventlog.core.policies import Steps, steps
 from eventlog.core.schema import Catalog, Child, Column, Table
 
 CATALOG = Catalog(
@@ -43,7 +44,7 @@ def events_of_any_quality(draw: st.DrawFn, number: int) -> Event:
         old=draw(st.none() | st.sampled_from(["a", "b"])),
         new=draw(st.none() | st.sampled_from(["a", "b"])),
         time=draw(_mostly(["2026-01-01 00:00:00", "2026-01-02 00:00:00"], [None, "soon"])),
-        perpetrator=draw(_mostly([None, "app"], ["idm", "IDM "])),
+        perpetrator=draw(_mostly([None, "app"], ["idm", "IDM ", REFRESH, f"{REFRESH_FOR}far", f"{REFRESH_FOR}near "])),
     )
 
 
@@ -154,6 +155,43 @@ def _phone(history: History, row: RowId, style: str, number: str) -> None:
     else:
         history.log(Kind.INSERT_FIELD, row.key, PHONE, None, number)
     phones ^= {number}
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Steps:
+    """Steps of all kinds, in any order that tells no attribute twice."""
+    found = draw(st.lists(st.sampled_from(_STEPS), min_size=1, max_size=5, unique_by=id))
+    return tuple(found)
+
+
+_SECRET = "a secret of tests only"
+_STEPS: Sequence[steps.Step] = (
+    steps.OnlyTables(classes=("usr",)),
+    steps.WithoutTables(classes=("usr_phone",)),
+    steps.Keep(attributes=("fname", "Given Name", "full")),
+    steps.Drop(attributes=("lname",)),
+    steps.Drop(attributes=("usr_phone.*", "Telephone")),
+    steps.Rename(class_name="User", attributes={"fname": "Given Name", PHONE: "Telephone"}),
+    steps.Redact(attributes=("lname", "Telephone")),
+    steps.Hash(attributes=("idu", "fname"), secret=_SECRET),
+    steps.Encrypt(attributes=("Given Name", PHONE), secret=_SECRET),
+    steps.Constant(attribute="origin", value="hr"),
+    steps.Text(attributes=("fname", "Given Name"), to="upper"),
+    steps.Join(attribute="full", of=("fname", "Given Name", "lname")),
+    steps.Map(attributes=("lname",), values={"a": "x", "b": ""}, otherwise="other"),
+    steps.Compute(attribute="greeting", expression="'Hello ' + string(new.fname)", on_error="null"),
+    steps.Compute(attribute="both", expression="new.fname + new.lname"),
+    steps.Where(condition="new.fname != 'a'"),
+    steps.Where(condition="new.fname > 'a'", on_error="leave-out"),
+    steps.Where(condition="new.lname.startsWith('b')", on_error="tell", when_leaving="delete"),
+    steps.Where(condition="new.fname == 'b' || new.lname == 'c'", on_error="leave-out", when_leaving="delete"),
+    steps.Number(attributes=("lname",), on_error="keep"),
+    steps.Number(attributes=("Given Name",)),
+    steps.Date(attributes=("fname",), form="%d.%m.%Y", on_error="null"),
+    steps.Route(to="{class}_{new.lname}", otherwise="others"),
+    steps.Route(to="to_{new.idu}_{new.fname}"),
+    steps.Route(to="all_of_{table}", classes=("usr",)),
+)
 
 
 def cuts(history: History) -> st.SearchStrategy[list[int]]:

@@ -24,7 +24,22 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("browser")  # one Chromium, not one for each worker
 TOKEN = "the-token-that-nobody-guesses"
-PATHS = ("", "rows", "rows/10", "rows/2", "confirm?action=hold&id=2", "rows?text=nothing-is-so")
+PATHS = (
+    *("", "?range=7d", "rows", "rows/10", "rows/2", "confirm?action=hold&id=2", "rows?text=nothing-is-so"),
+    *("tables", "rows/2/document", "rows/99999"),
+    *("output?name=files+out", "confirm?action=pause&output=files+out", "confirm?action=hold&all=1"),
+)
+POINT = """() => {
+  const box = document.querySelector("svg.chart").getBoundingClientRect();
+  const at = {bubbles: true, clientX: box.right - 1, clientY: box.top + 20};
+  document.querySelector("svg.chart").dispatchEvent(new PointerEvent("pointermove", at));
+}"""
+OVERLAPS = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
+  const boxes = [...chart.querySelectorAll("text")].map((one) => [one.textContent, one.getBoundingClientRect()]);
+  return boxes.flatMap(([said, a], at) => boxes.slice(at + 1)
+    .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 4 < b.bottom && b.top + 4 < a.bottom)
+    .map(([other]) => `${said} and ${other}`));
+})"""
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
@@ -112,6 +127,37 @@ def test_figures_come_without_loading_the_page_again(
     assert faults == []
 
 
+def test_updates_wait_while_somebody_points_at_a_curve_and_the_page_says_so(
+    server: PageServer, log: LogTable, context: BrowserContext
+) -> None:
+    page, faults = watched_page(context)
+    page.goto(server.url)
+    sign = page.locator("#paused")
+    until(lambda: page.locator("svg.chart polyline.line").count() > 0, "there is a curve")
+    page.evaluate(POINT)
+    assert "rows, " in page.locator("svg.chart .cursor text").inner_html()
+    log.write_all(range(100, 120))
+    until(lambda: sign.inner_text() == "Live updates are paused while you point at a curve.", "it says so")
+    assert page.get_by_role("link", name="21 rows").count() == 0
+    page.evaluate("document.body.dispatchEvent(new PointerEvent('pointermove', {bubbles: true}))")
+    page.get_by_role("link", name="21 rows").wait_for()
+    assert (sign.inner_text(), page.locator(".cursor").count()) == ("", 0)
+    assert faults == []
+
+
+def test_all_rows_of_a_page_are_chosen_at_once(server: PageServer, context: BrowserContext) -> None:
+    page, faults = watched_page(context)
+    page.goto(f"{server.url}rows?status=E")
+    page.get_by_label("Choose all rows of this page").check()
+    count = 1 + len(HOSTILE)
+    assert page.locator(".chosen").inner_text() == f"{count} of {count} rows chosen"
+    page.get_by_label("Row 3", exact=True).uncheck()
+    assert page.locator(".chosen").inner_text() == f"{count - 1} of {count} rows chosen"
+    page.get_by_role("button", name="Requeue", exact=True).click()
+    page.get_by_role("heading", name=f"Requeue {count - 1} rows?").wait_for()
+    assert faults == []
+
+
 def test_a_requeue_works_by_keyboard_alone(server: PageServer, log: LogTable, context: BrowserContext) -> None:
     page, faults = watched_page(context)
     page.goto(f"{server.url}rows/3")
@@ -185,11 +231,14 @@ def test_no_serious_fault_of_accessibility(server: PageServer, browser: Browser,
     context.close()
 
 
-def test_a_phone_does_not_scroll_sideways(server: PageServer, browser: Browser) -> None:
-    context = browser.new_context(viewport={"width": 360, "height": 740})
+def test_nothing_is_cut_off_at_a_phone_a_tablet_and_a_desk(server: PageServer, browser: Browser) -> None:
+    """The page does not scroll sideways, only tables do; and labels of curves do not lie over each other."""
+    context = browser.new_context()
     page = context.new_page()
     for path in PATHS:
         page.goto(f"{server.url}{path}")
-        width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= 360, path
+        for width in (360, 900, 1400):
+            page.set_viewport_size({"width": width, "height": 740})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            assert page.evaluate(OVERLAPS) == [], (path, width)
     context.close()

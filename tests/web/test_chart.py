@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT_PIXELS, WIDTH_PIXELS, ceiling, short
+from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, ceiling, short, thinned
 from eventlog.web.chart import curve as curve_of
 from eventlog.web.pages import environment
-from eventlog.web.reading import CHART_SECONDS, Sample, kept
+from eventlog.web.reading import RANGES, History, OutputSample, Sample
 
+HOUR_SECONDS = 3600.0
 NOW = 1_800_000_000.0
 values = st.floats(min_value=0, max_value=1e12, allow_nan=False)
-points = st.lists(st.tuples(st.floats(min_value=NOW - 2 * CHART_SECONDS, max_value=NOW), values), max_size=30).map(
+points = st.lists(st.tuples(st.floats(min_value=NOW - 2 * HOUR_SECONDS, max_value=NOW), values), max_size=30).map(
     sorted
 )
 
@@ -59,7 +60,7 @@ def test_a_pause_in_measuring_breaks_the_line() -> None:
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:
-    assert "Lag, the last hour: now 2 s, at most 40" in curve("Lag", "s", [(NOW - 9, 40.0), (NOW, 2.0)], NOW)
+    assert "Lag, the last hour: now 2 s, highest 40" in curve("Lag", "s", [(NOW - 9, 40.0), (NOW, 2.0)], NOW)
     assert "not measured yet" in curve("Lag", "s", [], NOW)
 
 
@@ -73,12 +74,48 @@ def test_a_bar_is_never_longer_than_its_place(part: float, width: str) -> None:
     assert f'width="{width}"' in bar(part)
 
 
-@given(st.lists(st.floats(min_value=0, max_value=3 * CHART_SECONDS), min_size=1, max_size=50))
+@given(st.lists(st.floats(min_value=0, max_value=3 * HOUR_SECONDS), min_size=1, max_size=50))
 def test_an_hour_of_samples_is_kept_in_order(times: list[float]) -> None:
-    samples: tuple[Sample, ...] = ()
+    history = History()
     for at in times:
-        samples = kept(samples, Sample(at=at, waiting=1, oldest=None, lag=None, rate=0.0))
-    found = [sample.at for sample in samples]
+        history = history.with_sample(sample(at))
+    found = [one.at for one in history.of(RANGES[0])]
     assert found == sorted(set(found))
     assert found[-1] == times[-1]
-    assert found[-1] - found[0] <= CHART_SECONDS
+    assert found[-1] - found[0] <= HOUR_SECONDS
+
+
+def sample(at: float, waiting: int = 1, lag: float | None = None, behind: int = 0) -> Sample:
+    return Sample(
+        at=at, waiting=waiting, oldest=None, lag=lag, rate=0.0, outputs={"near": OutputSample(behind=behind, rate=1.0)}
+    )
+
+
+def test_of_a_longer_range_each_step_has_its_highest_figures() -> None:
+    history = History()
+    for second, waiting in ((0, 5), (20, 90), (40, 7), (60, 3)):
+        history = history.with_sample(sample(NOW + second, waiting, lag=None if second else 4.0, behind=waiting))
+    assert [one.waiting for one in history.of(RANGES[0])] == [5, 90, 7, 3]
+    assert [one.waiting for one in history.of(RANGES[1])] == [90, 3]
+    assert [one.waiting for one in history.of(RANGES[2])] == [90]
+    assert history.of(RANGES[1])[0].lag == 4.0
+    assert history.of(RANGES[1])[0].outputs["near"].behind == 90
+
+
+def test_a_chart_of_a_day_says_so() -> None:
+    made = environment().from_string('{% import "charts.html" as charts %}{{ charts.curve(chart) }}')
+    drawn = made.render(chart=curve_of("Lag", "s", [(NOW - 80_000, 3.0), (NOW - 79_950, 1.0)], NOW, RANGES[1]))
+    assert "Lag, the last 24 hours: now 1 s, highest 3" in drawn
+    assert ">12 h</text>" in drawn
+    assert 'data-values="3 1"' in drawn
+
+
+@given(st.lists(values, max_size=2 * MOST_VALUES + 7))
+def test_of_many_points_the_highest_are_shown_and_the_last(heights: list[float]) -> None:
+    points = [(float(at), value) for at, value in enumerate(heights)]
+    found = thinned(points)
+    assert len(found) <= MOST_VALUES + 1
+    assert found == sorted(set(found) & set(points))
+    if points:
+        assert found[-1] == points[-1]
+        assert max(value for _, value in found) == max(heights)

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from eventlog.admin.explain import ExplainedRow, Explanation
+from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
+from eventlog.core.plural import duration
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
-from eventlog.sources.log.flow import Flow, WaitingParts
-from eventlog.web.listing import Cursor, Filters, Listing
+from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
+from eventlog.sql.triggers.installed import TriggerCondition, TriggerState
+from eventlog.sql.triggers.plan import Style
+from eventlog.web.acts import OutputAct, RowsAct, possible, said_of
 from eventlog.web.pages import (
     NEAR_ROWS,
     SHOWN_CHARACTERS,
     Viewer,
-    confirm_page,
     live,
+    live_output,
     login_page,
     message_page,
+    output_page,
+    output_question,
     overview_page,
-    possible,
     row_page,
     rows_page,
-    said_of,
+    rows_question,
+    table_page,
+    tables_page,
 )
-from eventlog.web.reading import Loop, OutputView, PageReading, ReasonCount, Sample
-from eventlog.web.words import duration, kind_name
+from eventlog.web.reading import RANGES, History, Loop, OutputSample, OutputView, PageReading, ReasonCount, Sample
+from eventlog.web.words import kind_name
 
 NOW = 1_800_000_000.0
 LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
@@ -50,7 +58,7 @@ READING = PageReading(
     log="event_log",
     database="sqlite:///app.db",
     now=NOW,
-    samples=(SAMPLE,),
+    history=History().with_sample(SAMPLE),
     facts=FACTS,
     counted=NOW - 5,
     flow=FLOW,
@@ -75,6 +83,13 @@ ROW = LogRow(
 )
 
 
+def triggers(states: Mapping[str, str]) -> tuple[TriggerState, ...]:
+    return tuple(
+        TriggerState(name=name, table="usr", owner="usr", state=TriggerCondition(state), style=Style.FIELD)
+        for name, state in states.items()
+    )
+
+
 def loop(state: str, error: str | None = None) -> Loop:
     return Loop(state=state, error=error, documents=1, last_document=NOW)
 
@@ -83,7 +98,7 @@ def loop(state: str, error: str | None = None) -> Loop:
     "changes, kind, said",
     [
         ({}, "good", "Nothing is stuck."),
-        ({"samples": (), "flow": None}, "warn", "Nothing has been measured yet."),
+        ({"history": History(), "flow": None}, "warn", "Nothing has been measured yet."),
         ({"trouble": "the disk is gone."}, "bad", "The log cannot be read: the disk is gone."),
         ({"loop": loop("failing", "no route")}, "bad", "The publisher fails: no route"),
         ({"loop": loop("failing")}, "bad", "it does not say why"),
@@ -136,7 +151,7 @@ TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
 def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flow(
     flow: Flow, states: dict[str, str], kind: str, word: str, said: str
 ) -> None:
-    drawn = live(replace(READING, flow=flow, states=states))
+    drawn = live(replace(READING, flow=flow, triggers=triggers(states)))
     assert f'<p class="verdict {kind}" role="status"><strong>{word}</strong>' in drawn
     assert said in drawn
 
@@ -144,7 +159,7 @@ def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flo
 def test_the_page_says_what_rows_wait_for() -> None:
     parts = WaitingParts(ready=1, held=2000, not_due=3)
     assert "</a> · 2,000 held · 3 not due</dd>" in live(replace(READING, flow=replace(FLOW, parts=parts)))
-    nobody = live(replace(READING, samples=(), flow=replace(EMPTY, publishing=False)))
+    nobody = live(replace(READING, history=History(), flow=replace(EMPTY, publishing=False)))
     assert "none works on this log" in nobody
     assert "Flowing" not in nobody
 
@@ -156,7 +171,7 @@ def test_letters_reasons_outputs_and_triggers_are_told() -> None:
             READING,
             facts=replace(FACTS, ignored={"X": 2}, last_error=error),
             reasons=(ReasonCount(status="E", reason="refused", rows=4), ReasonCount(status="N", reason=None, rows=1)),
-            states={"usr_insert": "CURRENT", "usr_update": "OUTDATED"},
+            triggers=triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"}),
             in_hand="10 rows, 1 to 10",
             loop=loop("publishing"),
         )
@@ -184,7 +199,8 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
 
 def test_an_hour_of_samples_makes_a_small_page() -> None:
     many = tuple(replace(SAMPLE, at=NOW - 3600 + 5 * step) for step in range(721))
-    assert len(live(replace(READING, samples=many)).encode()) < 60_000
+    history = History(levels=(many, (), ()))
+    assert len(live(replace(READING, history=history)).encode()) < 60_000
 
 
 @pytest.mark.parametrize(
@@ -240,7 +256,7 @@ def test_a_list_without_rows_says_whether_to_look_further() -> None:
 @pytest.mark.parametrize(
     "changes, acts",
     [
-        ({}, ["hold", "release"]),
+        ({}, ["hold"]),
         ({"reason": "held"}, ["release"]),
         ({"reason": "held", "note": "held since 2026-01-01 00:00:00 UTC by ann."}, ["release"]),
         ({"reason": "held", "note": "row 3 of the same object comes first."}, ["hold", "release"]),
@@ -287,14 +303,68 @@ def test_a_row_with_much_about_it_stays_a_page() -> None:
 
 
 def test_an_act_is_asked_for_and_said() -> None:
-    drawn = confirm_page("requeue", [3, 4], LOOK)
+    drawn = rows_question(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK)
     assert "Requeue 2 rows" in drawn
     assert 'name="proof" value="p"' in drawn
+    assert 'name="why"' not in drawn
+    every = rows_question(RowsAct(action="hold", filters=Filters(letters="N", table="usr")), range(1, 2001), LOOK)
+    assert "Hold 2,000 rows?" in every
+    assert "all rows with status N, table usr" in every
+    assert 'name="last" value="2000"' in every
+    assert 'name="why"' in every
+    assert "And 10 more." in rows_question(RowsAct(action="hold", numbers=tuple(range(30))), range(30), LOOK)
     assert [said_of(act, 2) for act in ("hold", "release", "requeue")] == [
         "2 rows are held now.",
         "2 rows are released now.",
         "2 rows are waiting again now.",
     ]
+    assert said_of("release", 0) == "Nothing was done: none of these rows was held."
+
+
+def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
+    place = replace(READING.places[0], rate=2.5, standing=OutputState(error="no route", failed_at=NOW - 9, at=NOW))
+    samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
+    reading = replace(READING, history=History().with_sample(samples))
+    drawn = output_page(reading, place, LOOK, RANGES[1], "It is paused now.")
+    assert "In step." in drawn
+    assert "Documents, the last 24 hours: now 2.5 a second" in drawn
+    assert "Rows behind, the last 24 hours: now 7 rows" in drawn
+    assert 'aria-current="true">24h</a>' in drawn
+    assert "It is paused now." in drawn
+    assert "it has taken documents since" in drawn
+    assert '<button name="action" value="pause"' in drawn
+    assert "<button" not in output_page(reading, place, READS, RANGES[0])
+    paused = replace(place, paused="by ann, 2026-11-22: their database moves")
+    asleep = output_page(reading, paused, LOOK, RANGES[0])
+    assert "their database moves" in asleep
+    assert '<button name="action" value="resume"' in asleep
+    behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
+    assert "It is 12 rows behind" in output_page(behind, place, LOOK, RANGES[0])
+    assert '12 · from <a href="/rows/3">row 3</a>' in live_output(behind, place, RANGES[0])
+    resumed = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=0, first=None, seconds=None)}))
+    assert "Resuming." in output_page(resumed, place, LOOK, RANGES[0])
+    asked = output_question(OutputAct(action="pause", output=place.noted), place.name, LOOK)
+    assert "Pause the output files out?" in asked
+    assert 'name="why"' in asked
+
+
+def test_an_output_that_is_not_configured_is_named_where_rows_are_kept_for_it() -> None:
+    drawn = live(replace(READING, flow=Flow(lags={"gone": OutputLag(rows=5)})))
+    assert "<bdi>gone</bdi>" in drawn
+    assert "5 rows kept for it" in drawn
+
+
+def test_tables_and_a_table_are_drawn() -> None:
+    found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
+    drawn = tables_page(replace(READING, triggers=found), LOOK)
+    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td>field</td><td>2</td>' in drawn
+    assert "No table is tracked." in tables_page(READING, LOOK)
+    assert "are being read" in tables_page(replace(READING, counted=None), LOOK)
+    fails = replace(found[0], fails=True, asked="--events field", owner="grp", note="said")
+    page = table_page("usr", (fails,), (ROW,), LOOK)
+    for said in ("every write to the table fails", "--events field", 'href="/table?name=grp"', 'href="/rows/7"'):
+        assert said in page
+    assert "has no row that names it" in table_page("usr", (), (), LOOK)
 
 
 @pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])
@@ -317,3 +387,12 @@ def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None
     found = Listing(rows=(), further=None)
     assert '<a href="/rows" aria-current="page">Rows</a>' in rows_page(found, Filters(), LOOK, first=True)
     assert "aria-current" not in rows_page(found, Filters(letters="E"), LOOK, first=True)
+
+
+def test_each_output_says_whether_it_is_in_step() -> None:
+    [place, *_] = READING.places
+    assert "<td>in step</td>" in live(replace(READING, flow=Flow()))
+    lags = {place.noted: OutputLag(rows=1, first=7, seconds=90.0)}
+    assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
+    lags = {place.noted: OutputLag(rows=2000, paused=True)}
+    assert '<span class="warn">paused</span>, 2,000 rows behind</td>' in live(replace(READING, flow=Flow(lags=lags)))

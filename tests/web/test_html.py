@@ -5,17 +5,19 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markupsafe import Markup
 from msgspec.structs import replace
 
+from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Status
-from eventlog.web.listing import Cursor, Filters, Listing
+from eventlog.core.plural import counted
 from eventlog.web.pages import environment, live, message_page, row_page, rows_page
-from eventlog.web.words import address, counted, shown
+from eventlog.web.words import address, shown
+from tests.support.examples import examples
 from tests.web.test_drawn import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE
 
@@ -65,7 +67,7 @@ def test_no_text_becomes_an_element_or_an_attribute(text: str) -> None:
 
 @pytest.mark.parametrize("field", ROW.__struct_fields__[1:-3])
 @given(texts)
-@settings(max_examples=10)  # each draws four pages
+@examples(10)  # each draws four pages
 def test_nowhere_does_a_text_of_the_log_become_more_than_text(field: str, text: str) -> None:
     assume(field != "status" or text not in set(Status))  # a letter that has a meaning brings buttons
     row, plain_row = (replace(ROW, **{field: value}) for value in (text, "x"))
@@ -124,6 +126,9 @@ def test_a_name_that_is_missing_is_an_error() -> None:
 
 def test_the_first_cell_of_a_row_names_it() -> None:
     made = live(READING)
-    assert '<th scope="row"><bdi>files out</bdi></th><td>xds</td>' in made
+    assert (
+        '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td>in step</td><td>…</td>'
+        in made
+    )
     assert "<caption>Where documents go</caption>" in made
     assert "<p>no</p>" in message_page("Oh", "no", LOOK)

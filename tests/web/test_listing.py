@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from eventlog.admin import listing as module
+from eventlog.admin.listing import Cursor, Filters, Listing, listing, newest, one_row
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
+from eventlog.sql.log_indexes import has_number_index
 from eventlog.sql.names import LogNames
-from eventlog.web import listing as module
-from eventlog.web.listing import Cursor, Filters, Listing, has_number_index, listing, one_row
 from tests.conformance.event_logs import LogTable, installed
 from tests.conformance.test_rowcare_poll import fill
 from tests.support.servers import mysqls
@@ -96,6 +97,35 @@ def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch)
     assert max(len(page.rows) for page in found) == 1  # without patience, one stretch a page
 
 
+def test_the_newest_rows_come_oldest_first_and_only_a_part_is_in_memory(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "READ_ROWS", 3)
+    most, read = [0], Log.rows
+
+    def rows(self: Log, *asked: Any) -> list[tuple[Any, ...]]:
+        found = read(self, *asked)
+        most.append(len(found))
+        return found
+
+    monkeypatch.setattr(Log, "rows", rows)
+    for reach in (1, 4, 100):
+        for limit in (1, 3, 4, 10, 100):
+            for filters, expected in (
+                (Filters(), range(1, 31)),
+                (Filters(letters="S"), range(1, 31, 2)),
+                (Filters(letters="E"), range(10, 31, 10)),
+                (Filters(key="idu=1"), range(1, 31, 3)),
+                (Filters(since="2025-03-23 10:57:19.000000"), range(1, 31)),
+                (Filters(since="2025-03-23 10:57:20.000000"), ()),
+            ):
+                found = [row.record_id for row in newest(log, filters, limit=limit, width=10, reach=reach)]
+                assert found == list(expected)[-limit:]
+    found = [row.record_id for row in newest(log, Filters(), limit=100, width=10, after=20)]
+    assert found == list(range(21, 31))
+    assert max(most) == 3
+
+
 def test_an_empty_log_has_one_empty_page(engine: Engine) -> None:
     installed(engine)
     for numbered in (True, False):
@@ -114,9 +144,40 @@ def test_the_index_of_numbers_is_looked_for(sqlite: Engine, postgresql: Engine) 
     install(sqlite)
     install(postgresql)
     assert has_number_index(sqlite, NAMES)
-    assert not has_number_index(postgresql, NAMES)  # it has one of waiting rows alone
-    LogTable(postgresql).run("CREATE INDEX event_log_number ON event_log (record_id)")
-    assert has_number_index(postgresql, NAMES)
+    assert has_number_index(postgresql, NAMES)  # one of the waiting rows and one of the others
+    table = LogTable(postgresql)
+    for index, leads in (
+        ("(record_id) WHERE status <> 'N'", False),  # not those without a letter
+        ("(record_id) WHERE status = 'S'", False),
+        ("USING hash (record_id)", False),
+        ("(table_key) WHERE status IS DISTINCT FROM 'N'", False),
+        ("(record_id, table_key) WHERE status IS DISTINCT FROM 'N'", True),
+        ("(record_id)", True),
+    ):
+        table.run("DROP INDEX event_log_done")
+        table.run(f"CREATE INDEX event_log_done ON event_log {index}")
+        assert has_number_index(postgresql, NAMES) is leads, index
+
+
+@pytest.mark.parametrize("database", ["postgresql", "sqlite", *mysqls()])
+def test_the_first_page_has_the_newest_rows_also_where_they_lie_in_room_that_a_vacuum_made(
+    database: str, request: pytest.FixtureRequest
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    _fill(engine, indexed=True)
+    table = LogTable(engine)
+    table.run("DELETE FROM event_log WHERE record_id BETWEEN 1000 AND 5000")
+    if database == "postgresql":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM event_log")
+    for number in range(COUNT + 1, COUNT + 61):
+        table.write(number, "idu=new", status="S")
+    newest = list(range(COUNT + 60, COUNT + 10, -1))
+    found = listing(Log(engine, NAMES), Filters(), Cursor(), numbered=has_number_index(engine, NAMES))
+    assert found.ordered
+    assert [row.record_id for row in found.rows] == newest
+    found = listing(Log(engine, NAMES), Filters(letters="S"), Cursor(), numbered=True)
+    assert [row.record_id for row in found.rows] == newest
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -197,8 +258,8 @@ def _fill(engine: Engine, *, indexed: bool) -> None:
     )
     if engine.dialect.name == "postgresql":
         table.run("UPDATE event_log SET new_value = repeat('x', 1500)")
-    if indexed and engine.dialect.name == "postgresql":
-        table.run("CREATE INDEX event_log_number ON event_log (record_id)")
+    if not indexed and engine.dialect.name == "postgresql":
+        table.run("DROP INDEX event_log_done")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         mysql = engine.dialect.name == "mysql"
         connection.execute(text("ANALYZE TABLE event_log, event_log_outcome" if mysql else "ANALYZE"))
@@ -209,7 +270,7 @@ def _sent(log: Log, filters: Filters, *, numbered: bool) -> list[tuple[str, Any]
     sent: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if "FROM event_log AS entry" in statement:
+        if "event_log AS" in statement:
             sent.append((statement, parameters))
 
     event.listen(log.engine, "before_cursor_execute", note)

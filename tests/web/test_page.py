@@ -131,13 +131,13 @@ def test_the_live_part_comes_as_a_stream_and_ends_with_the_page(log: LogTable) -
         assert response.headers["content-type"].startswith("text/event-stream")
         response.close()
         connection.close()
-    assert first.startswith(b'data: <div id="live">')
+    assert first.startswith(b'data: <div id="live" data-stream="/events?range=1h">')
 
 
 def test_styles_and_scripts_are_kept_by_browsers(page: PageServer) -> None:
     visit = Visit(page)
-    for name in ("style.css", "live.js"):
-        [at] = re.findall(rf'"(/static/\w+/{name})"', visit.get("/").body)
+    for name, path in (("style.css", "/"), ("live.js", "/"), ("rows.js", "/rows")):
+        [at] = re.findall(rf'"(/static/\w+/{name})"', visit.get(path).body)
         found = visit.get(at)
         assert (found.status, "immutable" in found.headers["cache-control"]) == (200, True)
     assert visit.get("/static/x/secrets.toml").status == 404

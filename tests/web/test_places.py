@@ -75,3 +75,12 @@ def test_names_have_no_secrets(output: OutputConfig) -> None:
     [name] = names(output)
     assert "hidden" not in name
     assert name.split()[1].startswith(("https://idm", "postgresql+psycopg://db.example.net:5432/app", "kafka:9092"))
+
+
+def test_an_output_is_shown_by_its_name_and_with_what_it_took_under_a_former_one(tmp_path: Path) -> None:
+    output = FilesOutput(path=str(tmp_path), name="hr-feed")
+    former = {f"files {tmp_path}": OutputState(document="0007", position=(7,), at=1.0)}
+    [shown] = with_standings(named_outputs(Config(output=(output,))), former, {})
+    assert (shown.name, shown.noted, shown.standing.document) == ("hr-feed", "hr-feed", "0007")
+    [now] = with_standings([shown], {**former, "hr-feed": OutputState(document="0008")}, {})
+    assert now.standing.document == "0008"

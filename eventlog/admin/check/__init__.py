@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from eventlog.admin.check.log import log_points
 from eventlog.admin.check.outputs import output_points
-from eventlog.admin.check.point import Point, PointLevel, failure, ok, points
+from eventlog.admin.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.admin.check.server import local_time, server_points
+from eventlog.admin.policies import policies_of
+from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
+from eventlog.core.plural import counted
 from eventlog.core.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from sqlalchemy import Engine
 
 __all__ = ["Point", "PointLevel", "check"]
 REFUSED = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
@@ -36,10 +36,10 @@ def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = 
         return
     if source is None:
         yield failure(
-            "configuration", ConfigError("No database is named.", hint="Say --database URL or --config FILE.")
+            "configuration", ConfigError("No database is named.", hint="Use --database URL or --config FILE.")
         )
     else:
-        yield ok("configuration", f"{len(config.output) or 1} output(s), log {config.source.log}")
+        yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, log {config.source.log}")
         yield from _database_points(config, clock or local_time)
     yield from output_points(config)
 
@@ -53,8 +53,42 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
         yield from points("server", lambda: server_points(engine, clock))
         yield from points("schema", lambda: _schema(engine, config.source.schema))
         yield from points("log", lambda: log_points(engine, config.source.wanted_names, config))
+        yield from points("policies", lambda: _policies(engine, config))
+        yield from points("notes", lambda: _notes(engine, config))
     finally:
         engine.dispose()
+
+
+def _policies(engine: Engine, config: Config) -> Iterator[Point]:
+    """Whether the tables and attributes are there that policies name; nothing where there is no policy."""
+    from eventlog.config.build import catalog_of
+
+    found = policies_of(config)
+    if found and config.source.kind == "log":
+        checked_needs(found, catalog_of(engine, config.source.wanted_names, config))
+        yield ok("policies", f"all is there that the policies of {counted(len(found), 'output')} name")
+
+
+def _notes(engine: Engine, config: Config) -> Iterator[Point]:
+    """Whether the batch in hand has notes of outputs that there are no more; nothing where all is known."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from eventlog.config.build import former_names_of, name_of
+    from eventlog.sources.marks import Marks, notes_of
+    from eventlog.sql.log import Log
+
+    log = Log(engine, config.source.wanted_names)
+    try:
+        with log.transaction() as connection:
+            notes = notes_of(Marks(log).all(connection))
+    except (EventlogError, SQLAlchemyError):  # the points about the log say what is wrong with it
+        return
+    known = {name for output in config.output for name in (name_of(output), *former_names_of(output))}
+    gone = sorted(notes.keys() - known - {"decided"})
+    if gone and config.output:
+        said = f"A batch is on its way to {gone[0]}, and no output is called so. Another one gets all of it again."
+        mend = f'If one was renamed, give it former_names = ["{gone[0]}"], and it goes on where that was.'
+        yield warning("notes", said, mend)
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from eventlog.admin.check.clocks import time_points
-from eventlog.admin.check.images import image_points
-from eventlog.admin.check.index import index_points
-from eventlog.admin.check.loopback import loopback_points
-from eventlog.admin.check.numbers import number_points
-from eventlog.admin.check.owners import owner_points
+from sqlalchemy import Engine
+
+from eventlog.admin.check.numbers import index_points, newest_points, number_points
 from eventlog.admin.check.point import Point, failure, ok, points, warning
-from eventlog.admin.check.transactions import transaction_points
-from eventlog.admin.check.triggers import trigger_points
+from eventlog.admin.check.server import time_points
+from eventlog.admin.check.triggers import (
+    image_points,
+    loopback_points,
+    owner_points,
+    transaction_points,
+    trigger_points,
+)
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
+from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import failing, read_output_states
 from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
 from eventlog.sources.log.flow import read_flow, said_of_parts
@@ -32,11 +35,7 @@ from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers import tracked
 from eventlog.sql.triggers.track import with_schema
 
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
 TABLE = "The table "
-GIVES_RIGHTS = "`eventlog rights --publisher ROLE` gives what a publisher needs."
 
 
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
@@ -48,12 +47,13 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
         yield failure("log", error)
         return
     except SourceError as error:
-        hint = error.hint or GIVES_RIGHTS
+        hint = error.hint or gives_rights(engine)
         yield failure("log", SourceError(error.message, hint=hint))
         return
     yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
     yield from points("companions", lambda: [_companions(engine, found)])
     yield from points("index", lambda: index_points(engine, found))
+    yield from points("newest rows", lambda: newest_points(engine, found))
     yield from number_points(engine, found, config)
     yield from points("rights", lambda: _rights(engine, found, config))
     yield from owner_points(engine, found, config)
@@ -66,11 +66,18 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("rows", lambda: _rows(engine, found, config))
 
 
+def gives_rights(engine: Engine, *, other: bool = False) -> str:
+    """The command that gives the connected user what it lacks; another login than the publisher's only reads."""
+    kind = "reader" if other else "publisher"
+    role = engine.url.username or "ROLE"
+    return f"`eventlog rights --{kind} {role}` gives what a {kind} needs; a superuser or the tables' owner runs it."
+
+
 def _companions(engine: Engine, names: LogNames) -> Point:
     Log(engine, names).check()
     current, newest = revisions(engine, names)
     if current is None:
-        message = f"The log {names.table} bears no migration version."
+        message = f"The log {names.table} has no migration version."
         raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
     if current != newest:
         raise InstallError(
@@ -82,18 +89,22 @@ def _companions(engine: Engine, names: LogNames) -> Point:
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """Tries every kind of statement that a publisher runs, on no row."""
     dialect = dialect_of(engine)
-    missing = 0
+    missing: set[str] = set()
     reading = reading_engine(engine, config.source.reader)
     for what, sql in _attempts(engine, dialect, names, config):
+        reader = reading if what.startswith(TABLE) else engine
         try:
-            with transaction(reading if what.startswith(TABLE) else engine, what) as connection:
+            with transaction(reader, what) as connection:
                 connection.execute(verbatim(sql))
         except SourceError as error:
-            missing += 1
-            hint = error.hint or GIVES_RIGHTS
-            yield failure("rights", InstallError(error.message, hint=hint))
+            if error.message not in missing:  # a database names the table, and not always the right
+                missing.add(error.message)
+                yield failure(
+                    "rights",
+                    InstallError(error.message, hint=error.hint or gives_rights(reader, other=reader is not engine)),
+                )
     for table, note in _unread(engine, names).items():
-        missing += 1
+        missing.add(table)
         mend = "Give the right; rows of that table are tried again now and then."
         yield warning("rights", f"Rows of {table} wait: {note}", mend)
     if not missing:
@@ -118,7 +129,7 @@ def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config)
     for what, queries in own.items():
         for query in queries:
             for part in statement(dialect, query, **holes).split(";\n"):
-                yield f"The {what}", part
+                yield f"The {what}" if what == "event log" else f"The companion table {what}", part
     for table in _captured(engine, names):
         yield f"{TABLE}{table}", statement(dialect, "attempt_table", target=table)
 
@@ -133,11 +144,11 @@ def _captured(engine: Engine, names: LogNames) -> Iterator[str]:
 
 def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     log = Log(engine, names)
-    counted = backlog(log)
+    found = backlog(log)
     with log.transaction() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
-    waits = f"row {flow.oldest} has waited for {flow.lag or 0.0:.0f} s"
+    waits = f"row {flow.oldest} has waited for {duration(flow.lag or 0.0)}"
     if flow.state == "stuck":
         said = f"{_rows_wait(flow.parts.total)}; {waits}."
         yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
@@ -145,21 +156,23 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         said = f"{_rows_wait(flow.parts.total)} because a receiver did not take a row; {waits}."
         yield warning("rows", said, "`eventlog status` says what the receiver said; the rows are offered again.")
     else:
-        yield ok("rows", f"{_rows_wait(flow.parts.total)}, the oldest that nobody holds for {flow.lag or 0.0:.0f} s")
+        yield ok(
+            "rows", f"{_rows_wait(flow.parts.total)}, the oldest that nobody holds for {duration(flow.lag or 0.0)}"
+        )
     for sentence in said_of_parts(flow):
         yield ok("rows", sentence.removesuffix("."))
-    yield from _letters(counted)
+    yield from _letters(found)
 
 
 def _rows_wait(number: int) -> str:
-    return f"{number} row(s) wait"
+    return f"{counted(number, 'row')} wait{'s' * (number == 1)}"
 
 
-def _letters(counted: Backlog) -> Iterator[Point]:
-    for letter, number in counted.other.items():
+def _letters(found: Backlog) -> Iterator[Point]:
+    for letter, number in found.other.items():
         mend = "Set their status to N to have them published."
-        yield warning("rows", f"{number} row(s) carry {letter!r}, which nobody picks up.", mend)
-    bad = counted.by_status[Status.ERROR] + counted.by_status[Status.FATAL]
+        yield warning("rows", f"{counted(number, 'row')} with the letter {letter!r}, which no publisher reads.", mend)
+    bad = found.by_status[Status.ERROR] + found.by_status[Status.FATAL]
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
-        yield warning("rows", f"{bad} row(s) ended as errors.", mend)
+        yield warning("rows", f"{counted(bad, 'row')} ended as {'an error' if bad == 1 else 'errors'}.", mend)

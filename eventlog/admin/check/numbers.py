@@ -1,21 +1,25 @@
-"""The point about the log's numbers: they are the order of an object's changes, unless sessions keep some in hand."""
+"""Points about the log's numbers, and the indexes that polls and lists read.
+
+Numbers are the order of an object's changes, unless sessions keep some in hand. A log that somebody else made has none
+of our indexes, or none at all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from eventlog.admin.check.findings import findings
-from eventlog.admin.check.point import Point, failure, ok, points, warning
+from sqlalchemy import Engine
+
+from eventlog.admin.check.point import Point, failure, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError
+from eventlog.core.plural import counted
 from eventlog.sql.access import fetched, transaction, verbatim
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, statement
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
+from eventlog.sql.queries import log_holes, offers, statement
+from eventlog.sql.triggers.track import with_schema
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
@@ -48,11 +52,51 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
         (row,) = fetched(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
     missing, low, doubled = (int(number) for number in row)
     if missing:
-        said = f"{missing} row(s) have no record_id: the publisher cannot mark them, and stops."
+        said = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
         yield failure("numbers", InstallError(said, hint="Give them numbers, or take them away."))
     if doubled:
-        said = f"{doubled} row(s) have a record_id that another row has: rows of one number end with one letter."
-        yield warning("numbers", said, "Number them anew, and make a unique index on the column.")
+        said = (
+            f"{counted(doubled, 'row')} with a record_id that another row has: rows of one number end with one letter."
+        )
+        yield warning("numbers", said, "Number them again, and make a unique index on the column.")
     if low:
-        said = f"{low} row(s) have a record_id that is not positive; they come before all others."
-        yield warning("numbers", said, "Number them anew; the format asks for positive numbers.")
+        said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
+        yield warning("numbers", said, "Number them again; the format asks for positive numbers.")
+
+
+def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Whether an index leads to the rows that wait, and else the statement that makes one."""
+    from sqlalchemy import inspect
+
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+        inspector = inspect(connection)
+        found = [*inspector.get_indexes(log.table, schema=log.schema)]
+        key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
+        serving = next((index for index in found if serves(connection, index, log)), None)
+    if serving is not None or begins_with_status(key, log):
+        yield ok("index", f"polling reads {serving['name'] if serving else 'the primary key'} and not the whole log")
+        return
+    said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
+    yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
+
+
+def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """The statement that makes an index of the processed rows, where lists would not have the newest rows first without it."""
+    dialect = dialect_of(engine)
+    if not offers(dialect, "make_number_index"):
+        return
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+    if not has_number_index(engine, log):
+        said = (
+            f"No index leads to the processed rows of {log.table} by their numbers:"
+            " the page shows them as they lie on the disk."
+        )
+        yield warning("newest rows", said, f"Let a DBA run: {making(dialect, log, 'make_number_index', '_done')};")
+
+
+def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
+    """The statement that makes an index as `install` would have made it."""
+    index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}{ending}"), log.table))
+    return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())

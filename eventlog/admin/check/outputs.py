@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from eventlog.admin.check.point import Point, failure, ok, warning
+from eventlog.admin.check.point import Point, failure, ok, unforeseen, warning
 from eventlog.config.build import require_packages
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig
 from eventlog.config.settings import Config
@@ -26,12 +26,14 @@ LEAST_FREE_BYTES: Final = 1 << 20
 def output_points(config: Config) -> Iterator[Point]:
     """A point for each output; nothing stays written and nothing is sent."""
     for number, output in enumerate(config.output, 1):
-        name = f"output {number}"
+        name = f"output {output.name or number}"
         try:
             require_packages(output)
             yield _tried(name, output)
         except EventlogError as error:
             yield failure(name, error)
+        except Exception as error:  # noqa: BLE001  # the other outputs are tried all the same
+            yield failure(name, unforeseen(error))
 
 
 def _tried(name: str, output: OutputConfig) -> Point:
@@ -47,7 +49,7 @@ def _tried(name: str, output: OutputConfig) -> Point:
 
 
 def _database(name: str, output: DatabaseOutput) -> Point:
-    from eventlog.sinks.database.trial import try_tables
+    from eventlog.sinks.database.control import try_tables
 
     missing = missing_file(output.url)
     if missing is not None:
@@ -57,7 +59,7 @@ def _database(name: str, output: DatabaseOutput) -> Point:
 
 def _kafka(name: str, output: KafkaOutput) -> Point:
     from eventlog.sinks.kafka.registry import registry_of
-    from eventlog.sinks.kafka.trial import missing_topics
+    from eventlog.sinks.kafka.topics import missing_topics
 
     wanted = [output.topic if output.format == "xds" else output.messages.topic]
     if output.format == "messages" and output.messages.mode == "metadata":

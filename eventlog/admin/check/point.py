@@ -1,13 +1,18 @@
-"""One line of `eventlog check`: how a point stands, what was found, what mends it."""
+"""One line of `eventlog check`: how a point stands, what was found, what mends it; and points that a query finds by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
+from sqlalchemy import Engine
 
-from eventlog.core.errors import EX_UNAVAILABLE, OK, EventlogError, MachineError
+from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError, MachineError
+from eventlog.sql.access import fetched, transaction
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.queries import offers, statement
 
 
 class PointLevel(StrEnum):
@@ -54,3 +59,41 @@ def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:
         yield failure(name, error)
     except SQLAlchemyError as error:
         yield failure(name, in_words(error, "The database refuses the question"))
+    except Exception as error:  # noqa: BLE001  # one point that cannot be asked leaves the others standing
+        yield failure(name, unforeseen(error))
+
+
+def unforeseen(error: Exception) -> EventlogError:
+    """What nobody has a sentence for: the command goes on to the next point."""
+    said = f"This could not be looked at: {type(error).__name__}: {error}".rstrip(".")
+    return EventlogError(f"{said}.", hint="That is a fault of eventlog; please report it.")
+
+
+def findings(
+    engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
+) -> Iterator[Point]:
+    """What a query of check.sql tells of, a line each; a database that has no such query has no such point."""
+    if not offers(dialect_of(engine), query):
+        return
+
+    def found() -> Iterator[Point]:
+        rows = asked(engine, query, parameters)
+        for level, said, mend in rows:
+            yield _point(name, PointLevel(level), str(said), str(mend))
+        if not rows:
+            yield ok(name, nothing)
+
+    yield from points(name, found)
+
+
+def _point(name: str, level: PointLevel, said: str, mend: str) -> Point:
+    code = {PointLevel.FAILURE: EX_UNAVAILABLE if name == "writing" else EX_CONFIG}.get(level, 0)
+    return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
+
+
+def asked(engine: Engine, query: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """What a query of check.sql finds."""
+    from sqlalchemy import text
+
+    with transaction(engine, "The server") as connection:
+        return fetched(connection, text(statement(dialect_of(engine), query)), parameters)

@@ -1,25 +1,36 @@
-"""Points about triggers: whether each stands as it would be made today, and the command that mends it."""
+"""Points about what is captured: triggers, each as it would be made today, and the command that mends it; whole rows and
+transactions, where an output tells of them; and who captures.
+
+Owners: whose code could run with whose rights, because a database lets the owner of a table bring some. Loopback:
+whether the publisher's own user changes captured tables, which is not published.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Engine
 
-from eventlog.admin.check.point import Point, PointLevel, ok, warning
+from eventlog.admin.check.point import Point, PointLevel, findings, ok, warning
+from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
+from eventlog.core.plural import counted
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sql.access import fetched, transaction, verbatim
+from eventlog.sql.connect import read_url
+from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed
+from eventlog.sql.queries import offers, statement
+from eventlog.sql.rights import held_rights
+from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
 from eventlog.sql.triggers.asked import asked_of, words
 from eventlog.sql.triggers.installed import states
 from eventlog.sql.triggers.track import with_schema
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen; a trigger that fails the writers of its table is no better."""
@@ -39,14 +50,14 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     for one in other:
         yield _point(one, asked[one.owner])
     for owner, why in not_followed(Log(engine, log)).items():
-        said = f"The publisher could not track {owner} anew: {why}"
+        said = f"The publisher could not track {owner} again: {why}"
         yield warning(
             "triggers",
             said,
             "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights.",
         )
     if found and not other:
-        yield ok("triggers", f"{len(found)} trigger(s) on {len(asked)} table(s) are current")
+        yield ok("triggers", f"{counted(len(found), 'trigger')} on {counted(len(asked), 'table')}, all current")
 
 
 def not_followed(log: Log) -> dict[str, str]:
@@ -75,3 +86,87 @@ def mending(found: TriggerState, options: TriggerOptions) -> str:
     if found.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", found.owner])
     return f"{shlex.join(['eventlog', 'track', found.owner])} {words(options)} --reset"
+
+
+def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Iterator[Point]:
+    """What the log can tell of transactions, where an output asks for them."""
+    if all(output.format == "xds" for output in config.output):
+        return
+    if names.transaction is not None:
+        yield ok("transaction ids", f"each row says in {names.transaction} which transaction wrote it")
+    elif dialect.transaction_guess is not None:
+        yield ok("transaction ids", f"the log has no column for transactions; {dialect.transaction_guess}")
+    else:
+        yield ok(
+            "transaction ids", "this database does not say which transaction wrote a row: transaction ids stay empty"
+        )
+
+
+def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """A warning for each table whose style cannot give images, where change tables or messages are written."""
+    told = sorted({output.format for output in config.output} - {"xds"})
+    if not told:
+        return
+    with engine.connect() as connection:
+        classes = tracked(connection, with_schema(connection, names))
+    for table in classes:
+        if not table.images:
+            said = f"{' and '.join(told)} of {table.whole} lack rows before a change, and the row of a delete."
+            mend = f"`eventlog track {table.whole} --events image` logs whole rows; publish first what waits."
+            yield warning("images", said, mend)
+    if classes and all(table.images for table in classes):
+        yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")
+
+
+def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """What trust remains in owners of captured tables and of the log."""
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+    reader = config.source.reader
+    known = {
+        "log": dialect_of(engine).qualified(log.schema, log.table),
+        "log_name": log.whole,
+        "reader": (read_url(reader).username or "") if reader else "",
+    }
+    nothing = "no owner of a captured table could have code run with more rights than theirs"
+    yield from findings(engine, "owners", "owner_states", nothing, known)
+
+
+WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})
+MOST_SHOWN_TABLES: Final = 5
+
+
+def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """What the publisher's own user may write to; whoever tries everything with one user sees no document otherwise."""
+    user = config.source.user or engine.url.username
+    if dialect_of(engine).embedded or not user:
+        return
+    if config.publisher.allow_loopback:
+        yield ok("loopback", f"changes that {user} makes are published too")
+        return
+    tables = _written_by(engine, names, config.source.user)
+    if not tables:
+        yield ok("loopback", f"{user} may not change captured tables")
+        return
+    more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
+    said = f"{user} may change {', '.join(tables[:MOST_SHOWN_TABLES])}{more}; what the publisher's own user changes is not published."
+    mend = "Give the publisher a user of its own (`eventlog rights --publisher`); to try with one user, set publisher.allow_loopback = true."
+    yield warning("loopback", said, mend)
+
+
+def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
+    dialect = dialect_of(engine)
+    with transaction(engine, "The captured tables") as connection:
+        role = user
+        if role is None:
+            query = "connected_account" if offers(dialect, "connected_account") else None
+            role = str(fetched(connection, verbatim(statement(dialect, query)))[0][0]) if query else engine.url.username
+        classes = tracked(connection, with_schema(connection, names))
+        return [
+            table.whole
+            for table in classes
+            if not table.view
+            and WRITES.intersection(
+                held_rights(connection, replace(names, schema=table.schema), table.name, dialect.reported(role or ""))
+            )
+        ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import sqlalchemy as sa
 from msgspec import Struct
+from sqlalchemy import Connection, Engine, Table
 
 from eventlog.admin.mirror.carry import Carrier
 from eventlog.admin.mirror.fold import fold
@@ -14,9 +16,6 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.sinks.database.control import Control, Record
 from eventlog.sql.access import in_our_words
 from eventlog.sql.dialect import dialect_of
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Table
 
 PIECE_ROWS: Final = 10_000
 """Rows of a change table that are applied in one transaction."""
@@ -44,10 +43,8 @@ class Mirrors:
         adopt: bool = False,
         piece: int = PIECE_ROWS,
     ) -> None:
-        import sqlalchemy as sa
-
         if into == schema and not suffix:
-            raise UsageError("Mirrors must never be the source tables; say --into SCHEMA or --suffix TEXT.")
+            raise UsageError("Mirrors must never be the source tables; use --into SCHEMA or --suffix TEXT.")
         self._engine = engine
         self._schema = schema
         self._into = into
@@ -65,8 +62,6 @@ class Mirrors:
             return [self._applied(record) for record in self._records(tables)]
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
-        import sqlalchemy as sa
-
         with self._engine.connect() as connection:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 raise DataError('There are no change tables here; an output with sink = "database" makes them.')
@@ -99,8 +94,6 @@ class Mirrors:
 
     def _check_ours(self, connection: Connection, name: str) -> None:
         """Refuses a table with rows that no mirror has put there: it may be the source itself."""
-        import sqlalchemy as sa
-
         begun = self._watermarks.of(connection, name) != BEGINNING
         if self._adopt or begun or not sa.inspect(connection).has_table(name, self._into):
             return
@@ -109,7 +102,7 @@ class Mirrors:
             whole = f"{self._into}.{name}" if self._into else name
             raise DataError(
                 f"{whole} is there already and holds rows, and is no mirror yet.",
-                hint="Say --adopt if it holds a copy of the source that is to be kept equal from now on.",
+                hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
             )
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
@@ -128,8 +121,6 @@ class Mirrors:
 
     def _next(self, connection: Connection, source: Origin, mark: str) -> Sequence[Any]:
         """The rows after the watermark; a change is never cut in two."""
-        import sqlalchemy as sa
-
         sequence = source.table.c[source.headers["change_seq"]]
         oper = source.table.c[source.headers["change_oper"]]
         query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper).limit(self._piece)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table
+from sqlalchemy.sql.elements import ColumnElement
 
 from eventlog.admin.mirror.fold import Key, Moved, Nets, Step, Values
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
-    from sqlalchemy.sql.elements import ColumnElement
 
 ASKED_KEYS: Final = 200
 """Keys that one query asks for; Oracle's and SQLite's limits for bound values are above it for keys of five columns."""
@@ -65,8 +65,6 @@ class Carrier:
             self._connection.execute(self._table.delete().where(*self._matched()), rows)
 
     def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
-        import sqlalchemy as sa
-
         changed = self._table.update().where(*self._matched())
         changed = changed.values({name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)})
         bound = [
@@ -77,8 +75,6 @@ class Carrier:
 
     def _existing(self, keys: Sequence[Key]) -> set[Key]:
         """Which of the keys the mirror has."""
-        import sqlalchemy as sa
-
         columns = [self._table.c[name] for name in self._key]
         found: set[Key] = set()
         for start in range(0, len(keys), ASKED_KEYS):
@@ -92,8 +88,6 @@ class Carrier:
         return found
 
     def _matched(self) -> list[Any]:
-        import sqlalchemy as sa
-
         return [self._table.c[name] == sa.bindparam(f"key_{place}") for place, name in enumerate(self._key)]
 
     def _bound(self, key: Key) -> dict[str, Any]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
+import sqlalchemy as sa
 from msgspec import Struct
+from sqlalchemy import Connection, MetaData, Table
 
 from eventlog.admin.mirror.fold import ChangeRow
 from eventlog.core.errors import DataError
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
-from eventlog.sinks.database.control import Record
+from eventlog.sinks.database.control import Record, add_columns
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Table
 
 BEGINNING: Final = "0"
 """The watermark before every change; it stands outside the data, because a delete may take the last row with it."""
@@ -50,8 +49,6 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 def origin(connection: Connection, record: Record, schema: str | None) -> Origin:
     """The change table of the record; DataError where a mirror cannot be kept from it."""
-    import sqlalchemy as sa
-
     types = {column.name.casefold(): column.type for column in record.columns}
     heads = {column.name.casefold() for column in record.columns if column.header}
     names = [column["name"] for column in sa.inspect(connection).get_columns(record.target, schema)]
@@ -84,8 +81,6 @@ _HEADERS: Final = (
 
 def mirror_table(connection: Connection, of: Origin, name: str, schema: str | None) -> Table:
     """The mirror, made or widened where that is needed."""
-    import sqlalchemy as sa
-
     taken, types = set(of.headers.values()), dialect_of(connection).types
     columns = [column for column in of.table.columns if column.name not in taken]
     made = [
@@ -102,27 +97,14 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
     there = {column["name"].casefold() for column in inspector.get_columns(name, schema)}
     missing = [column for column in made if column.name.casefold() not in there]
     if missing:
-        _add(connection, name, schema, missing)
+        add_columns(connection, name, schema, {column.name: column.type for column in missing})
     return table
-
-
-def _add(connection: Connection, name: str, schema: str | None, missing: Sequence[Any]) -> None:
-    import sqlalchemy as sa
-    from alembic.migration import MigrationContext
-    from alembic.operations import Operations
-
-    operations = Operations(MigrationContext.configure(connection))
-    for column in missing:
-        added: sa.Column[Any] = sa.Column(column.name, column.type)
-        operations.add_column(name, added, schema=schema)
 
 
 class Watermarks:
     """How far each mirror is, in a table beside the mirrors."""
 
     def __init__(self, metadata: MetaData) -> None:
-        import sqlalchemy as sa
-
         self.table = sa.Table(
             "eventlog_applied",
             metadata,
@@ -132,8 +114,6 @@ class Watermarks:
 
     def of(self, connection: Connection, mirror: str) -> str:
         """The change_seq of the last change that the mirror shows."""
-        import sqlalchemy as sa
-
         query = sa.select(self.table.c.change_seq).where(self.table.c.mirror == mirror).with_for_update()
         return connection.scalar(query) or BEGINNING
 
@@ -144,7 +124,3 @@ class Watermarks:
         else:
             changed = self.table.update().where(self.table.c.mirror == mirror)
             connection.execute(changed.values(change_seq=change_seq))
-
-
-Progress = Callable[[str, int], None]
-"""Called with a mirror's name and the number of change rows that it has taken."""

@@ -23,10 +23,11 @@ _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 class Stand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a range is: rows after the key `after` and up to `upto` are still to come; an empty text is no bound.
 
-    `rows` were written, of about `total`. `load` tells ranges of one cut, of which there are `ranges`, from others.
+    `rows` were written, of about `total`, for one output `only` or for all. `load` tells ranges of one cut, of which there are `ranges`, from others.
     """
 
     where: str | None = None
+    only: str = ""
     after: str = ""
     upto: str = ""
     rows: int = 0
@@ -96,4 +97,6 @@ def _read(marks: Mapping[str, str], name: str) -> Stand | None:
     try:
         return msgspec.json.decode(marks[name], type=Stand)
     except msgspec.DecodeError as error:
-        raise DataError(f"The mark {name!r} cannot be read: {error}.", hint="Begin anew with --again.") from None
+        raise DataError(
+            f"The mark {name!r} cannot be read: {error}.", hint="Start from the beginning with --again."
+        ) from None

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.sql.elements import TextClause
 
 from eventlog.admin.refresh.loads import Load
 from eventlog.admin.refresh.ranges import Stand
 from eventlog.core.errors import DataError
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.keyorder import KeyOrder
+from eventlog.sql.lookup import KeyOrder
+from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.words import Row
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-    from sqlalchemy.sql.elements import TextClause
-
-    from eventlog.sql.names import LogNames
 
 Bounded = tuple[bool, bool]
 """Whether a range has a bound below, and one above."""
@@ -29,6 +27,8 @@ class Statements:
     """The SQL of one load. `keys` gives those of the next rows of a range, `bound` the one so many rows further on."""
 
     def __init__(self, dialect: Dialect, names: LogNames, load: Load) -> None:
+        from sqlalchemy import DateTime, bindparam
+
         self._dialect = dialect
         self._order = KeyOrder(dialect, load.table, in_text(dialect.quoted(load.table.name)))
         self._holes = _holes(dialect, names, load, self._order)
@@ -37,7 +37,8 @@ class Statements:
             bounded: self._within("refresh_keys", bounded) for bounded in product((False, True), (False, True))
         }
         self.bound = {bounded: self._within("refresh_bound", bounded) for bounded in self.keys}
-        self.row = self._made("refresh_row")
+        # Said to be a time: sqlite3 would take it for one by itself, and since Python 3.12 it warns that it will not for ever.
+        self.row = self._made("refresh_row").bindparams(bindparam("time", type_=DateTime()))
         self.waiting = self._made("refresh_waiting")
 
     def next_keys(self, connection: Connection, stand: Stand, limit: int) -> list[str]:
@@ -87,8 +88,6 @@ class Statements:
         return self._made(query, after=after, upto=self._order.upto if bounded[1] else "(1 = 1)")
 
     def _made(self, query: str, **holes: str) -> TextClause:
-        from sqlalchemy import text
-
         return text(statement(self._dialect, query, **self._holes | holes))
 
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
 
 from eventlog.admin.refresh import ranges
-from eventlog.admin.refresh.gate import Gate
-from eventlog.admin.refresh.loads import Load, RefreshPace
+from eventlog.admin.refresh.loads import Gate, Load, RefreshPace
 from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.refresh.statements import Statements
+from eventlog.admin.tried_again import stopped_by_lock
 from eventlog.core.errors import DataError, SourceError, UsageError, shortened
-from eventlog.core.model import REFRESH, Kind, Status
+from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import transaction
-from eventlog.sql.error_codes import is_held_up
 from eventlog.sql.log import Log
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 JOB_RANGES: Final = 4
 """Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
@@ -57,7 +54,7 @@ class Refresh:
         Where fewer ranges than `jobs` are left, they are cut further.
         """
         found = None if again else self._found()
-        cut = self._cut(found or (Stand(where=self._load.where, total=self._count()),), jobs)
+        cut = self._cut(found or (Stand(where=self._load.where, only=self._load.only, total=self._count()),), jobs)
         if cut != found:
             with self._log.transaction() as connection:
                 self._clear(connection)
@@ -83,18 +80,13 @@ class Refresh:
                     stand = self._stretch(connection, stand)
             except SourceError as error:
                 tries += 1
-                if tries == LOCK_TRIES or not self._is_held_up(error):
+                if tries == LOCK_TRIES or not stopped_by_lock(self._log, error):
                     raise
                 continue
             finally:
                 self.gate.leave()
             tries = 0
             yield stand
-
-    def _is_held_up(self, error: SourceError) -> bool:
-        """Whether somebody else holds a lock that a stretch needs."""
-        said = error.__cause__
-        return is_held_up(self._log.dialect, getattr(said, "orig", None) or said)
 
     def end(self, stands: Sequence[Stand]) -> None:
         """Forgets the ranges of a load that has ended; one in one piece was forgotten with its last stretch."""
@@ -104,8 +96,9 @@ class Refresh:
 
     def _found(self) -> Stands | None:
         with self._log.transaction() as connection:
-            found = ranges.read(self._load.called, self._marks.all(connection))
-        return found if found and found[0].where == self._load.where else None
+            found = ranges.read(self._load.mark, self._marks.all(connection))
+        mine = (self._load.where, self._load.only)
+        return found if found and (found[0].where, found[0].only) == mine else None
 
     def _cut(self, stands: Stands, jobs: int) -> Stands:
         left = [stand for stand in stands if not stand.done]
@@ -151,21 +144,22 @@ class Refresh:
             yield connection
 
     def _mark(self, connection: Connection, stand: Stand) -> None:
-        name = ranges.mark_name(self._load.called, stand.place)
+        name = ranges.mark_name(self._load.mark, stand.place)
         if stand.done and stand.ranges == 1:
             self._marks.clear(connection, name)
         else:
             self._marks.set(connection, name, ranges.write(stand))
 
     def _clear(self, connection: Connection) -> None:
-        for name in ranges.marks_of(self._load.called, list(self._marks.all(connection))):
+        for name in ranges.marks_of(self._load.mark, list(self._marks.all(connection))):
             self._marks.clear(connection, name)
 
     def _columns(self, connection: Connection) -> dict[str, object]:
         """What all rows of a stretch have; as parameters, because PyMySQL sends many rows at once only then."""
         now = in_zone(self._log.now(connection), self._log.zone)
         kind, status = int(Kind.INSERT_ROW_BACK), Status.NEW.value
-        return {"status": status, "kind": kind, "time": now, "perpetrator": REFRESH, "called": self._load.called}
+        by = f"{REFRESH_FOR}{self._load.only}" if self._load.only else REFRESH
+        return {"status": status, "kind": kind, "time": now, "perpetrator": by, "called": self._load.called}
 
     def _count(self) -> int:
         try:

@@ -10,8 +10,9 @@ from typing import cast, overload
 from msgspec import Struct
 
 from eventlog.core.model import Change, Edit, Event, Op, Outcome, Position, Reason, Row
-from eventlog.core.rules.join import (
+from eventlog.core.rules.lifetimes import (
     INSERT_FIELD,
+    ROW_BACK,
     UPDATE_FIELD,
     edit,
     has_images,
@@ -19,7 +20,6 @@ from eventlog.core.rules.join import (
     saying_something,
     whole_row,
 )
-from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
 

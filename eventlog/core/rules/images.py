@@ -108,8 +108,6 @@ def _teller(table: Table) -> Callable[[Image], Change]:
             time=image.time,
             whole=True,
             transaction=image.transaction,
-            place=image.place,
-            last=image.last,
             stream=image.stream,
         )
 

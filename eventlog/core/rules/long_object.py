@@ -12,15 +12,17 @@ from itertools import chain
 
 from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, Unreadable
 from eventlog.core.rules.coalesce import NetEdits, PackedPositions, cancelled, coalesce
-from eventlog.core.rules.join import Unfinished, ending, join
 from eventlog.core.rules.lifetimes import (
     BACK,
     DELETE_ROW,
     ROW_BACK,
     Lifetime,
+    Unfinished,
     as_created,
     asked_for,
+    ending,
     inserts,
+    join,
     lifetimes,
 )
 from eventlog.core.rules.meaning import ended

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.model import (
+    ABSENT,
     Captured,
     Change,
     Event,
@@ -26,25 +28,31 @@ from eventlog.core.model import (
     Outcomes,
     Position,
     ReadBack,
+    Reason,
+    Refusal,
     Row,
     RowId,
     Unreadable,
 )
 from eventlog.core.rules import images
 from eventlog.core.rules.coalesce import coalesce
-from eventlog.core.rules.join import ending, join
-from eventlog.core.rules.lifetimes import ROW_BACK, as_created, begins, inserts, lifetimes, wanted
+from eventlog.core.rules.lifetimes import ROW_BACK, as_created, begins, ending, inserts, join, lifetimes, wanted
 from eventlog.core.rules.long_object import LongObject, Tell
-from eventlog.core.rules.meaning import Options
+from eventlog.core.rules.meaning import STATUS, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
-from eventlog.core.rules.screen import Screened, Subject, screen
+from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
 HANDED_EVENTS: Final = 50_000
 
+AGAIN: Final = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
+"""Why a row that cannot be read now may be read later."""
+
 Merge = Callable[[Screened, Subject, list[Event], Row | None], list[Change]]
+
+Looks = Callable[[Change], Mapping[str, tuple[RowId, str]]]
 
 Pieces = Callable[[], Iterable[Sequence[Event]]]
 """Begins anew with the first piece whenever it is called; the events are in the order of their positions."""
@@ -63,6 +71,10 @@ class Round(Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
     reader: RowReader | None = None
     options: Options = Options()
+    needs: Callable[[Change], frozenset[str]] | None = None
+    """What policies must know of a change's object beside what the change brings."""
+    looks: Looks | None = None
+    """What policies must know of rows of other tables that the change does not bring yet, by the names of `Change.looked`."""
 
     def decide(self, events: Sequence[Captured]) -> Decision:
         """What events in any order amount to."""
@@ -80,26 +92,30 @@ class Round(Struct, frozen=True, kw_only=True):
             for row, columns in wanted(one).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)
-        return [judge(one, rows, self.options) for one in screened]
+        return self._completed([judge(one, rows, self.options) for one in screened])
 
     def decide_objects(self, events: Sequence[Event]) -> Decision:
         """What events amount to that come object by object; so do the changes."""
         screened = screen(events, self.catalog, self.options, by_object=True)
         changes = _changes(screened, self._read_back(wanted(screened)), self.options)
-        return _decision(changes, screened)
+        return self._completed([_decision(changes, screened)])[0]
 
     def decide_pieces(self, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
         """Tells the changes of very long objects as they become certain, and yields the outcomes of all events.
 
         The outcomes of a change's events come after it was told. The pieces are gone through twice.
         """
-        objects: dict[RowId, LongObject] = {}
+        objects: dict[SubjectId, LongObject] = {}
+        told = tell if self.needs is None and self.looks is None else self._completing(tell)
         for piece in pieces():
             for identity, subject in screen(piece, self.catalog, self.options).subjects.items():
                 if identity not in objects:
-                    objects[identity] = LongObject(subject, tell, coalescing=self.options.coalesce)
+                    objects[identity] = LongObject(subject, told, coalescing=self.options.coalesce)
                 objects[identity].look_ahead(subject.events)
-        asked = {one.subject.row: one.asked for one in objects.values() if one.asked is not None}
+        asked: dict[RowId, frozenset[str]] = {}
+        for one in objects.values():
+            if (columns := one.asked) is not None:
+                asked[one.subject.row] = asked.get(one.subject.row, columns) | columns
         rows = self._read_back(asked)
         for piece in pieces():
             screened = screen(piece, self.catalog, self.options)
@@ -113,6 +129,66 @@ class Round(Struct, frozen=True, kw_only=True):
     def _told(self, group: Sequence[Image]) -> Decision:
         told = images.tell(group, self.catalog, self.options)
         return Decision(told.changes, Outcomes([image.position for image in group], told.others))
+
+    def _completed(self, decisions: list[Decision]) -> list[Decision]:
+        """The decisions, with what policies need beside their changes; rows are read once for all of them.
+
+        Where a row cannot be read yet, all changes of its object wait.
+        """
+        decisions = decisions if self.needs is None else self._with_beside(decisions, self.needs)
+        return decisions if self.looks is None else [self._with_looked(decision, self.looks) for decision in decisions]
+
+    def _with_looked(self, decision: Decision, looks: Looks) -> Decision:
+        """A decision with what policies find in rows of other tables."""
+        changes = decision.changes
+        waiting: dict[RowId, Unreadable] = {}
+        while places := [looks(change) for change in changes]:
+            asked: dict[RowId, frozenset[str]] = {}
+            for row, column in chain.from_iterable(one.values() for one in places):
+                asked[row] = asked.get(row, frozenset()) | {column}
+            if not asked:
+                break
+            found = self._read_back(asked)
+            for change, mine in zip(changes, places, strict=True):
+                for row, _ in mine.values():
+                    one = found_of(row, found)
+                    if isinstance(one, Unreadable) and one.reason in AGAIN:
+                        waiting[change.row] = one
+            changes = [_looked(change, mine, found) for change, mine in zip(changes, places, strict=True)]
+        return _without_waiting(Decision(changes, decision.outcomes), waiting)
+
+    def _with_beside(self, decisions: list[Decision], needs: Callable[[Change], frozenset[str]]) -> list[Decision]:
+        wanted = [[(change, needs(change)) for change in decision.changes] for decision in decisions]
+        asked: dict[RowId, frozenset[str]] = {}
+        for change, columns in chain.from_iterable(wanted):
+            if columns:
+                asked[change.row] = asked.get(change.row, columns) | columns
+        if not asked:
+            return decisions
+        found = self._read_back(asked) or {}
+        waiting = {row: one for row, one in found.items() if isinstance(one, Unreadable) and one.reason in AGAIN}
+        return [_beside(decision, columns, found, waiting) for decision, columns in zip(decisions, wanted, strict=True)]
+
+    def _completing(self, tell: Tell) -> Tell:
+        """Tells changes with what policies need beside them, where they come one by one: few objects are that long."""
+        known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
+
+        def told(change: Change) -> Refusal | None:
+            columns = frozenset[str]() if self.needs is None else self.needs(change)
+            if columns:
+                had, row = known.get(change.row, (frozenset[str](), None))
+                if not columns <= had:
+                    had |= columns
+                    row = (self._read_back({change.row: had}) or {}).get(change.row)
+                    known[change.row] = had, row
+                change = replace(change, beside=beside_of(row, columns))
+            while self.looks is not None and (places := self.looks(change)):
+                change = _looked(
+                    change, places, self._read_back({row: frozenset([name]) for row, name in places.values()})
+                )
+            return tell(change)
+
+        return told
 
     def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
         if self.reader is None:
@@ -141,6 +217,53 @@ def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Op
 def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
     """What was read back of an object; None where nothing was found, or asked."""
     return NOBODY_READS if rows is None else rows.get(row)
+
+
+def beside_of(found: ReadBack | None, columns: frozenset[str]) -> Row | None:
+    """What is known beside a change of these attributes: nothing where its object is gone, None where it cannot be read."""
+    row = found.row if isinstance(found, Unreadable) else found or {}
+    known = {name: row[name] for name in sorted(columns) if name in row}
+    return None if isinstance(found, Unreadable) and not known else known
+
+
+def _beside(
+    decision: Decision,
+    wanted: Sequence[tuple[Change, frozenset[str]]],
+    found: Mapping[RowId, ReadBack],
+    waiting: Mapping[RowId, Unreadable],
+) -> Decision:
+    """A decision with what was read beside its changes."""
+    changes = [
+        replace(change, beside=beside_of(found.get(change.row), columns)) if columns else change
+        for change, columns in wanted
+    ]
+    return _without_waiting(Decision(changes, decision.outcomes), waiting)
+
+
+def _looked(change: Change, places: Mapping[str, tuple[RowId, str]], found: Mapping[RowId, ReadBack] | None) -> Change:
+    """A change with what was found in rows of other tables: NULL where there is no such row."""
+    looked = dict(change.looked or {})
+    for name, (row, column) in places.items():
+        one = found_of(row, found)
+        values = one.row if isinstance(one, Unreadable) else one
+        looked[name] = None if values is None else values.get(column, ABSENT)
+    return replace(change, looked=looked) if places else change
+
+
+def _without_waiting(decision: Decision, waiting: Mapping[RowId, Unreadable]) -> Decision:
+    """A decision without the changes of objects that must be read later."""
+    if not waiting:
+        return decision
+    others = dict(decision.outcomes.others)
+    for change in decision.changes:
+        why = waiting.get(change.row)
+        if why is not None:
+            for position in change.positions:
+                others[position] = Outcome(
+                    position=position, status=STATUS[why.reason], reason=why.reason, note=why.note
+                )
+    changes = [change for change in decision.changes if change.row not in waiting]
+    return Decision(changes, Outcomes(decision.outcomes.positions, others))
 
 
 def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId
+from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.identity import Identities, Naming
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
@@ -31,6 +31,10 @@ class Subject(Struct, gc=False):
     plain: bool = True
 
 
+SubjectId = RowId | tuple[RowId, str]
+"""An object, or an object and the one output that its events are for."""
+
+
 class Meeting(Struct, frozen=True, gc=False):
     """What a table_name and a table_key, as written, turned out to mean."""
 
@@ -40,15 +44,26 @@ class Meeting(Struct, frozen=True, gc=False):
 
 
 class Screened:
-    """The events of a batch in their order, their objects, and the outcomes that are certain already."""
+    """The events of a batch in their order, their objects, and the outcomes that are certain already.
+
+    What is for one output alone is gathered by itself: nothing that all outputs are told of may be superseded by it.
+    """
 
     __slots__ = ("events", "outcomes", "silent", "subjects")
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
-        self.subjects: dict[RowId, Subject] = {}
+        self.subjects: dict[SubjectId, Subject] = {}
         self.outcomes: dict[Position, Outcome] = {}
         self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
+
+    def gather(self, subject: Subject, event: Event) -> None:
+        """Takes an event of a whole row."""
+        only = refreshed_for(event.perpetrator)
+        if only and event.kind != Kind.DELETE_ROW:
+            subject = self.subjects.setdefault((subject.row, only), Subject(subject.row, subject.table, []))
+        subject.events.append(event)
+        subject.plain = False
 
     def aside(self, event: Event, reason: Reason, note: str | None) -> None:
         """Ends an event for a reason."""
@@ -85,7 +100,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
         elif ours is not None and ours[event.perpetrator]:
             _set_loopback_aside(screened, meeting, event)
         elif meaning.row:
-            _gather_row_event(meeting, event)
+            _gather_row_event(screened, meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
             if attribute is not None:
@@ -139,17 +154,16 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
         return None
 
 
-def _gather_row_event(meeting: Meeting, event: Event) -> None:
+def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
     if meeting.naming.child is not None:  # whatever became of a child's row, its parent changed
         event = replace(event, kind=Kind.UPDATE_ROW_BACK)
-    meeting.subject.events.append(event)
-    meeting.subject.plain = False
+    screened.gather(meeting.subject, event)
 
 
 def _set_loopback_aside(screened: Screened, meeting: Meeting, event: Event) -> None:
     if event.kind == Kind.DELETE_ROW and meeting.naming.child is None:
         screened.silent.add(event.position)
-        _gather_row_event(meeting, event)
+        _gather_row_event(screened, meeting, event)
     screened.aside(event, Reason.LOOPBACK, f"made by {event.perpetrator}, the publisher's own user.")
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from eventlog.core.schema import Table
-from eventlog.qlik.change_tables.rows import ChangeColumn
+from eventlog.qlik.change_seq import START, TIME_DIGITS
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
 from eventlog.qlik.typemap import qlik_type
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """The data file that is described; times are in ISO 8601, empty where nobody knows them."""
+    """The data file that is described; `first` and `last` are change_seq, empty where nobody knows them."""
 
     name: str
     extension: str
@@ -23,26 +25,37 @@ class Described(Struct, frozen=True, kw_only=True):
     target: str
     columns: Sequence[ChangeColumn]
     records: int
+    started: dt.datetime
+    ended: dt.datetime
+    """When writing it began, and when all of its bytes were there."""
     errors: int = 0
     first: str = ""
     last: str = ""
     version: int = 1
     format: str = "parquet"
     options: Mapping[str, str] = {}
+    content: Literal["changes", "data"] = "changes"
+    """`data` are rows of a full load."""
 
 
 def description(of: Described, task: str) -> bytes:
     """The DFM's text."""
     said = {
         "dfmVersion": "1.1",
-        "taskInfo": {"name": task, "sourceEndpoint": "", "sourceEndpointType": "", "operation": "dataProduced"},
+        "taskInfo": {
+            "name": task,
+            **dict.fromkeys(("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer"), ""),
+            "operation": "dataProduced",
+        },
         "fileInfo": {
             "name": of.name,
             "extension": of.extension,
             "location": of.location,
-            "firstTransactionTimestamp": of.first,
-            "lastTransactionTimestamp": of.last,
-            "content": "changes",
+            "startWriteTimestamp": _iso(of.started),
+            "endWriteTimestamp": _iso(of.ended),
+            "firstTransactionTimestamp": _time(of.first),
+            "lastTransactionTimestamp": _time(of.last),
+            "content": of.content,
             "recordCount": of.records,
             "errorCount": of.errors,
         },
@@ -57,6 +70,25 @@ def description(of: Described, task: str) -> bytes:
         },
     }
     return msgspec.json.format(msgspec.json.encode(said), indent=2)
+
+
+def block_times(block: RowBlock) -> tuple[str, str]:
+    """The first and the last change_seq of a block, where there is that column."""
+    first = block.columns[0]
+    sequenced = first.header and first.name.endswith("change_seq")
+    return (str(block.cells[0][0]), str(block.cells[0][-1])) if sequenced else ("", "")
+
+
+def _iso(at: dt.datetime) -> str:
+    return at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _time(change_seq: str) -> str:
+    """The time in a change_seq; empty where nobody knows it."""
+    digits = change_seq[:TIME_DIGITS]
+    if not digits or digits == START.time:
+        return ""
+    return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f").isoformat(timespec="milliseconds")
 
 
 def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:

@@ -30,15 +30,22 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
     settings: ChangeTableSettings = ChangeTableSettings()
     rows_of_a_document: int = DOCUMENT_ROWS
+    loads: bool = False
+    """Rows of a full load go into tables of their own."""
 
     @property
     def suffix(self) -> str:
         """How files with its rows end, where nobody chose another form."""
         return ".parquet"
 
+    @property
+    def counts(self) -> bool:
+        """The rows of a transaction are not counted."""
+        return False
+
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""
-        tables, size = ChangeTables(self.settings, catalog), self.rows_of_a_document
+        tables, size = ChangeTables(self.settings, catalog, loads=self.loads), self.rows_of_a_document
         stamp_of = Stamps()
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenRows | WrittenColumns | Refusal]:

@@ -22,7 +22,7 @@ WORTHWHILE_CHANGES: Final = 8
 """Fewer changes than that are as quick one by one."""
 Piece = tuple[ChangeTable, Partition | None, Sequence[Sequence[Any]], list[Any]]
 """Rows of one block, column by column, and the positions behind each of them."""
-_row, _positions = attrgetter("row"), attrgetter("positions")
+_row, _positions, _routed = attrgetter("row"), attrgetter("positions"), attrgetter("route")
 
 
 class WrittenRows(Struct, frozen=True, gc=False):
@@ -63,7 +63,7 @@ def rows_of(
 
 def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
     """The rows of all changes column by column; None where one of them does not allow that."""
-    if len(changes) < WORTHWHILE_CHANGES:
+    if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
         return None
     found: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
     for places in by_table(changes):
@@ -96,7 +96,7 @@ class Gathered:
     def take_rows(self, written: WrittenRows, change_seq: str) -> None:
         """Takes the rows of one change under its number."""
         table, positions, rows = written.table, written.positions, written.rows
-        partition = None if self._partitions is None else self._partitions.of(change_seq)
+        partition = None if self._partitions is None or table.load else self._partitions.of(change_seq)
         if table is not self._table or partition is not self._partition:
             self._table, self._partition = table, partition
             self._growing = self._block(table, partition)
@@ -170,14 +170,21 @@ class Gathered:
                     cells=tuple([[] for _ in table.columns]),
                     positions=[],
                     partition=partition,
+                    load=table.load,
+                    route=table.route,
                 )
             )
         return found
 
 
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
-    """The places of the changes of each table."""
+    """The places of the changes of each table, or of each of the tables that they are sent to."""
     rows = list(map(_row, changes))
+    if any(map(_routed, changes)):
+        places: dict[tuple[str | None, str, str], list[int]] = {}
+        for place, change in enumerate(changes):
+            places.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
+        return [*places.values()]
     if len({row.table for row in rows}) == 1 == len({row.schema for row in rows}):
         return [range(len(changes))]
     found: dict[tuple[str | None, str], list[int]] = {}

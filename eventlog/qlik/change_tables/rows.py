@@ -36,6 +36,10 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
     cells: tuple[list[Any], ...]
     positions: list[tuple[Position, ...]]
     partition: Partition | None = None
+    load: bool = False
+    """Rows of a full load as they are, without header columns, in files of their own."""
+    route: str = ""
+    """What sent them to this table, if that is not their own."""
 
     @cached_property
     def rows(self) -> list[ChangeRow]:

@@ -32,9 +32,15 @@ _NO_SEQUENCE = HEADERS[1:]
 class ChangeTable:
     """One change table: its columns, and how the changes of its source table become rows."""
 
-    def __init__(self, table: Table, settings: ChangeTableSettings) -> None:
+    def __init__(self, table: Table, settings: ChangeTableSettings, *, load: bool = False, route: str = "") -> None:
+        """`load` are the rows of a full load: the table's own columns, under its own name. With a `route` it is called so."""
+        self.source, self.route = table, route
+        table = replace(table, name=route) if route else table
+        if load:
+            settings = replace(settings, headers=(), partition_every=0)
+        self.load = load
         self.table = table
-        self.target = f"{table.name}{settings.suffix}"
+        self.target = table.name if load else f"{table.name}{settings.suffix}"
         self.values = TableValues(table)
         headers = header_columns(settings)
         self.columns = (
@@ -127,21 +133,24 @@ class ChangeTable:
 class ChangeTables:
     """The change tables of a catalog, each made when it is first met."""
 
-    def __init__(self, settings: ChangeTableSettings, catalog: Catalog | None) -> None:
+    def __init__(self, settings: ChangeTableSettings, catalog: Catalog | None, *, loads: bool = False) -> None:
+        """With `loads`, rows of a full load go into tables of their own."""
         self.settings = settings
+        self._loads = loads
         every = settings.partition_every
         self.partitions = Partitions(every, settings.base()) if every else None
         self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
         self._chosen = frozenset(settings.tables)
-        self._made: dict[tuple[str | None, str], ChangeTable | ExpressionError | None] = {}
-        self._recent: tuple[object, object, ChangeTable | None] = (None, None, None)
+        self._made: dict[tuple[str | None, str, bool, str], ChangeTable | ExpressionError | None] = {}
+        self._recent: tuple[object, object, bool, str, ChangeTable | None] = (None, None, False, "", None)
 
     def of(self, change: Change) -> ChangeTable | None:
         """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
-        row = change.row
-        if row.table is self._recent[1] and row.schema is self._recent[0]:
-            return self._recent[2]
-        name = row.schema, row.table
+        row, load, route = change.row, self._loads and change.refresh, change.route
+        recent = self._recent
+        if row.table is recent[1] and row.schema is recent[0] and load is recent[2] and route == recent[3]:
+            return recent[4]
+        name = row.schema, row.table, load, route
         if name not in self._made:
             self._made[name] = self._look_up(*name)
         found = self._made[name]
@@ -164,14 +173,18 @@ class ChangeTables:
         except DataError as other:
             return Refusal(positions=change.positions, note=refusal_note(change, other)), None, ()
 
-    def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
+    def apart(self, changes: Sequence[Change]) -> bool:
+        """Whether rows of a full load stand among them, which go another way than the others of their table."""
+        return self._loads and any(change.refresh for change in changes)
+
+    def _look_up(self, schema: str | None, name: str, load: bool, route: str) -> ChangeTable | ExpressionError | None:
         if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
             return None
         table = self._tables.get((schema, name))
         if table is None:
             return ExpressionError("its columns are not known, and a change table needs them; give a schema file")
         try:
-            return ChangeTable(table, self.settings)
+            return ChangeTable(table, self.settings, load=load, route=route)
         except ExpressionError as error:
             return error
 

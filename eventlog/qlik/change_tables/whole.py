@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from eventlog.core.model import Change, Op, Value
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category
-from eventlog.qlik.readings import is_float, is_zoned
+from eventlog.core.sql_types import Category, is_zoned
+from eventlog.qlik.readings import is_float
 from eventlog.qlik.values import TableValues
 
 Row = Sequence[Value]

@@ -53,10 +53,8 @@ class AvroCoder:
         transaction: str,
         changed: int | None,
         present: int | None,
-        counter: int | None,
-        last: bool | None,
     ) -> bytes:
-        """What stands after the changeSequence."""
+        """What stands after the changeSequence, up to what its transaction has of events."""
         masks = self._masks
         return b"".join(
             (
@@ -66,10 +64,12 @@ class AvroCoder:
                 masks[changed],
                 masks[present],
                 self._external,
-                NULL if counter is None else SOME + number(counter),
-                _LAST[last],
             )
         )
+
+    def counters(self, place: int | None, last: bool | None) -> bytes:
+        """Which one of its transaction's it is: the end of the message."""
+        return (NULL if place is None else SOME + number(place)) + _LAST[last]
 
     def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
         """The head of the whole message: an envelope says how long the message in it is."""

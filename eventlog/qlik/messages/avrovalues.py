@@ -12,9 +12,9 @@ from struct import Struct as Packing
 from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
-from eventlog.qlik.messages.jsonvalues import clock, instant, plain, to_json
+from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.readings import shown
-from eventlog.qlik.typemap import QlikType
+from eventlog.qlik.typemap import LogicalWord, QlikType
 
 ToAvro = Callable[[Any], bytes]
 NULL: Final = b"\x00"
@@ -61,26 +61,35 @@ def some(content: bytes) -> bytes:
 
 def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
     """What makes a piece of Avro of a column's values, which are never None."""
-    if logical and kind.name == "UINT8":
-        return _decimal(20, 0)
-    if logical and kind.name == "NUMERIC" and kind.precision:
-        return _decimal(kind.precision, kind.scale)
-    if logical and kind.name in _LOGICAL:
-        return _LOGICAL[kind.name]
-    if kind.name == "NUMERIC":
-        return _numeric(kind)
-    return _WAYS[kind.name]
+    word = _logical(kind) if logical else None
+    if word is not None:
+        return _decimal(*_digits(kind)) if word == "decimal" else _LOGICAL[word]
+    if kind.forms.avro != "string":
+        return _WAYS[kind.forms.avro]
+    write = to_json(kind)
+    return text if write is None else lambda value: text(write(value))
 
 
 def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
     """How a schema says the type."""
-    if logical and kind.name == "UINT8":
-        return {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
-    if logical and kind.name == "NUMERIC" and kind.precision:
-        return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-    if logical and kind.name in _LOGICAL_TYPES:
-        return _LOGICAL_TYPES[kind.name]
-    return _TYPES.get(kind.name, "string")
+    word = _logical(kind) if logical else None
+    if word is None:
+        return kind.forms.avro
+    said: dict[str, str | int] = {"type": LOGICAL_TYPES[word], "logicalType": word}
+    if word == "decimal":
+        said["precision"], said["scale"] = _digits(kind)
+    return said
+
+
+def _logical(kind: QlikType) -> LogicalWord | None:
+    """The logical type; a decimal wants its digits."""
+    word = kind.forms.logical
+    return None if word == "decimal" and kind.digits is None else word
+
+
+def _digits(kind: QlikType) -> tuple[int, int]:
+    assert kind.digits is not None
+    return kind.digits
 
 
 def text(value: str) -> bytes:
@@ -102,12 +111,6 @@ def _between(low: int, high: int) -> ToAvro:
         raise ExpressionError(f"{shown(value)} is outside {low} to {high}; correct the column's type in the schema")
 
     return write
-
-
-def _numeric(kind: QlikType) -> ToAvro:
-    """Numbers as the text that JSON has for them."""
-    write = to_json(kind) or plain
-    return lambda value: text(write(value))
 
 
 def _decimal(precision: int, scale: int) -> ToAvro:
@@ -146,33 +149,16 @@ def _micros(value: dt.datetime) -> bytes:
 
 _INT, _LONG = _between(-(1 << 31), (1 << 31) - 1), _between(-(1 << 63), (1 << 63) - 1)
 _WAYS: dict[str, ToAvro] = {
-    "BOOLEAN": lambda value: b"\x02\x01" if value else b"\x02\x00",
-    **dict.fromkeys(("INT1", "INT2", "INT4", "UINT1", "UINT2"), _INT),
-    **dict.fromkeys(("INT8", "UINT4"), _LONG),
-    "UINT8": lambda value: text(str(value)),
-    "REAL4": _real,
-    "REAL8": lambda value: SOME + _double(value),
-    **dict.fromkeys(("STRING", "CLOB", "NCLOB"), text),
-    **dict.fromkeys(("BYTES", "BLOB"), some),
-    "DATE": lambda value: text(value.isoformat()),
-    "TIME": lambda value: text(clock(value)),
-    "DATETIME": lambda value: text(instant(value)),
+    "boolean": lambda value: b"\x02\x01" if value else b"\x02\x00",
+    "int": _INT,
+    "long": _LONG,
+    "float": _real,
+    "double": lambda value: SOME + _double(value),
+    "bytes": some,
 }
 _LOGICAL: dict[str, ToAvro] = {
-    "DATE": lambda value: SOME + number(value.toordinal() - _EPOCH),
-    "TIME": _millis,
-    "DATETIME": _micros,
+    "date": lambda value: SOME + number(value.toordinal() - _EPOCH),
+    "time-millis": _millis,
+    "timestamp-micros": _micros,
 }
-_TYPES = {
-    "BOOLEAN": "boolean",
-    **dict.fromkeys(("INT1", "INT2", "INT4", "UINT1", "UINT2"), "int"),
-    **dict.fromkeys(("INT8", "UINT4"), "long"),
-    "REAL4": "float",
-    "REAL8": "double",
-    **dict.fromkeys(("BYTES", "BLOB"), "bytes"),
-}
-_LOGICAL_TYPES: dict[str, dict[str, str | int]] = {
-    "DATE": {"type": "int", "logicalType": "date"},
-    "TIME": {"type": "int", "logicalType": "time-millis"},
-    "DATETIME": {"type": "long", "logicalType": "timestamp-micros"},
-}
+LOGICAL_TYPES: Final = {"decimal": "bytes", "date": "int", "time-millis": "int", "timestamp-micros": "long"}

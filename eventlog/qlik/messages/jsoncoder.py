@@ -75,18 +75,19 @@ class JsonCoder:
         transaction: str,
         changed: int | None,
         present: int | None,
-        counter: int | None,
-        last: bool | None,
     ) -> bytes:
-        """What stands after the changeSequence."""
+        """What stands after the changeSequence, up to what its transaction has of events."""
         masks = self._masks
         place = f'"{stream}"' if stream.isalnum() else encode_basestring(stream)
         return (
             f'","timestamp":"{time}","streamPosition":{place},"transactionId":"{transaction}'
             f'","changeMask":{masks[changed]},"columnMask":{masks[present]}{self._external}'
-            f',"transactionEventCounter":{"null" if counter is None else counter}'
-            f',"transactionLastEvent":{_TRUTH[last]}{self._close}'
         ).encode()
+
+    def counters(self, place: int | None, last: bool | None) -> bytes:
+        """Which one of its transaction's it is: the end of the message."""
+        count = "null" if place is None else place
+        return f',"transactionEventCounter":{count},"transactionLastEvent":{_TRUTH[last]}{self._close}'.encode()
 
     def _misfit(self, values: list[Any]) -> ExpressionError:
         place = next(place for place, value in enumerate(values) if isinstance(value, str) and not _is_text(value))

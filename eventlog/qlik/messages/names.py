@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from eventlog.core.errors import ExpressionError
+from eventlog.core.places import TOPIC_CHARACTERS, topic_name
 from eventlog.core.schema import Table
-from eventlog.qlik.messages.settings import TOPIC_CHARACTERS, MessageSettings, topic_name
+from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import shown
 
 NAMESPACE: Final = "com.attunity.queue.msg"
@@ -22,7 +23,7 @@ _odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
 def topic_of(table: Table, settings: MessageSettings) -> str:
     """The topic of the table's messages; ExpressionError where no topic can be called so."""
     fields = {"schema": table.schema or "", "table": table.name, "task": settings.task, "server": settings.server}
-    found = settings.topic.format_map(fields).strip(".")
+    found = settings.topic_template().filled(fields).strip(".")
     if topic_name(found) is None:
         raise ExpressionError(
             f"no topic can be called {shown(found)}: it takes at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -;"

@@ -123,17 +123,39 @@ class MessageReader:
     def _metadata(self, message: Mapping[str, Any]) -> Read:
         lineage = _object_of(message, "lineage")
         columns = _object_of(_object_of(message, "tableStructure"), "tableColumns")
+        _refuse_other_types(message, METADATA_TYPES)
+        _refuse_other_types(lineage, LINEAGE_TYPES, "lineage.")
         for name in columns:
-            _object_of(columns, name)
+            _refuse_other_types(_object_of(columns, name), COLUMN_TYPES, f"{name}.")
         text = message.get("dataSchema")
-        if not isinstance(text, str | None):
-            raise DataError("The metadata message's dataSchema is no text.")
         schema_id = str(message.get("schemaId"))
         table = ".".join([str(part) for part in (lineage.get("schema"), lineage.get("table")) if part])
         self._tables[schema_id] = table
         if text:
             self._known[schema_id] = lenient(text)
         return Read(kind="metadata", table=table, schema_id=schema_id, content=dict(message))
+
+
+METADATA_TYPES: Final[dict[str, type]] = {"schemaId": str, "dataSchema": str}
+LINEAGE_TYPES: Final[dict[str, type]] = {
+    **dict.fromkeys(("server", "task", "schema", "table", "timestamp"), str),
+    "tableVersion": int,
+}
+COLUMN_TYPES: Final[dict[str, type]] = {
+    **dict.fromkeys(("ordinal", "length", "precision", "scale", "primaryKeyPosition"), int),
+    "type": str,
+    "nullable": bool,
+}
+"""What stands in a metadata message, in its lineage, and in what it says of a column."""
+_WORDS: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "truth value"}
+
+
+def _refuse_other_types(content: Mapping[str, Any], types: Mapping[str, type], of: str = "") -> None:
+    """DataError where a value is of another type; null is what is missing."""
+    for name, kind in types.items():
+        found = content.get(name)
+        if found is not None and type(found) is not kind:
+            raise DataError(f"The metadata message's {shortened(of + name)} is no {_WORDS[kind]}.")
 
 
 def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:

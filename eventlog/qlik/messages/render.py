@@ -2,22 +2,24 @@
 
 Numbers are given out in one place and one order, messages are written wherever there is a processor: so what is written
 leaves a gap of 35 digits, at a place that is known.
+
+The headers of data messages are made once for many: times and transactions as messages write them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import datetime as dt
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Cell, Change, Op, Position, RowId, written
+from eventlog.core.model import Cell, Change, Op, Position, RowId, Transaction, written
 from eventlog.core.rules.images import key_text
-from eventlog.core.schema import Catalog, Table
+from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
-from eventlog.qlik.change_seq import CHARACTERS
+from eventlog.qlik.change_seq import CHARACTERS, utc
 from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
 from eventlog.qlik.messages.document import Message
-from eventlog.qlik.messages.headers import Moments
 from eventlog.qlik.messages.jsoncoder import JsonCoder
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
@@ -26,11 +28,51 @@ from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.values import named
 
+_ID_BITS: Final = (1 << 128) - 1
+
+
+class Moments:
+    """Remembers the last time and the last transaction, which neighbours mostly share."""
+
+    __slots__ = ("_text", "_transaction", "_transaction_text", "_when")
+
+    def __init__(self) -> None:
+        self._when: object = None
+        self._text = ""
+        self._transaction: Transaction | None = None
+        self._transaction_text = ""
+
+    def of(self, change: Change) -> tuple[str, str]:
+        """The timestamp and the transactionId of a change."""
+        when, transaction = change.time, change.transaction
+        if transaction is not self._transaction:
+            self._transaction = transaction
+            self._transaction_text = "" if transaction is None else transaction_id(transaction)
+        if when is None and transaction is not None:
+            when = transaction.time
+        if when is not self._when and when != self._when:
+            self._when = when
+            self._text = timestamp(when)
+        return self._text, self._transaction_text
+
+
+def timestamp(when: dt.datetime | str | None) -> str:
+    """A time in UTC to the millisecond, without a zone; empty where nobody can read it."""
+    at = utc(when)
+    return "" if at is None else at.isoformat("T", "milliseconds")
+
+
+def transaction_id(transaction: Transaction) -> str:
+    """A transaction's number as 32 hex digits, the most significant first."""
+    return f"{transaction.id & _ID_BITS:032X}"
+
+
 HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"
 Pieces = tuple[bytes | None, bytes, bytes | None]
 """A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change.
 
-A row of a full load has no changeSequence: the value is whole, and nothing stands after it.
+A row of a full load has no changeSequence: the value is whole, and nothing stands after it. That of a change of a known
+transaction is open at both ends: which one of the transaction's it is, is known later (`TableRenderer.closed`).
 """
 
 
@@ -104,27 +146,33 @@ class TableRenderer:
             before = former if change.whole or had & self._beside_key else None
         elif op is Op.TRUNCATE:
             raise ExpressionError(
-                "messages have no operation that empties a table; its consumers must be told otherwise"
+                "messages have no operation that empties a table; say it to its consumers in another way"
             )
         else:
             _, after, changed, _, has, one = self._teller.row(change, new=op is Op.ADD)
             name, before = ("INSERT", None) if op is Op.ADD else ("DELETE", None)
             if op is Op.DELETE:
                 changed = self.shape.values.key_bits or has
-        coder, place = self._coder, change.place
+        coder = self._coder
         time, transaction = self._moments.of(change)
         stream = change.stream or stream or written(change.positions[-1])
         try:
             head = coder.head(name, after, before)
-            last = None if place is None else change.last
-            tail = coder.tail(time, stream, transaction, changed & self._visible, has, place, last)
+            tail = coder.tail(time, stream, transaction, changed & self._visible, has)
+            if change.transaction is None:
+                head, tail = self.closed(head, tail, None, None)
             if self._key_way == "row" and one is not None:
                 key: bytes | None = one.encode()
             else:
                 key = self._key(change.row.key, after, one)
-            return key, head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
+            return key, head, tail
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
+
+    def closed(self, head: bytes, tail: bytes, place: int | None, last: bool | None) -> tuple[bytes, bytes]:
+        """A message with its number among those of its transaction, or without one."""
+        tail += self._coder.counters(place, last)
+        return head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
 
     def refreshed(self, row: Mapping[str, Cell]) -> bytes:
         """The value of a row of the full load, which has neither number nor time."""
@@ -143,13 +191,16 @@ class TableRenderer:
         pieces: list[Piece] = self._pieces_of(row) if self._key_way == "avro" else []
         return self._key(text, pieces, one)
 
-    def message(self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = ()) -> Message:
-        """What was written as a message of its table."""
+    def message(
+        self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = (), route: str = ""
+    ) -> Message:
+        """What was written as a message of its table, for the topic of a route if there is one."""
+        topic = route or self._topic
         if self._bare:
-            return Message(topic=self._topic, key=key, value=value, positions=positions)
+            return Message(topic=topic, key=key, value=value, positions=positions)
         value_schema, key_schema = self._refs
         return Message(
-            topic=self._topic,
+            topic=topic,
             key=key,
             value=value,
             positions=positions,
@@ -169,7 +220,7 @@ class TableRenderer:
     def _refresh(self, row: list[Piece]) -> bytes:
         coder = self._coder
         head = coder.head("REFRESH", row, None)
-        tail = coder.tail("", "", "", None, None, None, None)
+        tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
         return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
 
     def _pieces_of(self, row: Mapping[str, Cell]) -> list[Piece]:
@@ -194,15 +245,3 @@ class TableRenderer:
     def _joined(self, key: str) -> str:
         separator = self.shape.settings.key_separator
         return separator.join([value for _, value in parse(key).parts]) if separator else key
-
-
-def refresh(
-    rows: Iterable[Mapping[str, Cell]], table: Table, settings: MessageSettings
-) -> Iterator[Message | ExpressionError]:
-    """The messages of a table's rows in a full load, in their order; an error stands where a row cannot be told."""
-    writer = TableRenderer(shape_of(table, settings))
-    for row in rows:
-        try:
-            yield writer.message(writer.refreshed_key(row), writer.refreshed(row))
-        except ExpressionError as error:
-            yield error

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import string
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
+from eventlog.core.places import PlaceTemplate, topic_name
 
 Encoding = Literal["json", "avro"]
 Mode = Literal["bare", "envelope", "metadata", "registry"]
 MOST_MESSAGES: Final = 10_000
 TOPIC_FIELDS: Final = ("schema", "table", "task", "server")
-TOPIC_CHARACTERS: Final = 249
-"""Characters that a broker takes in the name of a topic."""
-
-topic_name = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII).fullmatch
-"""Finds names that a topic can have."""
 
 
 class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +59,10 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ConfigError(
                 f"output.messages.batch_size is {self.batch_size}; it must be between 1 and {MOST_MESSAGES}."
             )
-        _check_template(self.topic)
+        if not self.topic:
+            said = "output.messages.topic is empty; name a topic, or write a template such as {schema}.{table}."
+            raise ConfigError(said)
+        self.topic_template()
         if topic_name(self.metadata_topic) is None:
             raise ConfigError(
                 f"output.messages.metadata_topic is {self.metadata_topic!r}, which no topic can be called; write a-z A-Z 0-9 . _ - only."
@@ -75,17 +72,6 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 "output.messages.metadata_topic is the topic of the data too; metadata need one of their own."
             )
 
-
-def _check_template(template: str) -> None:
-    try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
-    except ValueError:
-        raise ConfigError(
-            f"output.messages.topic is {template!r}, which is no template; a brace is not closed."
-        ) from None
-    for field in fields:
-        if field not in TOPIC_FIELDS:
-            known = ", ".join(f"{{{name}}}" for name in TOPIC_FIELDS)
-            raise ConfigError(f"output.messages.topic names {{{field}}}; it knows {known}.")
-    if not template:
-        raise ConfigError("output.messages.topic is empty; name a topic, or write a template such as {schema}.{table}.")
+    def topic_template(self) -> PlaceTemplate:
+        """What topics are made from."""
+        return PlaceTemplate(self.topic, "output.messages.topic", TOPIC_FIELDS)

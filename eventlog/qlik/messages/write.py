@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Op, Position, Refusal, RowId
+from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal, RowId
 from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
@@ -24,7 +24,8 @@ from eventlog.qlik.readings import shown
 class WrittenMessage(NamedTuple):
     """The message of a change without its changeSequence, which stands between `head` and `tail`.
 
-    `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole.
+    `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole. With a `transaction` it is open:
+    it is number `place` of those of the transaction, and the last or not, where that is counted. `route` is its topic, if not that of its table.
     """
 
     event_id: str
@@ -35,6 +36,20 @@ class WrittenMessage(NamedTuple):
     head: bytes
     tail: bytes | None
     deleted: bool
+    transaction: int | None = None
+    place: int | None = None
+    last: bool | None = None
+    route: str = ""
+
+    def counted(self, place: int, last: bool) -> WrittenMessage:
+        """The same, as number `place` of its transaction's."""
+        return tuple.__new__(WrittenMessage, (*self[:9], place, last, self.route))
+
+    def closed(self) -> tuple[bytes, bytes | None]:
+        """What stands before and after the changeSequence, with what is known of its transaction."""
+        if self.transaction is None or self.tail is None:
+            return self.head, self.tail
+        return self.table.closed(self.head, self.tail, self.place, self.last)
 
 
 class MessageFormat(Struct, frozen=True, kw_only=True):
@@ -49,6 +64,11 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     @property
     def suffix(self) -> str:
         return ".jsonl"
+
+    @property
+    def counts(self) -> bool:
+        """Every message says which one of its transaction's it is."""
+        return True
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the message of each change up to its changeSequence and after it; what is refused takes no number."""
@@ -73,7 +93,9 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                 if pieces is not None:
                     key, head, tail = pieces
                     stamp, deleted = stamp_of(change), change.op is Op.DELETE
-                    yield new(WrittenMessage, (event_id, positions, stamp, table, key, head, tail, deleted))
+                    of = None if change.transaction is None or tail is None else change.transaction.mark
+                    cells = (event_id, positions, stamp, table, key, head, tail, deleted, of, None, None, change.route)
+                    yield new(WrittenMessage, cells)
 
         return write
 
@@ -108,29 +130,41 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         size, tombstones = self.settings.batch_size, self.settings.tombstones
         messages: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}
+        parts: dict[int, tuple[int, int, bool | None]] = {}
         last = ""
-        for event_id, positions, stamp, table, key, head, tail, deleted in written:
+        for one in written:
+            event_id, positions, stamp, table, key, head, tail, deleted, transaction, place, ends, route = one
             last = number(stamp)
+            if transaction is not None:
+                head, tail = one.closed()
+                if place is not None:
+                    parts[transaction] = (parts[transaction][0] if transaction in parts else place - 1, place, ends)
             # A row of a full load tells no changeSequence, but its document's id does.
             value = head if tail is None else b"".join((head, last.encode(), tail))
-            messages.append(table.message(key, value, positions))
+            messages.append(table.message(key, value, positions, route))
             covers[event_id] = positions
             if tombstones and deleted and key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
             if len(messages) >= size and not whole:
-                yield self._document(last, messages, covers)
-                messages, covers = [], {}
+                yield self._document(last, messages, covers, parts)
+                messages, covers, parts = [], {}, {}
         if messages:
-            yield self._document(last, messages, covers)
+            yield self._document(last, messages, covers, parts)
 
     def heartbeat(self) -> None:
         """There is none."""
 
     def _document(
-        self, last: str, messages: list[Message], covers: dict[str, tuple[Position, ...]]
+        self,
+        last: str,
+        messages: list[Message],
+        covers: dict[str, tuple[Position, ...]],
+        parts: dict[int, tuple[int, int, bool | None]],
     ) -> MessagesDocument:
         body = lines(with_metadata(messages, last)) if self.body else b""
-        return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages))
+        every = [CutTransaction(one, before, after, bool(ends)) for one, (before, after, ends) in parts.items()]
+        cut = tuple([part for part in every if part.before or not part.ends])
+        return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages), cut=cut)
 
 
 class _Tables:

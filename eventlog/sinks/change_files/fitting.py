@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category, category
 from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
-from eventlog.sinks.change_files.row_files import arrow_schema, misfits
+from eventlog.sinks.change_files.row_files import NUMBERS, arrow_schema, misfits, too_large
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SET_ASIDE: Final = 'Mend the table or the row; or set output.on_refused = "set-aside", which marks such rows as errors.'
-LEAST, MOST = -(2**63), 2**63 - 1
 _HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
 
 
@@ -61,9 +60,11 @@ def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
 
     if pa.types.is_decimal(kind):
         return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
-    if pa.types.is_int64(kind):
-        return _no_whole_number
-    return _no_number if category(column.type) is Category.NUMBER else _no_text
+    if pa.types.is_integer(kind):
+        return partial(_no_whole_number, beyond=2 ** (kind.bit_width - 1))
+    if pa.types.is_float32(kind):
+        return too_large
+    return _no_number if category(column.type) in NUMBERS else _no_text
 
 
 def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
@@ -74,13 +75,13 @@ def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
     return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
 
 
-def _no_whole_number(cell: Any) -> bool:
-    return type(cell) is not int or not LEAST <= cell <= MOST
+def _no_whole_number(cell: Any, *, beyond: int) -> bool:
+    return type(cell) is not int or not -beyond <= cell < beyond
 
 
 def _no_number(cell: Any) -> bool:
     """Exact numbers of any precision are text for Arrow."""
-    return type(cell) is not Decimal and _no_text(cell)
+    return type(cell) not in (Decimal, int) and _no_text(cell)
 
 
 def _no_text(cell: Any) -> bool:

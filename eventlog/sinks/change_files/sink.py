@@ -1,17 +1,18 @@
 """Change tables as folders of files: each document's rows in files of their own, a description beside each.
 
-    <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  ….dfm
+    <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  _dfm/….dfm
 
-Law: a file's name comes from its document, so a repeat writes the same files again; `_position.json` comes last and
-says what is durably there, and under which plan. Files are made hidden, then it is made sure that the folder is still
+Law: a file's name comes from its document and from what is durably there, so a repeat writes the same files again;
+`_position.json` comes last and says what that is, and under which plan. Files are made hidden, then it is made sure that the folder is still
 ours, then they get their names; whoever takes the folder over says so first, and then removes what others have hidden.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Final
@@ -21,23 +22,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.durable_files import (
-    discard_files,
     flush_folder,
     hide_files,
     make_folder,
     remove_leftovers,
-    show_files,
 )
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import TIME_DIGITS
-from eventlog.qlik.change_tables.dfm import Described, description
+from eventlog.qlik.change_tables.dfm import description
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.fitting import SET_ASIDE
-from eventlog.sinks.change_files.row_files import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
-from eventlog.sinks.files import PERMANENT
+from eventlog.sinks.change_files.row_files import described_file, description_name, file_bytes, misfits
+from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.ownership import OwnedFolder
 
 POSITION: Final = "_position.json"
@@ -55,30 +54,71 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class FolderState(Struct, frozen=True, kw_only=True):
-    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan."""
+    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan.
+
+    `named` is the time that the last file is called by, where files are called by times; `loads` counts the files of
+    full loads in each folder.
+    """
 
     change_seq: str = ""
     plan: str = ""
     open: dict[str, Open] = {}
     versions: dict[str, tuple[int, list[tuple[str, str]]]] = {}
     refusals: Notes = []
+    named: str = ""
+    loads: dict[str, int] = {}
+
+
+class Names:
+    """The names of a plan's files, which go on from those that are there."""
+
+    def __init__(self, form: RowFiles, state: FolderState) -> None:
+        self._by_time = form.names == "time"
+        self.named = state.named
+        self.loads = dict(state.loads)
+
+    def of(self, block: RowBlock, identity: str, number: int) -> str:
+        """What the file of a block is called, without its ending."""
+        if block.load:
+            folder = _name(block)
+            self.loads[folder] = self.loads.get(folder, 0) + 1
+            return f"LOAD{self.loads[folder]:08d}"
+        if self._by_time:
+            self.named = max(f"{identity[:TIME_DIGITS]}0", _after(self.named))
+            return f"{self.named[:8]}-{self.named[8:]}"
+        return f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
+
+
+def _after(named: str) -> str:
+    """The next millisecond; no name is given twice."""
+    if not named:
+        return ""
+    if named.startswith("0000"):  # of changes whose time nobody knows
+        return f"{int(named) + 1:017d}"
+    at = dt.datetime.strptime(f"{named}000", "%Y%m%d%H%M%S%f") + dt.timedelta(milliseconds=1)
+    return f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 1000:03d}"
 
 
 class ChangeTableFiles:
     """Writes the rows of documents into folders of change tables."""
 
-    def __init__(self, folder: Path, form: RowForm = "parquet", task: str = "eventlog", *, stop: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        form: RowFiles = PARQUET,
+        task: str = "eventlog",
+        *,
+        stop: bool = False,
+        now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
         self.folder = folder
+        self._now = now
         self.form = form
         self.task = task
         self._stop = stop
         self._writer = secrets.token_hex(8)
         self._owned = OwnedFolder(folder)
         self._state = FolderState()
-        try:
-            make_folder(folder)
-        except OSError as error:
-            raise self._failed(error) from error
 
     @property
     def capabilities(self) -> SinkCapabilities:
@@ -88,6 +128,7 @@ class ChangeTableFiles:
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and reads how far it is."""
         try:
+            make_folder(self.folder)
             self._owned.take_over(tenure)
             for place, _, _ in os.walk(self.folder):
                 remove_leftovers(Path(place), self._writer)
@@ -123,10 +164,11 @@ class ChangeTableFiles:
         versions, opened, lines = dict(state.versions), dict(state.open), []
         refused: Notes = []
         files: list[File] = []
+        names = Names(self.form, state)
         for document in documents:
             for number, block in enumerate(document.blocks):
                 versions[_name(block)] = _version(versions.get(_name(block)), block)
-                more, why = self._files(document.id, number, block, versions[_name(block)][0])
+                more, why = self._files(names, (document.id, number), block, versions[_name(block)][0])
                 files += more
                 refused += why
                 lines += _closed(opened, block)
@@ -137,6 +179,8 @@ class ChangeTableFiles:
             open=opened,
             versions=versions,
             refusals=refused if plan else state.refusals,
+            named=names.named,
+            loads=names.loads,
         )
         try:
             for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
@@ -151,27 +195,19 @@ class ChangeTableFiles:
     def _show(self, files: Sequence[File]) -> None:
         """Makes files, and gives them their names if the folder is still ours; the last one when all others are durable."""
         parts = hide_files(files, self._writer)
-        try:
-            self._owned.confirm()
-            show_files(parts[:-1])
-            show_files(parts[-1:])
-        except FileNotFoundError:
-            self._owned.confirm()  # whoever has taken the folder over has removed them
-            raise
-        finally:
-            discard_files(parts)
+        self._owned.show(parts[:-1], parts[-1:])
 
     def _position(self, state: FolderState) -> File:
         return self.folder / POSITION, msgspec.json.encode(state)
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
-        if self.form == "csv":
-            return csv_bytes(block.columns, block.rows), block, []
+        if self.form.format != "parquet":
+            return file_bytes(block.columns, block.cells, self.form), block, []
         from pyarrow import ArrowException
 
         try:
-            return parquet_bytes(block.columns, block.cells), block, []
+            return file_bytes(block.columns, block.cells, self.form), block, []
         except (ArrowException, ValueError, TypeError, OverflowError):
             bad = {block.positions[place]: why for place, why in misfits(block.columns, block.rows).items()}
             if not bad:
@@ -186,32 +222,25 @@ class ChangeTableFiles:
             positions=list(compress(block.positions, rest)),
         )
         notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
-        return parquet_bytes(kept.columns, kept.cells), kept, notes
+        return file_bytes(kept.columns, kept.cells, self.form), kept, notes
 
-    def _files(self, identity: str, number: int, whole: RowBlock, version: int) -> tuple[list[File], Notes]:
+    def _files(
+        self, names: Names, document: tuple[str, int], whole: RowBlock, version: int
+    ) -> tuple[list[File], Notes]:
         """The data file and its description; none for a block that has lost all its rows."""
+        started = self._now()
         data, block, why = self._content(whole)
         if not block.positions:
             return [], why
-        stem = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
+        stem = names.of(block, *document)
         place = self.folder / _name(block)
         place = place / block.partition.name if block.partition is not None else place
-        said = Described(
-            name=stem,
-            extension=self.form,
-            location=str(place.relative_to(self.folder)),
-            table=block.table,
-            target=block.target,
-            columns=block.columns,
-            records=len(block.positions),
-            errors=len(why),
-            first=_time(block, 0),
-            last=_time(block, -1),
-            version=version,
-            format=self.form,
-            options=CSV_OPTIONS if self.form == "csv" else {},
+        said = described_file(
+            self.form, stem, str(place.relative_to(self.folder)), block, started=started, ended=self._now()
         )
-        return [(place / f"{stem}.{self.form}", data), (place / f"{stem}.dfm", description(said, self.task))], why
+        said = replace(said, errors=len(why), version=version)
+        told = place / description_name(self.form, stem)
+        return [(place / f"{stem}.{self.form.ending}", data), (told, description(said, self.task))], why
 
     def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
         """The list of partitions that may be read, with those that are over now; one stands there once."""
@@ -235,20 +264,11 @@ class ChangeTableFiles:
             ) from None
 
     def _failed(self, error: OSError) -> SinkError:
-        place = error.filename2 or error.filename or self.folder
-        may_pass = error.errno not in PERMANENT
-        hint = "It is tried again." if may_pass else "Mend that and start again."
-        return SinkError(f"Change tables cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+        return self._owned.not_written("Change tables", error)
 
 
 def _name(block: RowBlock) -> str:
     return folder_of(block.table, block.target)
-
-
-def _time(block: RowBlock, place: int) -> str:
-    """The time in a row's change_seq, where there is that column."""
-    first = block.columns[0]
-    return str(block.cells[0][place])[:TIME_DIGITS] if first.header and first.name.endswith("change_seq") else ""
 
 
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:

@@ -1,26 +1,36 @@
 """Control tables beside the change tables: how far a task is, what its tables look like, what was refused, DDL, partitions.
 
 `attrep_ddl_history` and `attrep_cdc_partitions` have the columns that readers of change tables know; times are UTC.
+
+Whether a database takes change tables is tried with them: what a publisher would make is made, and undone.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
 from msgspec import Struct
+from sqlalchemy import Connection, inspect
 
+from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Outcome, Position, Reason, Status, written
 from eventlog.qlik.change_seq import TIME_DIGITS, ChangeSeq
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import ChangeColumn
+from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import Owner
+from eventlog.sql.access import in_our_words
+from eventlog.sql.connect import connect, shown_url
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.error_codes import is_denied
 
 if TYPE_CHECKING:
-    import datetime as dt
-
-    from sqlalchemy import Column, Connection, Table
+    from alembic.operations import Operations
+    from sqlalchemy import Engine
 
 SERVER = "eventlog"
 NO_CHANGE_SEQ = " "
@@ -52,8 +62,6 @@ class Control:
     """The control tables of one task in one schema."""
 
     def __init__(self, task: str, schema: str | None) -> None:
-        import sqlalchemy as sa
-
         self.task = task
         self.tables = sa.MetaData(schema=schema)
         name, text, moment = sa.String(128), sa.Text(), sa.DateTime()
@@ -109,20 +117,17 @@ class Control:
 
     def prepare(self, connection: Connection) -> None:
         """Makes the tables, and adds the columns that those of an older eventlog lack."""
-        import sqlalchemy as sa
-
         self.tables.create_all(connection)
         inspector = sa.inspect(connection)
         for table in self.tables.tables.values():
             there = {column["name"].casefold() for column in inspector.get_columns(table.name, table.schema)}
             lacking = [column for column in table.columns if column.name.casefold() not in there]
             if lacking:
-                _add(connection, table, lacking)
+                added = {column.name: column.type for column in lacking}
+                add_columns(connection, table.name, table.schema, added)
 
     def standing(self, connection: Connection) -> TaskState | None:
         """How far the task is, locked until the transaction ends; None before its first document."""
-        import sqlalchemy as sa
-
         table = self.positions
         row = connection.execute(sa.select(table).where(table.c.task == self.task).with_for_update()).first()
         if row is None:
@@ -248,14 +253,22 @@ class Control:
         return {"server_name": SERVER, "task_name": self.task, "table_owner": owner or "", "table_name": table}
 
 
-def _add(connection: Connection, table: Table, columns: Sequence[Column[Any]]) -> None:
-    import sqlalchemy as sa
+def alterations(connection: Connection) -> Operations:
+    """What alters tables, in the words of the database."""
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
 
-    operations = Operations(MigrationContext.configure(connection))
-    for column in columns:
-        operations.add_column(table.name, sa.Column(column.name, column.type, nullable=True), schema=table.schema)
+    return Operations(MigrationContext.configure(connection))
+
+
+def add_columns(
+    connection: Connection, table: str, schema: str | None, columns: Mapping[str, sa.types.TypeEngine[Any]]
+) -> None:
+    """Adds columns by name and type, which are NULL in the rows that are there."""
+    operations = alterations(connection)
+    for name, kind in columns.items():
+        added: sa.Column[Any] = sa.Column(name, kind, nullable=True)
+        operations.add_column(table, added, schema=schema)
 
 
 def refusal(position: Position, note: str) -> Outcome:
@@ -265,10 +278,8 @@ def refusal(position: Position, note: str) -> Outcome:
 
 def moment_of(change_seq: str) -> dt.datetime | None:
     """The time in a change_seq."""
-    from datetime import datetime
-
     digits = ChangeSeq.parse(change_seq).time
-    return datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f") if digits != "0" * TIME_DIGITS else None
+    return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f") if digits != "0" * TIME_DIGITS else None
 
 
 def _position(text: str) -> Position:
@@ -277,3 +288,40 @@ def _position(text: str) -> Position:
 
 def _plain(column: ChangeColumn) -> dict[str, Any]:
     return {"name": column.name, "type": column.type, "header": column.header, "key": column.key}
+
+
+def try_tables(settings: DatabaseSettings) -> str:
+    """Where change tables would go; SinkError when the login, the schema or a right is missing.
+
+    Where DDL cannot be undone nothing is made: then it is only seen that the schema is there.
+    """
+    engine = connect(settings.url)
+    dialect = dialect_of(engine)
+    where = shown_url(engine.url)
+    try:
+        with in_our_words(engine, f"The database of the change tables ({where})"), engine.connect() as connection:
+            if settings.schema is not None and settings.schema not in inspect(connection).get_schema_names():
+                hint = "Create it and give the output's login CREATE there, or change `output.schema`."
+                raise SinkError(f"{where} has no schema {settings.schema} that this login sees.", hint=hint)
+            if dialect.transactional_ddl:
+                if dialect.begin_ddl is not None:
+                    connection.exec_driver_sql(dialect.begin_ddl)
+                Control(settings.task, settings.schema).prepare(connection)
+                connection.rollback()
+    except SourceError as error:
+        hint = error.hint or _mends(engine, settings, error.__cause__)
+        raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error
+    finally:
+        engine.dispose()
+    place = where if settings.schema is None else f"schema {settings.schema} of {where}"
+    return f"{place} takes change tables" if dialect.transactional_ddl else f"{place} takes our login"
+
+
+def _mends(engine: Engine, settings: DatabaseSettings, refused: BaseException | None) -> str:
+    """What helps where the database refused: the statement that gives the right, where it said that one is missing."""
+    original = getattr(refused, "orig", refused)
+    if not is_denied(dialect_of(engine), original):
+        return "See to the server, the login and the database in the output's `url`."
+    if settings.schema is None or engine.url.username is None:
+        return "Give its login the right to create tables there."
+    return f"GRANT USAGE, CREATE ON SCHEMA {settings.schema} TO {engine.url.username} gives the right."

@@ -7,20 +7,20 @@ than the source, because columns came in the middle or went, masks are put into 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import sqlalchemy as sa
 from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Table
 
 from eventlog.core.errors import ExpressionError, shortened
 from eventlog.qlik.change_seq import START
 from eventlog.qlik.change_tables.dfm import described
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
-from eventlog.sinks.database.control import Control, Record
+from eventlog.sinks.database.control import Control, Record, add_columns, alterations
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
 
 
 class BlockShape(Struct, frozen=True, kw_only=True):
@@ -104,16 +104,12 @@ class Evolution:
             raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
 
     def _columns_there(self, connection: Connection, target: str) -> list[str] | None:
-        import sqlalchemy as sa
-
         inspector = sa.inspect(connection)
         if not inspector.has_table(target, self._schema):
             return None
         return [column["name"] for column in inspector.get_columns(target, self._schema)]
 
     def _create(self, connection: Connection, block: RowBlock) -> None:
-        import sqlalchemy as sa
-
         table = self._table(connection, block.target, block.columns)
         table.create(connection)
         sequence = next(
@@ -149,26 +145,20 @@ class Evolution:
         told |= {name: _told(known[name], "DROP", 0) for name in gone}
         if self._apply:
             self._run(connection, block.target, missing, retyped)
-        from msgspec.structs import replace
-
         version = record.version + 1 if former is not None else 1
         self._note(connection, replace(record, version=version), former, change_seq, "ALTER_TABLE", told)
 
     def _run(
         self, connection: Connection, target: str, missing: Sequence[ChangeColumn], retyped: Sequence[ChangeColumn]
     ) -> None:
-        import sqlalchemy as sa
-        from alembic.migration import MigrationContext
-        from alembic.operations import Operations
-
-        operations, types = Operations(MigrationContext.configure(connection)), dialect_of(connection).types
-        for column in missing:
-            added: sa.Column[Any] = sa.Column(column.name, target_type(column.type, types), nullable=True)
-            operations.add_column(target, added, schema=self._schema)
+        types = dialect_of(connection).types
+        added = {column.name: target_type(column.type, types) for column in missing}
+        add_columns(connection, target, self._schema, added)
         if connection.dialect.supports_alter:  # elsewhere a column takes values of any type
+            alter = alterations(connection).alter_column
             for column in retyped:
                 kind = target_type(column.type, types)
-                operations.alter_column(target, column.name, type_=kind, schema=self._schema, existing_nullable=True)
+                alter(target, column.name, type_=kind, schema=self._schema, existing_nullable=True)
 
     def _note(
         self,
@@ -203,8 +193,6 @@ class Evolution:
         columns: Sequence[ChangeColumn],
         names: dict[str, str] | None = None,
     ) -> Table:
-        import sqlalchemy as sa
-
         found, types = names or {}, dialect_of(connection).types
         made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type, types)) for c in columns]
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)

@@ -6,7 +6,10 @@ A change is taken or refused as a whole: its before image does not stay without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, StatementError
 
 from eventlog.core.errors import shortened
 from eventlog.core.model import Position
@@ -17,9 +20,6 @@ from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.error_codes import is_of_value
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 Refused = tuple[tuple[Position, ...], str]
 Rows = Sequence[ChangeRow]
@@ -62,8 +62,6 @@ class Filling:
 
     def _try(self, rows: Rows) -> str | None:
         """Why the target refuses one of the rows; None when they are in."""
-        from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, StatementError
-
         drivers: Any = self._connection.dialect.loaded_dbapi
         data_errors = (DataError, IntegrityError, drivers.DataError, drivers.IntegrityError)
         savepoint = self._connection.begin_nested()

@@ -7,50 +7,35 @@ in the transaction of the rows, so that a publisher that was replaced writes not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
 
-from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
+from eventlog.core.errors import ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.seams import SinkCapabilities, Tenure
-from eventlog.core.secrets import SecretSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.fitting import SET_ASIDE
-from eventlog.sinks.database.control import Control, TaskState, refusal
+from eventlog.sinks.database.attrep import ENDED, RUNNING, Attrep
+from eventlog.sinks.database.control import SERVER, Control, TaskState, moment_of, refusal
 from eventlog.sinks.database.evolve import BlockShape, Evolution
 from eventlog.sinks.database.fill import Filling, said
+from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
+from eventlog.sql.access import in_our_words
+from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.error_codes import is_lasting
+from eventlog.sql.limits import limit_sessions
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+__all__ = ["DatabaseSettings", "DatabaseSink"]
 
 HELD_SECONDS = 60.0
 """A publisher that is frozen in the middle of a transaction holds the row of its position for about so long."""
 
 Refusals = list[tuple[str, Position, str]]
-
-
-class DatabaseSettings(SecretSettings, frozen=True, kw_only=True):
-    """Where change tables stand. `task` names the position there: two publishers into one schema have two.
-
-    `ddl` says whether change tables follow their sources; `on_refused` whether a row that the target does not take is
-    set aside, or ends the work; `index` whether new change tables get an index on change_seq.
-    """
-
-    url: str
-    schema: str | None = None
-    task: str = "eventlog"
-    ddl: Literal["apply", "ignore"] = "apply"
-    on_refused: Literal["set-aside", "stop"] = "set-aside"
-    index: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 < len(self.task) <= 128:
-            raise ConfigError("output.task must have between 1 and 128 characters.")
 
 
 class DatabaseSink:
@@ -63,6 +48,8 @@ class DatabaseSink:
         self._begin = dialect.begin_ddl
         self._transactional = dialect.transactional_ddl
         self._control = Control(settings.task, settings.schema)
+        whose = {"server_name": SERVER, "task_name": settings.task}
+        self._attrep = Attrep(settings.control_tables, self._control.tables, whose)
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
         self._standing: TaskState | None = None
         self._converting = False
@@ -125,6 +112,10 @@ class DatabaseSink:
 
     def close(self) -> None:
         """Ends the connections."""
+        if self._settings.control_tables and self._standing is not None:
+            with suppress(SinkError, OccupiedError), self._transaction() as connection:
+                self._ours(connection)
+                self._attrep.status(connection, ENDED, None)
         self._engine.dispose()
 
     def _written(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
@@ -142,6 +133,10 @@ class DatabaseSink:
                 shape = shapes[number] if shapes else self._shapes(connection, document)
                 outcomes += self._put(connection, document, shape, plan)
             now = self._after(former, documents[-1].id, plan)
+            applied = moment_of(documents[-1].id)
+            self._attrep.status(connection, RUNNING, applied)
+            rows = sum(len(block.positions) for document in documents for block in document.blocks)
+            self._attrep.history(connection, rows, applied)
             self._control.advance(connection, former, now)
         self._standing = now
         return outcomes
@@ -170,7 +165,14 @@ class DatabaseSink:
         """Puts a document's rows into their tables; which events did not get in."""
         refused: Refusals = []
         for block, shape in zip(document.blocks, shapes, strict=True):
-            refused += self._filled(connection, block, shape)
+            found = self._filled(connection, block, shape)
+            whose = block.table.schema or "", block.table.name
+            if isinstance(shape, str):
+                self._attrep.suspend(connection, whose, shape)
+            else:
+                self._attrep.resume(connection, whose)
+            self._attrep.exceptions(connection, [(whose, note) for _, _, note in found])
+            refused += found
         self._control.refuse(connection, plan, document.id, refused)
         opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
         if opened:
@@ -204,8 +206,6 @@ class DatabaseSink:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         """A transaction in which tables can be made too, where the database can do that."""
-        from eventlog.sql.access import in_our_words
-
         try:
             with in_our_words(self._engine, "The database of the change tables"), self._engine.begin() as connection:
                 if self._begin is not None:
@@ -219,9 +219,6 @@ class DatabaseSink:
 
 def _engine(url: str) -> Engine:
     """An engine whose sessions neither wait for ever nor are waited for when this process is frozen."""
-    from eventlog.sql.connect import connect
-    from eventlog.sql.limits import limit_sessions
-
     engine = connect(url, may_create=True)
     limit_sessions(engine, None, None, HELD_SECONDS)
     return engine
@@ -230,8 +227,6 @@ def _engine(url: str) -> Engine:
 @contextmanager
 def _aside(connection: Connection, *, undone: bool) -> Iterator[None]:
     """Turns the failure of DDL into a reason; what it did is undone where the database can do that."""
-    from sqlalchemy.exc import DBAPIError, OperationalError
-
     savepoint = connection.begin_nested() if undone else None
     try:
         yield

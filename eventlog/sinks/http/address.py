@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.secrets import SecretSettings
+from eventlog.core.outputs import OutputKeys
 
 if TYPE_CHECKING:
     import ssl
@@ -17,7 +17,7 @@ MOST_CONNECTIONS: Final = 64
 """Connections to one address."""
 
 
-class HttpSettings(SecretSettings, frozen=True, kw_only=True):
+class HttpSettings(OutputKeys, frozen=True, kw_only=True):
     """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
 
     `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more

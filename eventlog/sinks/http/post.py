@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from eventlog.core import tracing
 from eventlog.core.errors import SinkError, shortened
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
@@ -75,7 +76,7 @@ class Poster:
         self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._host = parts.hostname or ""
         self._port = parts.port
-        self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
         self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
         self._deadlines = deadlines or Deadlines()
         self._connection: HTTPConnection | None = None
@@ -150,10 +151,14 @@ class Poster:
 
     def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> HttpAnswer:
         if self._broken_off:
-            raise ConnectionAbortedError("it was broken off")
+            raise ConnectionAbortedError("it was interrupted")
         with self._deadlines.ended_at(deadline, connection.sock):
             connection.request(
-                "POST", self._target, document.body, self._headers(document, plan), preload_content=False
+                "POST",
+                self._target(document.route),
+                document.body,
+                self._headers(document, plan),
+                preload_content=False,
             )
             with closing(connection.getresponse()) as response:
                 answer = HttpAnswer(
@@ -171,6 +176,11 @@ class Poster:
         epoch = response.headers.get(EPOCH, "")
         return self.tenure is not None and epoch.isascii() and epoch.isdigit() and int(epoch) > self.tenure.epoch
 
+    def _target(self, route: str) -> str:
+        """What stands behind the host: the address, and where a route leads below it."""
+        path = f"{self._path.rstrip('/')}/{quote(route, safe='/%~')}" if route else self._path or "/"
+        return path + self._query
+
     def _headers(self, document: Document, plan: str) -> dict[str, str]:
         headers = {
             "Content-Type": "application/xml; charset=utf-8",
@@ -182,6 +192,7 @@ class Poster:
             headers[PLAN_ID] = plan
         if self.tenure is not None:
             headers |= {LOG_ID: self.tenure.log, EPOCH: str(self.tenure.epoch)}
+        headers |= tracing.headers()
         authorization = self._settings.authorization
         return headers if authorization is None else headers | {"Authorization": authorization}
 
@@ -204,7 +215,7 @@ class Poster:
         except (HTTPError, HTTPException, OSError) as error:
             if _is_timeout(error):
                 raise TimeoutError from error
-            raise UnreadableAnswer("it breaks off in the middle.") from error
+            raise UnreadableAnswer("it ends in the middle.") from error
         if len(body) > limit:
             raise UnreadableAnswer(f"it is longer than {limit} bytes.")
         return body

@@ -1,4 +1,4 @@
-"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it was told to.
+"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it was asked to.
 
 It knows documents by the plan and the id in their headers. One that it took comes again after a crash or a lost answer,
 and is answered as before without being taken twice. A publisher that was replaced is refused once its successor has sent
@@ -8,7 +8,6 @@ something.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +18,6 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import EventlogError, SinkError, XmlError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
@@ -82,9 +80,6 @@ class Receiver:
         once: bool = False,
     ) -> None:
         self._told = told
-        if folder is not None:
-            with suppress(OSError):  # the sink says what is wrong with the folder
-                make_folder(folder)
         self._level = answer
         self._files = None if folder is None else _files(folder)
         self._taken: dict[str, str] = {}
@@ -170,7 +165,7 @@ def event_ids(body: bytes) -> tuple[str, ...]:
 
 def reply(events: tuple[str, ...], level: Level) -> bytes:
     """The document that answers events, each with the same level."""
-    text = "" if level is Level.SUCCESS else f"eventlog receive answers {level} as it was told to"
+    text = "" if level is Level.SUCCESS else f"eventlog receive answers {level} as it was asked to"
     statuses = "".join(
         f"    <status level={quoteattr(level)} event-id={quoteattr(event)}>{text}</status>\n" for event in events
     )

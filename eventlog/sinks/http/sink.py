@@ -110,8 +110,7 @@ class HttpSink(HttpLane):
     def __init__(self, settings: HttpSettings) -> None:
         poster = Poster(settings)
         super().__init__(poster)
-        if settings.connections > 1:
-            _prepare_for_threads()
+        _prepare_for_threads()  # also where it has one connection: each output that lags has a thread
         others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
 

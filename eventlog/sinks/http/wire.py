@@ -39,4 +39,4 @@ class WholeHead(HTTPResponse):
             if self.fp is not None:
                 self.fp = stream
         if head.cut:
-            raise UnreadableAnswer("it breaks off in its head.")
+            raise UnreadableAnswer("it ends in its head.")

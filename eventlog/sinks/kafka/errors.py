@@ -25,6 +25,7 @@ _ALERT: Final = "SSL alert number"
 """In the text of a broken connection: the broker itself has ended the handshake."""
 _SHAKING: Final = "in state SSL_HANDSHAKE"
 """In the text of a connection that broke before it was one: what listens there may not speak TLS at all."""
+TRIED_AGAIN: Final = "It is tried again."
 _CLOSED: Final = "It is tried again; if brokers close connections at once, check output.tls and output.sasl."
 
 
@@ -41,7 +42,7 @@ def louder(former: KafkaError | None, error: KafkaError) -> KafkaError:
 
 def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None) -> SinkError:
     """The error as a sentence; `earlier` is what the client said by the way, which often is the cause."""
-    hint = "It is tried again."
+    hint = TRIED_AGAIN
     if earlier is not None and error.name() in _AWAY:
         hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()) else hint
         error = earlier

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError
+from eventlog.qlik.change_seq import CHARACTERS
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
+from eventlog.qlik.messages.write import WrittenMessage
 from eventlog.sinks.kafka.registry import Registry, registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 
@@ -18,6 +21,16 @@ class RefusedMessage(Struct, frozen=True):
     """Why a message cannot be there."""
 
     note: str
+
+
+FRAME_BYTES: Final = 5
+"""A zero and the number of a schema."""
+
+END_BYTES: Final = 1000
+"""What a message has at most beside its head and tail."""
+
+LAST_PLACE_NUMBERS: Final = 1_000_000
+"""A number in a transaction that takes as much room as any."""
 
 
 class Frames:
@@ -44,6 +57,17 @@ class Frames:
             else:
                 taken.append(framed)
         return taken, refused
+
+    def refuses(self, written: WrittenMessage) -> str | None:
+        """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
+        key, limit = len(written.key or b""), self._settings.max_message_bytes
+        if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
+            return None
+        head, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
+        message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
+        frames = sum(FRAME_BYTES for schema in (message.value_schema, message.key_schema) if schema is not None)
+        too_long = len(message.value or b"") + key + frames > limit
+        return too_large(message).note if too_long else None
 
     def _with_numbers(self, message: Message) -> Message | RefusedMessage:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)

@@ -108,5 +108,5 @@ def _decoded(settings: KafkaSettings, value: bytes, kind: type[Of]) -> Of:
         return msgspec.json.decode(value, type=kind)
     except msgspec.DecodeError as error:
         problem = f"A mark of {settings.transactional_id} in topic {settings.marks_topic} cannot be read: {error}."
-        hint = "It says how far the output is; another output.transactional_id begins anew."
+        hint = "It says how far the output is; another output.transactional_id starts from the beginning."
         raise DataError(problem, hint=hint) from None

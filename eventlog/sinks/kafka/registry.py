@@ -1,8 +1,8 @@
-"""A schema registry: gives schemas numbers, and numbers schemas. `mock://NAME` is one in memory, for tests and trials."""
+"""A schema registry: gives schemas numbers, and numbers schemas."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -19,67 +19,18 @@ _ADDRESS: Final = (
 )
 
 
-class Registry(Protocol):
-    """Numbers schemas."""
-
-    def number_of(self, subject: str, schema: str) -> int:
-        """The schema's number, registered if need be; ExpressionError when the subject's rules do not let it in."""
-
-    def schema_of(self, number: int) -> str:
-        """The schema with this number; ExpressionError when there is none."""
-
-    def reach(self) -> None:
-        """Returns when it answers; SinkError when it does not, or refuses us."""
-
-
 def registry_of(settings: KafkaSettings) -> Registry:
     """The registry that the settings name."""
     parts = urlsplit(settings.registry)
-    if parts.scheme == "mock":
-        return MemoryRegistry.named(parts.netloc)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("output.registry is no address of a schema registry; it is http://…, https://… or mock://….")
+        raise ConfigError("output.registry is no address of a schema registry; it is http://… or https://….")
     if "@" in parts.netloc:
         hint = "Write them as output.registry_user and output.registry_password."
         raise ConfigError("output.registry holds a user or a password.", hint=hint)
-    return HttpRegistry(settings)
+    return Registry(settings)
 
 
-class MemoryRegistry:
-    """A registry that this process forgets when it ends."""
-
-    _all: Final[dict[str, MemoryRegistry]] = {}
-
-    def __init__(self) -> None:
-        self.subjects: dict[str, list[int]] = {}
-        self._schemas: list[str] = []
-
-    @classmethod
-    def named(cls, name: str) -> MemoryRegistry:
-        """The one of this name; whoever asks gets the same."""
-        return cls._all.setdefault(name, cls())
-
-    def number_of(self, subject: str, schema: str) -> int:
-        """The schema's number, from 1; equal texts have one number under all subjects."""
-        if schema not in self._schemas:
-            self._schemas.append(schema)
-        number = self._schemas.index(schema) + 1
-        versions = self.subjects.setdefault(subject, [])
-        if number not in versions:
-            versions.append(number)
-        return number
-
-    def schema_of(self, number: int) -> str:
-        """The schema with this number."""
-        if not 1 <= number <= len(self._schemas):
-            raise ExpressionError(f"the registry has no schema with the number {number}")
-        return self._schemas[number - 1]
-
-    def reach(self) -> None:
-        """It is always there."""
-
-
-class HttpRegistry:
+class Registry:
     """A registry that answers by HTTP, as Confluent's does."""
 
     def __init__(self, settings: KafkaSettings) -> None:

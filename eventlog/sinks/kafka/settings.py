@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.secrets import SecretSettings
+from eventlog.core.outputs import OutputKeys
 
 OURS: Final = frozenset(
     {
@@ -23,7 +23,7 @@ OURS: Final = frozenset(
 """What options may not change: on it rests that messages are there once, and in order."""
 
 
-class KafkaSettings(SecretSettings, frozen=True, kw_only=True):
+class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
     """Which Kafka and how.
 
     `topic` takes documents that are not messages. `transactional_id` is who this output is at the brokers: two at the

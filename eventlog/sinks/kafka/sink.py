@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
@@ -74,7 +75,7 @@ class KafkaSink:
     @property
     def capabilities(self) -> SinkCapabilities:
         """What it can do beyond what all can."""
-        return SinkCapabilities(has=self.has)
+        return SinkCapabilities(has=self.has, refuses=self._frames.refuses)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the output over, and learns how far it is; its former writer is fenced off."""
@@ -267,9 +268,9 @@ class KafkaSink:
         """Begins a transaction and hands the messages to the producer, which sends them while it gets more."""
         producer = self._opened()
         producer.begin_transaction()
-        produce = producer.produce
+        produce, traced = producer.produce, bool(tracing.headers())
         for message in messages:
-            if message.headers:
+            if message.headers or traced:
                 self._produce(producer, message)
                 continue
             while True:
@@ -281,8 +282,10 @@ class KafkaSink:
 
     def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
         options: dict[str, Any] = {} if report is None else {"on_delivery": report}
-        if message.headers:
-            options["headers"] = list(message.headers)
+        traced = () if message.topic == self._settings.marks_topic else tracing.headers().items()
+        headers = [*message.headers, *((name, text.encode()) for name, text in traced)]
+        if headers:
+            options["headers"] = headers
         while True:
             try:
                 producer.produce(message.topic, message.value, message.key, **options)
@@ -325,14 +328,15 @@ class KafkaSink:
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):
             return document.messages
-        if not self._settings.topic:
+        topic = document.route or self._settings.topic
+        if not topic:
             raise ConfigError("output.topic is missing: it takes documents that are no messages.")
         positions = tuple(position for positions in document.covers.values() for position in positions)
         headers: tuple[Header, ...] = (("id", document.id.encode()),)
         key = (
             self._settings.transactional_id.encode()
         )  # one key, one partition: documents are right only in their order
-        return [Message(topic=self._settings.topic, key=key, value=document.body, positions=positions, headers=headers)]
+        return [Message(topic=topic, key=key, value=document.body, positions=positions, headers=headers)]
 
     def _hear(self, error: KafkaError) -> None:
         """Keeps what the client says by the way: why nobody answers is said only there."""

@@ -1,13 +1,13 @@
-"""Topics: whether they are there, and making those that may be made."""
+"""Topics: whether they are there, and making those that may be made; for who only asks, nothing is written or made."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.errors import SinkError
-from eventlog.sinks.kafka.errors import error_of, in_words
+from eventlog.sinks.kafka.errors import TRIED_AGAIN, error_of, in_words, louder
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 
 if TYPE_CHECKING:
@@ -95,3 +95,30 @@ class Topics:
             return in_words(error, f"{self._settings.servers} (topic {topic})")
         message = f"Kafka at {self._settings.servers} has no topic {topic}, and makes none by itself."
         return SinkError(message, hint="Create it, or set output.create_topics = true; it is tried again.")
+
+
+TRIAL_SECONDS: Final = 10.0
+"""Seconds for which somebody who only asks waits for a broker."""
+
+
+def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str]:
+    """Which of the topics are not there; SinkError when no broker answers or our login is refused."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    heard: list[KafkaError] = []
+
+    def hear(error: KafkaError) -> None:
+        heard[:] = [louder(heard[0] if heard else None, error)]
+
+    options: dict[str, Any] = {**client_options(settings), "error_cb": hear}
+    client = AdminClient(options)
+    try:
+        listed = client.list_topics(timeout=min(settings.timeout, TRIAL_SECONDS))
+    except KafkaException as failed:
+        client.poll(0)
+        told = in_words(error_of(failed), settings.servers, heard[0] if heard else None)
+        if told.hint == TRIED_AGAIN:  # not by who only asks
+            told.hint = "See that a broker listens there, or change the output's `servers`."
+        raise told from None
+    return [topic for topic in topics if topic not in listed.topics]

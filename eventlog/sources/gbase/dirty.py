@@ -13,12 +13,13 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError
+from eventlog.core.plural import counted
 from eventlog.sources.gbase.records import COMMON_BYTES, FIELDS, LEAST, SCHEME, Framer, RecordFrame
 
 _common = Binary(">4I").unpack_from
 _SCHEME: Final = SCHEME.to_bytes(4, "big")
 NO_BEGINNING: Final = "a read does not begin with a record, so the one before ended inside of one"
-CUT: Final = "the read before ended inside a record, and this one begins with another: {} byte(s) have no end"
+CUT: Final = "the read before ended inside a record, and this one begins with another: {} without an end"
 
 
 class LeftOver(Struct, frozen=True):
@@ -128,7 +129,7 @@ class DirtyReads:
         framer = self._framer
         rest, offset = framer.rest, framer.offset
         if self.record_is_kept():
-            framer.damage = DamageError(CUT.format(len(rest)), offset=offset)
+            framer.damage = DamageError(CUT.format(counted(len(rest), "byte")), offset=offset)
             return []
         framer.drop()
         return [LeftOver(offset, rest)]

@@ -41,7 +41,7 @@ def refuse_dirty(files: Iterable[Path]) -> None:
         if file.suffix.lower() != ".hex":
             hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."
             raise DataError(
-                f"{file} does not say where a read ends, which reads with rubbish behind them need.", hint=hint
+                f"{file} does not say where a read ends, which reads with other bytes behind them need.", hint=hint
             )
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.core.model import Image, Op, Transaction
+from eventlog.core.plural import counted
 from eventlog.core.rules import parted
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
@@ -322,9 +323,8 @@ def images(
         found = dirty_frames(chunks, framer, settings.largest_record) if settings.dirty else frames(chunks, framer)
         yield from _batches(_pieces(found, records, maker), size)
         if framer.skipped:
-            report(f"{framer.skipped} record(s) of other packet schemes are left out, as skip_schemes says.")
-        if records.transactions:
-            report(f"The stream ends with {len(records.transactions)} open transaction(s), which are left out.")
+            report(f"Left out, as skip_schemes says: {counted(framer.skipped, 'record')} of other packet schemes.")
+        records.transactions.end()
     finally:
         records.transactions.close()
 

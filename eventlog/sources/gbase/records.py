@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError
+from eventlog.core.plural import counted
 
 SCHEME: Final = 66
 """The only packet scheme there is."""
@@ -168,7 +169,7 @@ class Framer:
             missing = self._needed - self._kept
             what = "header" if self._kept < COMMON_BYTES else "record"
             raise DamageError(
-                f"the stream ends inside a {what}, {missing} byte(s) after its {self._kept} are missing",
+                f"the stream ends inside a {what}: after its first {self._kept}, {counted(missing, 'byte')} more should follow",
                 offset=self.offset,
             )
 

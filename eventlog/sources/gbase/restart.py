@@ -6,6 +6,7 @@ from struct import Struct as Binary
 
 from msgspec import Struct
 
+from eventlog.core.plural import counted
 from eventlog.sources.gbase.records import COMMON_BYTES, ROWS, CdcRecord, RecordFrame, place_of
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.transactions import Transactions
@@ -26,7 +27,7 @@ class RestartPoint(Struct, frozen=True, kw_only=True):
         told = f"A restart begins at {place_of(self.begin)} ({self.begin}), "
         if not self.open:
             return f"{told}the last commit: no transaction is open."
-        told += f"where the earliest of {self.open} open transaction(s) began"
+        told += f"where the earliest of {counted(self.open, 'open transaction')} began"
         return f"{told}; what was committed up to {place_of(self.done)} is done." if self.done else f"{told}."
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Value
+from eventlog.core.plural import counted
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.values import TextRules, codec
 
@@ -60,13 +61,13 @@ class GBaseRowReader:
                 return sizes
         raise DataError(
             f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes fits"
-            f" {self._fixed_bytes} bytes of fixed length and {len(self.layout.varying)} column(s) of varying length."
+            f" {self._fixed_bytes} bytes of fixed length and {counted(len(self.layout.varying), 'column')} of varying length."
         )
 
     def _without_sizes(self, header_size: int) -> DataError:
         return DataError(
-            f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes, and {len(self.layout.varying)}"
-            f" column(s) of varying length need {self._sizes_bytes}."
+            f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
+            f" {counted(len(self.layout.varying), 'column')} of varying length it must have {self._sizes_bytes}."
         )
 
     def _damaged(self, data: bytes, header_size: int, sizes: Sequence[int], pieces: Sequence[Any]) -> DataError:

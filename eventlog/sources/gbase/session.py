@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.codes import in_words
@@ -88,7 +88,7 @@ class CaptureSession:
             self._call("activatesess", self.number, start, doing="starting to read")
         except SourceError as error:
             if str(POSITION_GONE) in error.message:
-                hint = "What happened since is lost to capturing: load the tables anew, and begin without the marks."
+                hint = "What happened since is lost to capturing: load the tables again, and begin without the marks."
                 raise SourceError(error.message, hint=hint, may_pass=False) from None
             raise
         self._undo.callback(self._undoing, "deactivatesess", self.number)
@@ -114,7 +114,7 @@ class CaptureSession:
             self._report(f"{error} Full row logging of {table} stays on.")
             return
         if others:
-            self._report(f"{others} other session(s) capture {table}: full row logging stays on.")
+            self._report(f"Other sessions that capture {table}: {others}. So full row logging stays on.")
         else:
             self._undoing("set_fullrowlogging", table, 0)
 
@@ -126,25 +126,3 @@ def parts_of(table: str) -> tuple[str, str, str]:
     if not (database and owner and name):
         raise ConfigError(f"{table} is not a table of a server; it is written database:owner.table.")
     return database, owner, name
-
-
-def emulated(emulator: Any) -> Driver:
-    """The emulator as a driver."""
-    return _Emulated(emulator)
-
-
-class _Emulated:
-    def __init__(self, emulator: Any) -> None:
-        self._emulator = emulator
-
-    def call(self, function: str, *arguments: object) -> int:
-        return int(getattr(self._emulator, function.rpartition("cdc_")[2])(*arguments))
-
-    def read(self, session: int, most: int) -> bytes:
-        return bytes(self._emulator.read(session, most))
-
-    def captures(self, table: str, but: int) -> int:
-        return int(self._emulator.captures(table, but))
-
-    def close(self) -> None:
-        return None

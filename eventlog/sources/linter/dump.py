@@ -48,10 +48,16 @@ class Dumped(Struct, frozen=True, kw_only=True):
         return self.fault is not None or self.time.startswith("!") or any(part.fault for part in self.parts)
 
 
-def dumped(rows: Iterable[QueueRow], tables: SourceTables, settings: ReadingSettings) -> Iterator[Dumped]:
-    """Every operation in the order of the rows, without regard to how its transaction ends."""
+def dumped(
+    rows: Iterable[QueueRow],
+    tables: SourceTables,
+    settings: ReadingSettings,
+    follow: Callable[[QueueRow, Action | None], None] = lambda _row, _action: None,
+) -> Iterator[Dumped]:
+    """Every operation in the order of the rows, without regard to how its transaction ends; `follow` is told of each."""
     action_of = reading(settings.coding, lambda _: None)
     for group in grouped(rows):
+        follow(group[0], action_of(group[0]))
         yield _operation(group, action_of, tables, settings)
 
 

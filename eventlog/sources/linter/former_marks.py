@@ -56,5 +56,5 @@ def _read(text: str, kind: type[T], marks: FileMarks) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
-        hint = "Restore the file; without it what is in hand is not known as a repeat."
+        hint = "Restore the file; without it the current batch is not known as a repeat."
         raise DataError(f"{marks.path} does not hold the marks of a LINTER queue: {error}.", hint=hint) from error

@@ -135,7 +135,7 @@ class CommittedRows:
             self._open.rollback(tx)
             self._disordered.discard(tx)
             return None
-        transaction = Transaction(id=row.transact_id, time=self._committed(row))
+        transaction = Transaction(id=row.transact_id, time=self._committed(row), end=row.syslog_addr)
         return _ended_with_last(self._telling.images(self._rows(tx, addr), addr, transaction, fault))
 
     def _rows(self, tx: int, addr: int) -> Iterator[QueueRow]:

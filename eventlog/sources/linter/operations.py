@@ -14,6 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
+from eventlog.core.plural import counted
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
 
 Coding = Literal["table", "list", "auto"]
@@ -171,7 +172,9 @@ def _by_totals(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
         raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
     total = head.len1 + head.len2
     if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
-        raise DataError(f"LEN1 + LEN2 is {total}, and {len(rows)} row(s) hold {DATA_BYTES * len(rows)} bytes at most.")
+        raise DataError(
+            f"LEN1 + LEN2 is {total}, and {counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most."
+        )
     needed = [min(DATA_BYTES, max(total - DATA_BYTES * place, 0)) for place in range(len(rows))]
     joined = b"".join([_filled(row.data, size, pad=pad) for row, size in zip(rows, needed, strict=True)])
     return joined[: head.len1], joined[head.len1 : total]

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
+from eventlog.core.plural import counted
 from eventlog.sources.linter.layouts import ByteOrder, RecordField, RecordLayout, Type
 from eventlog.sources.linter.rows import Remembered
 
@@ -220,7 +221,7 @@ class PackedCodec:
         try:
             found, end = self._unpacked(data)
         except struct.error:
-            raise DataError(f"The record has {len(data)} byte(s), too few for its columns.") from None
+            raise DataError(f"The record has {counted(len(data), 'byte')}, too few for its columns.") from None
         nulls = int.from_bytes(data[: self._mask_size], "little")
         try:
             if nulls:
@@ -263,9 +264,9 @@ class PackedCodec:
 
     def _check_end(self, size: int, end: int) -> None:
         if end > size:
-            raise DataError(f"The record ends after {size} byte(s), before its last column does.")
+            raise DataError(f"The record ends after {counted(size, 'byte')}, before its last column does.")
         if self.layout.strict:
-            raise DataError(f"{size - end} byte(s) follow the last column.")
+            raise DataError(f"Behind the last column there is more: {counted(size - end, 'byte')}.")
 
     def _unreadable(self, found: Sequence[Any]) -> DataError:
         """Which column is the first that cannot be read, and why."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from struct import Struct as Layout
 from typing import Any, Final
@@ -111,11 +111,6 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
         if any(isinstance(value, bytearray | memoryview) for value in values):  # a driver's own kind of bytes
             return queue_row([bytes(v) if isinstance(v, bytearray | memoryview) else v for v in values], code_page)
         raise DataError(f"A queue row has no usable numbers: TRANSACT_ID {tx!r}, SYSLOG_ADDR {addr!r}, …") from None
-
-
-def row_of(columns: Mapping[str, Any], code_page: str = "ascii") -> QueueRow:
-    """The row of values by the names of the documented columns; one that is missing is NULL."""
-    return queue_row([columns.get(name) for name in COLUMNS], code_page)
 
 
 def octets(value: object) -> bytes:

@@ -71,7 +71,7 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
 
         if self.delete_handled and self.variant == "receiving":
             raise ConfigError(
-                "source.linter.delete_handled cannot tell the nodes of a receiving queue apart; leave it out."
+                "source.linter.delete_handled does not know the nodes of a receiving queue from each other; leave it out."
             )
 
     @property

@@ -1,24 +1,85 @@
 """The operations of one transaction as images. Does no I/O.
 
 Nothing stops the stream: an operation that cannot be read gives an image with a fault, and keeps its raw parts.
+
+BLOB operations are told as a change of the row that owns the BLOB: neighbouring ones on one BLOB make one image, at the last
+of them. Where the piece of an INSERT BLOB is, is not documented; unless the site says where, such an image has a fault, so
+that somebody reads the BLOB from the source.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.model import Image, Op, Row, Transaction
+from eventlog.core.model import ABSENT, Absent, Image, Op, Row, Transaction
 from eventlog.core.rules import parted
-from eventlog.sources.linter.blobs import BlobRun, blob_rows
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Operation, operation
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
+
+Content = bytes | Absent | None
+"""What a BLOB holds; ABSENT where that is not known."""
+
+
+class BlobRun(Struct, frozen=True, gc=False):
+    """Neighbouring operations on one BLOB, and what they are."""
+
+    operations: tuple[Operation, ...]
+    actions: tuple[Action, ...]
+
+    @property
+    def owner(self) -> tuple[int, int, int]:
+        """Which BLOB it is: table, row and column."""
+        row = self.operations[0].row
+        return row.tabnum_src, row.rowid_src, row.blob[0]
+
+    def joined(self, operation: Operation, action: Action) -> BlobRun:
+        return BlobRun((*self.operations, operation), (*self.actions, action))
+
+
+def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, Row]:
+    """The row before and after, with the BLOB's content; DataError where that cannot be told. `pieces` are in part 2."""
+    for one in run.operations:
+        if one.fault is not None:
+            raise DataError(one.fault)
+    last = run.operations[-1]
+    number, kind = last.row.blob
+    column = table.blob(number)
+    if column is None:
+        raise DataError(f"A BLOB of column {number} was changed, and {table.name} is not known to have a BLOB there.")
+    if not last.first:
+        raise DataError(f"The BLOB {column} was changed, and the row that owns it is not known.")
+    content = _content(run, pieces=pieces)
+    if content is ABSENT:
+        done = ", ".join(dict.fromkeys(run.actions))
+        raise DataError(
+            f"The BLOB {column} (type {kind}) was changed by {done}, and where its content is, is not known."
+        )
+    owner = {name: value for name, value in table.row(last.first, last.row.rowid_src).items() if name != column}
+    return owner, {**owner, column: content}
+
+
+def _content(run: BlobRun, *, pieces: bool) -> Content:
+    """What the BLOB holds after the operations."""
+    held: list[bytes] | Absent | None = ABSENT
+    for one, action in zip(run.operations, run.actions, strict=True):
+        if action in (Action.CLEAR_BLOB, Action.DELETE_BLOB):
+            held = None
+        elif not pieces:
+            held = ABSENT
+        elif action is Action.CREATE_BLOB:
+            held = [one.second]
+        elif held is not ABSENT:
+            held = [*(held or ()), one.second]
+    return b"".join(held) if isinstance(held, Sequence) else held
+
 
 OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
 SHOWN_CHARACTERS: Final = 80

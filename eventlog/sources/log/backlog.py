@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import Connection, Engine
 
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
-from eventlog.sources.log.rows import read_notes
-from eventlog.sources.marks import PACE, UNREAD, Marks
+from eventlog.sources.log.left_out import read_notes
+from eventlog.sources.marks import UNREAD, Marks
 from eventlog.sql.log import Log
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-
-    from eventlog.sql.names import LogNames
-
+from eventlog.sql.names import LogNames
 
 _letters = {status.value: status for status in Status}
 
@@ -102,11 +98,6 @@ def rate(pace: Pace, now: float) -> Rate:
     """How many rows the counts have for the time until now."""
     settled = sum(rows for _, rows in _recent(pace, now))
     return Rate(rows=settled, seconds=WINDOW_SECONDS, per_second=settled / WINDOW_SECONDS)
-
-
-def read_rate(connection: Connection, log: Log) -> Rate:
-    """How fast the log's publisher was of late."""
-    return rate(read_pace(Marks(log).get(connection, PACE)), database_seconds(connection, log))
 
 
 def database_seconds(connection: Connection, log: Log) -> float:

@@ -11,24 +11,33 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
+from sqlalchemy import Connection
+from sqlalchemy.sql.elements import TextClause
 
+from eventlog.core.plural import duration
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.sources.log.backlog import Rate, rate, read_pace
+from eventlog.sources.log.left_out import LeftOut, held_ahead, read_held, read_retries
 from eventlog.sources.log.lock import read_holder
+from eventlog.sources.log.owed import Resumed, read_resumed
 from eventlog.sources.log.reading import written_tables
-from eventlog.sources.log.rows import EVER, Ahead, Passed, Rows, held_ahead, read_held, read_notes, read_retries
-from eventlog.sources.marks import HELD, IN_HAND, PACE, PUBLISHER, RETRIED, UNREAD, Marks, notes_of, read_runs
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-    from sqlalchemy.sql.elements import TextClause
-
-    from eventlog.sql.log import Log
+from eventlog.sources.log.rows import EVER, Ahead, Passed, Rows
+from eventlog.sources.marks import (
+    IN_HAND,
+    PACE,
+    PUBLISHER,
+    RETRIED,
+    Marks,
+    Stretches,
+    notes_of,
+    read_runs,
+)
+from eventlog.sql.log import Log
 
 LATE_SECONDS: Final = 300.0
 """Of lag from which on somebody should look, if nothing else is said of how often rows are published."""
@@ -47,7 +56,9 @@ TOLD_KEYS: Final = 20
 PAGE_ROWS: Final = 20_000
 """So many rows are looked at here at once."""
 
-FlowState = Literal["flowing", "waiting", "held", "retrying", "suspended", "stuck", "unpublished", "untracked"]
+FlowState = Literal[
+    "flowing", "waiting", "held", "retrying", "lagging", "suspended", "stuck", "unpublished", "untracked"
+]
 """How a log goes on, in one word."""
 
 STATES: Final[tuple[FlowState, ...]] = get_args(FlowState)
@@ -77,22 +88,37 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
     """Their receiver did not take them, or a row that they come after, and they are offered again."""
     suspended: int = 0
     """Their table may not be read, until somebody gives the right."""
+    lagging: int = 0
+    """All outputs have them but those that lag."""
     not_due: int = 0
     """Their time has not come."""
 
     @property
     def total(self) -> int:
         """All rows that wait."""
-        return self.ready + self.held + self.retrying + self.suspended + self.not_due
+        return self.ready + self.held + self.retrying + self.suspended + self.lagging + self.not_due
 
     @property
     def nobody_wants(self) -> int:
         """Rows that nobody asked to wait."""
-        return self.ready + self.retrying + self.suspended
+        return self.ready + self.retrying + self.suspended + self.lagging
 
     def by_name(self) -> dict[str, int]:
         """The same, by name."""
         return asdict(self)
+
+
+class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far an output is behind the others: the rows that it is owed, the first of them, and how old that is.
+
+    `resumed` is how far it was behind when somebody resumed it, until it was inside its bound once.
+    """
+
+    rows: int = 0
+    first: int | None = None
+    seconds: float | None = None
+    paused: bool = False
+    resumed: Resumed | None = None
 
 
 class Flow(Struct, frozen=True, kw_only=True):
@@ -115,6 +141,8 @@ class Flow(Struct, frozen=True, kw_only=True):
     settled: int = 0
     """Rows that were settled in the last minute."""
     patience: float = LATE_SECONDS
+    lags: Mapping[str, OutputLag] = {}
+    """The outputs that lag behind the others, or that somebody has paused."""
 
     @property
     def state(self) -> FlowState:
@@ -136,6 +164,8 @@ def state_of(flow: Flow) -> FlowState:
         return "stuck"
     if parts.suspended:
         return "suspended"
+    if parts.lagging:
+        return "lagging"
     if parts.retrying:
         return "retrying"
     if parts.held:
@@ -154,7 +184,7 @@ def said_of_state(flow: Flow) -> str:
     nobody = "" if flow.publishing else " No publisher works on this log."
     match state_of(flow):
         case "stuck":
-            age = "longer than anybody can tell" if flow.lag is None else f"{flow.lag:.0f} s"
+            age = "longer than can be said" if flow.lag is None else duration(flow.lag)
             return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
         case "waiting":
             return f"Rows wait.{nobody}" if flow.parts.ready else "Rows wait for their time."
@@ -162,6 +192,8 @@ def said_of_state(flow: Flow) -> str:
             return f"Somebody holds rows.{nobody}" if nobody else "Somebody holds rows; all others are published."
         case "retrying":
             return f"A receiver did not take rows; they are offered again.{nobody}"
+        case "lagging":
+            return f"An output lags behind the others, which go on.{nobody}"
         case "suspended":
             return f"Rows wait until their table may be read.{nobody}"
         case "unpublished":
@@ -181,6 +213,9 @@ def said_of_parts(flow: Flow) -> Iterator[str]:
         yield f"{_counted(parts.retrying)} offered again, because a receiver did not take a row."
     if parts.suspended:
         yield f"{_counted(parts.suspended)} kept until the publisher may read their table."
+    for name, lag in flow.lags.items():
+        paused = ", which somebody has paused" if lag.paused else ""
+        yield f"{_counted(lag.rows) if lag.rows else 'Nothing is'} kept for {name}{paused}."
     if parts.not_due:
         yield f"{_counted(parts.not_due)} kept until their time comes."
 
@@ -204,7 +239,7 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
     if parts.ready in (0, parts.nobody_wants):
         ready_lag = lag if parts.ready else 0.0
     else:
-        _, ready_lag = look.oldest(look.ready)
+        _, ready_lag = look.oldest(look.ready, look.beyond_owed)
     return Flow(
         parts=parts,
         oldest=oldest,
@@ -215,7 +250,14 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
         failing=failing and IN_HAND in marks,
         settled=settled.rows,
         patience=patience(settings),
+        lags=look.lags(),
     ), settled
+
+
+def read_lags(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
+    """How far outputs are behind the others, and which are paused."""
+    now = moment(log.rows(connection, log.query("clock_now"))[0][0])
+    return FlowLook(connection, log, settings, Marks(log).all(connection), now).lags()
 
 
 def patience(settings: Polling) -> float:
@@ -244,13 +286,17 @@ class FlowLook:
         self._now = now
         self._identities = Identities(None)
         self._among = "among_due" if settings.handle_future_events else "among_all"
-        held = read_held(connection, log, marks.get(HELD))
+        self._marks = marks
+        left_out = LeftOut(log)
+        left_out.learn(marks)
+        self._lags, self._paused, self._owed = left_out.owed, left_out.paused, left_out.any_owed
+        held = read_held(connection, log, left_out.held)
         retries = read_retries(connection, log, read_runs(marks.get(RETRIED, ""))).rows
         self.first_held = min((number for number, _, _ in held), default=None)
         self._stopped = bool(retries) and settings.on_retry == "stop"
         ahead = held_ahead(held, notes_of(marks))
         tried = [(EVER, retry.table, retry.key) for retry in retries]
-        unread = written_tables(read_notes(marks.get(UNREAD)))
+        unread = written_tables(left_out.unread.notes)
         kept = "kept_free" if held else "kept_any"
         self._due = _Kind(passed=Passed(), kept="kept_any")
         self.free = _Kind(passed=self._learnt(ahead), kept=kept)
@@ -266,20 +312,43 @@ class FlowLook:
         ready = 0 if self._stopped else readable
         if ready and self.ready.kept != self._readable.kept:
             ready = self._count(self.ready)
+        retrying = max(0, readable - ready)
+        lagging = min(len(self._owed), ready)
         return WaitingParts(
-            ready=ready,
-            retrying=max(0, readable - ready),
+            ready=ready - lagging,
+            lagging=lagging,
+            retrying=retrying,
             suspended=max(0, free - readable),
             held=max(0, due - free),
             not_due=max(0, waiting - due),
         )
 
-    def oldest(self, kind: _Kind) -> tuple[int | None, float | None]:
-        """The row of a kind that has waited longest, and for how many seconds."""
+    @property
+    def beyond_owed(self) -> int:
+        """The last number that a lagging output is owed: what those who do not lag get comes behind it, but for late rows."""
+        return self._owed.parts[-1][1] if self._owed else EVER
+
+    def lags(self) -> dict[str, OutputLag]:
+        """How far outputs are behind, and which are paused."""
+        return {name: self._lag(name) for name in sorted({*self._lags, *self._paused})}
+
+    def _lag(self, name: str) -> OutputLag:
+        owed, paused = self._lags.get(name, Stretches()), name in self._paused
+        if not owed:
+            return OutputLag(paused=paused)
+        first = owed.parts[0][0]
+        found = self._oldest(self._due, 1, first - 1)
+        seconds = self._aged(found[0])[1] if found and int(found[0][0]) in owed else None
+        resumed = read_resumed(self._marks, name)
+        return OutputLag(rows=len(owed), first=first, seconds=seconds, paused=paused, resumed=resumed)
+
+    def oldest(self, kind: _Kind, beyond: int = EVER) -> tuple[int | None, float | None]:
+        """The row of a kind that has waited longest, and for how many seconds; of those with numbers beyond that one."""
         if len(kind.passed) > TOLD_KEYS:
-            return next((self._aged(row) for page in self._pages(kind) for row in page), (None, 0.0))
+            pages = (row for page in self._pages(kind) for row in page)
+            return next((self._aged(row) for row in pages if int(row[0]) > beyond), (None, 0.0))
         for _ in range(MOST_LOOKS):
-            found = self._oldest(kind, 1)
+            found = self._oldest(kind, 1, beyond)
             _, news = kind.passed.free(found, self._identities)
             if not news:
                 return self._aged(found[0]) if found else (None, 0.0)

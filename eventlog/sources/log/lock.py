@@ -26,22 +26,19 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from msgspec import Struct
+from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
+from eventlog.sources.log.left_out import note_change
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch
 from eventlog.sql.connect import place_of
+from eventlog.sql.log import Log
 from eventlog.sql.queries import offers
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.log import Log
-
 
 UNCHANGED_LEASES: Final = 2
 """A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock says."""
@@ -91,10 +88,13 @@ class LogLock:
         return self.tenure is not None
 
     def take(self) -> bool:
-        """Whether this process has the lock now; OccupiedError when it had it and has learnt that it lost it."""
+        """Whether this process has the lock now; OccupiedError when it had it and has learnt that it lost it.
+
+        Whichever thread has learnt it: it is not taken again before `drop`, for others may be at what they have begun.
+        """
+        if self._kept is not None and (self.tenure is None or self._kept.lost):
+            self._lose()
         if self.tenure is not None:
-            if self._kept is None or self._kept.lost:
-                self._lose()
             return True
         sight = self.look()
         if self._may_be_taken(sight):
@@ -199,6 +199,8 @@ class LogLock:
         if identity is None:
             identity = str(uuid4())
             marks.set(connection, LOG, identity)
+        if marks.get(connection, HOLDING) is None:
+            note_change(connection, self.log)  # whoever settles locks this mark, so there must be one
         epoch = next_epoch(marks.get(connection, EPOCH), now)
         marks.set(connection, EPOCH, str(epoch))
         return Tenure(log=identity, name=f"{self.log.name} in {place_of(self.log.engine.url)}", epoch=epoch)

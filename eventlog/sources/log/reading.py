@@ -3,26 +3,32 @@
 Law: no value is fetched before its length is known to fit. Short values come with their rows at once, because so many
 of them fit always; of the others the lengths come first.
 
-The settings of a log source.
+A batch does not end within a change. Sessions that write at the same time draw their numbers in turn, so the rows of one
+change need not be neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from operator import itemgetter
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Event
 from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.meaning import MEANING
 from eventlog.core.schema import Catalog
+from eventlog.sources.log.left_out import NEVER, LeftOut
 from eventlog.sources.log.rows import (
     LENGTHS,
     NO_LENGTHS,
     OBJECT,
+    TRANSACTION_COLUMNS,
     VALUES,
     Passed,
     Rows,
@@ -33,14 +39,9 @@ from eventlog.sources.log.rows import (
     start_of_object,
     too_large,
 )
-from eventlog.sources.log.seen import NEVER, SeenNumbers
-from eventlog.sources.log.torn import torn_places
+from eventlog.sources.marks import Stretches
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.queries import offers
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
 
 LOOKAHEAD_ROWS: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
@@ -54,8 +55,16 @@ USUAL_ROWS: Final = 10_000
 SHORT_BYTES: Final = 512
 """A value up to this length comes with its row, however many rows are asked for."""
 
+MOST_ENDS_NUMBERS: Final = 100_000
+"""Of so many transactions at most it is remembered where they end."""
+
 LONGEST_BYTES: Final = 2**30
 """No length that a database is asked for is larger."""
+
+NEAR_ROWS: Final = 32
+"""So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
+
+_kind, _column, _transaction = itemgetter(1), itemgetter(4), itemgetter(11)
 
 
 class Portion(Struct, frozen=True, kw_only=True):
@@ -81,7 +90,7 @@ class Request(Struct, frozen=True, kw_only=True):
     among: str | None = None
     bounds: Mapping[str, object] = {}
     alone: bool = True
-    known: frozenset[int] = frozenset()
+    known: Stretches = Stretches()
 
 
 class _Fit(Struct, frozen=True, kw_only=True):
@@ -95,21 +104,23 @@ class _Fit(Struct, frozen=True, kw_only=True):
 class WaitingRows:
     """Reads rows of a log that wait, but for those that are passed over, and for tables that cannot be read back."""
 
-    def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
+    def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings, left_out: LeftOut) -> None:
         self._log = log
         self._catalog = catalog
         self._settings = settings
-        self.seen = SeenNumbers(log)
+        self._left_out = left_out
+        self._ends = TransactionEnds(log)
 
-    def next(self, connection: Connection, request: Request, passed: Passed, unread: Collection[str]) -> Portion:
+    def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
-        identities = Identities(self._catalog)
+        identities, passed = Identities(self._catalog), self._left_out.objects
         limit, plain = request.limit, self._plain(request.limit)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
         while True:
             asked = limit + run + len(request.known) if limit > 0 else ALL
-            found = self._unseen(connection, request, asked, plain, passed, unread)
-            rows, news = passed.free([row for row in found if row[0] not in request.known], identities)
+            found = self._unseen(connection, request, asked, plain)
+            new = [row for row in found if row[0] not in request.known] if request.known else found
+            rows, news = passed.free(new, identities)
             if news:
                 continue
             end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
@@ -119,7 +130,7 @@ class WaitingRows:
                 continue
             if self._skips(request):
                 upto = int(found[-1][0]) if len(found) == asked else NEVER
-                self.seen.learn(connection, passed, identities, upto)
+                self._left_out.seen.learn(connection, passed, identities, upto)
             if goes_on:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows, end, plain, request, more=goes_on)
@@ -132,7 +143,7 @@ class WaitingRows:
         identities = Identities(self._catalog)
         request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(numbers)})
         plain = min(self._settings.value_limit // 2, LONGEST_BYTES)
-        found = self._asked(connection, request, ALL, plain, Passed(), ())
+        found = self._asked(connection, request, ALL, plain, LeftOut(self._log))
         rows, _ = passed.free(found, identities)
         portion = self._portion(connection, rows, len(rows), plain, request, more=False)
         events: dict[int, list[Event]] = {}
@@ -140,36 +151,45 @@ class WaitingRows:
             events.setdefault(event.position[0], []).append(event)
         return [event for number in numbers for event in events.get(number, ())]
 
+    def going_on(
+        self, connection: Connection, events: Sequence[Event], before: Sequence[Event], *, more: bool
+    ) -> frozenset[int] | None:
+        """The transactions of these events, and of those before them, of which rows wait behind them; None where nobody
+        can say it.
+
+        A row is there once its transaction is committed, so then all rows of that are there.
+        """
+        if not self._settings.ends or self._transaction != "transaction_written" or self._settings.handle_future_events:
+            return None
+        if not more:
+            return frozenset()
+        of = {one.transaction.mark for one in (*before, *events) if one.transaction is not None}
+        first = min([event.position[0] for event in (*before, *events)])
+        return self._ends.behind(connection, of, first, max([event.position[0] for event in events]))
+
     def _skips(self, request: Request) -> bool:
         """Whether rows are left out by what is remembered of them; in the order of times they would all be read anyway."""
         return request.among is None and not self._settings.handle_future_events
 
-    def _unseen(
-        self,
-        connection: Connection,
-        request: Request,
-        limit: int,
-        plain: int,
-        passed: Passed,
-        unread: Collection[str],
-    ) -> Rows:
+    def _unseen(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         """The first rows that are not remembered. Late ones come last: what was there before the others is seen then.
 
         A transaction may be committed between the statements, with one row of an object in a gap and the next one
         above. So where there are late rows, those of their objects above are asked for once more.
         """
-        if not self._skips(request) or not self.seen:
-            return self._asked(connection, request, limit, plain, passed, unread)
-        above = replace(request, among="among_beyond", bounds={"beyond": self.seen.last})
-        rows = self._asked(connection, above, limit, plain, passed, unread)
-        numbers = self.seen.late(connection, passed, written_tables(unread), limit)
+        left_out = self._left_out
+        if not self._skips(request) or not left_out.seen:
+            return self._asked(connection, request, limit, plain, left_out)
+        above = replace(request, among="among_beyond", bounds={"beyond": left_out.seen.last})
+        rows = self._asked(connection, above, limit, plain, left_out)
+        numbers = left_out.seen.late(connection, left_out.objects.told(), written_tables(left_out.tables), limit)
         if not numbers:
             return rows[:limit]
         among = replace(request, among="among_noted", bounds={"ids": id_list(numbers)})
-        late = self._asked(connection, among, limit, plain, passed, unread)
+        late = self._asked(connection, among, limit, plain, left_out)
         identities, known = Identities(self._catalog), {row[0] for row in rows}
         objects = {identities.row_id(*row[OBJECT]) for row in late}
-        again = self._asked(connection, above, limit, plain, passed, unread)
+        again = self._asked(connection, above, limit, plain, left_out)
         rows = [row for row in again if row[0] in known or identities.row_id(*row[OBJECT]) in objects]
         return [*late, *rows][:limit]
 
@@ -185,15 +205,8 @@ class WaitingRows:
         rows = limit if limit > 0 else USUAL_ROWS
         return min(max(SHORT_BYTES, self._settings.share // (2 * rows)), LONGEST_BYTES)
 
-    def _asked(
-        self,
-        connection: Connection,
-        request: Request,
-        limit: int,
-        plain: int,
-        passed: Passed,
-        unread: Collection[str],
-    ) -> Rows:
+    def _asked(self, connection: Connection, request: Request, limit: int, plain: int, left_out: LeftOut) -> Rows:
+        passed, unread = left_out.objects, left_out.tables
         noted = request.among == "among_noted"
         future = self._settings.handle_future_events and not noted
         query = self._log.query(
@@ -222,12 +235,7 @@ class WaitingRows:
         """
         fit = self._fit(rows[:end], plain, request)
         more = more or fit.end < len(rows)
-        if 0 < fit.end < end:
-            identities = Identities(self._catalog)
-            before, after = (identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
-            end = start_of_object(rows, fit.end, identities) if before == after else fit.end
-        else:
-            end = fit.end
+        end = self._end_of_fit(rows, fit, request) if 0 < fit.end < end else fit.end
         torn = torn_places(rows, end)
         whole = [row for place, row in enumerate(rows[:end]) if place not in torn] if torn else rows[:end]
         events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
@@ -236,6 +244,15 @@ class WaitingRows:
         return Portion(
             events=events, weight=fit.weight, more=more, left=[int(rows[place][0]) for place in sorted(torn)]
         )
+
+    def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
+        """Where the last whole object ends that fits. None comes where others have taken the room of the first object."""
+        identities = Identities(self._catalog)
+        before, after = (identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
+        if before != after:
+            return fit.end
+        start = start_of_object(rows, fit.end, identities)
+        return 0 if start == fit.end and not request.alone else start
 
     def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:
         if 2 * plain * len(rows) <= request.room and not any_large(rows):
@@ -266,6 +283,22 @@ class WaitingRows:
         ]
 
 
+class TransactionEnds:
+    """Where transactions end, of which rows wait: it is asked of many at once, for the answer takes a look at all that waits."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._ends: dict[int, int] = {}
+
+    def behind(self, connection: Connection, transactions: Collection[int], first: int, last: int) -> frozenset[int]:
+        """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above the last."""
+        if any(one not in self._ends for one in transactions):
+            asked = {"first": first, "most": MOST_ENDS_NUMBERS}
+            found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
+            self._ends = {int(one): int(end) for one, end in found if one is not None}
+        return frozenset([one for one in transactions if self._ends.get(one, last) > last])
+
+
 def written_tables(tables: Collection[str]) -> str:
     """Names of tables as a query takes them; nothing where there are none."""
     return msgspec.json.encode(sorted(tables)).decode() if tables else ""
@@ -282,7 +315,8 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
     long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
-    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows.
+    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows; with
+    `ends` each batch says which transactions go on behind it, where the log itself says the true ones.
     `query_bytes` is how much the values of all batches that are on their way may have together, unless a single row has
     more; a row whose values have more than `value_limit` bytes is not read.
     """
@@ -293,6 +327,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     backoff: Backoff = Backoff()
     on_retry: Literal["stop", "object"] = "stop"
     transactions: bool = False
+    ends: bool = False
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
 
@@ -300,3 +335,42 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     def share(self) -> int:
         """What the values of one batch may have, in bytes: while its documents are written two more are made ready."""
         return self.query_bytes // 3
+
+
+def torn_places(rows: Rows, end: int) -> set[int]:
+    """Places before `end` of field rows whose change goes on behind it, among rows of others; empty where that is all.
+
+    Where a change ends is what the rules say of these rows: its object's next one has another kind, or a column again.
+    """
+    behind: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for row in rows[end : end + NEAR_ROWS]:
+        behind.setdefault(row[OBJECT], row)
+    near = {row[OBJECT] for row in rows[max(0, end - NEAR_ROWS) : end]}
+    objects = {key: row for key, row in behind.items() if key in near and _column(row) is not None}
+    if not objects:
+        return set()
+    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in objects}
+    kinds: dict[tuple[Any, ...], object] = {}
+    for place, row in enumerate(rows[:end]):
+        key = row[OBJECT]
+        if key in objects:
+            if _begins(row, last[key], kinds.get(key)):
+                last[key] = {}
+            last[key][_column(row)] = place
+            kinds[key] = _said_by(row)
+    torn: set[int] = set()
+    for key, row in objects.items():
+        if not _begins(row, last[key], kinds[key]):
+            torn.update(last[key].values())
+    return torn if len(torn) < end else set()
+
+
+def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:
+    """Whether a row is of another change than the one that has these columns."""
+    return _column(row) is None or None in columns or _column(row) in columns or _said_by(row) != said
+
+
+def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
+    """What all rows of a change have in common: what they do, and the transaction where it is known."""
+    meaning = MEANING.get(_kind(row))
+    return meaning and meaning.op, _transaction(row) if len(row) == TRANSACTION_COLUMNS else None

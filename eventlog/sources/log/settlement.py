@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.core.secrets import masked
 from eventlog.sources.marks import runs
-from eventlog.sql.log import id_list
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.log import Log
+from eventlog.sql.log import Log, id_list
 
 RUN_ROWS: Final = 64
 """From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""

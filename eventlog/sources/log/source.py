@@ -8,56 +8,43 @@ numbers lie.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
-from eventlog.core.rules.identity import Identities
+from eventlog.core.model import Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
+from eventlog.sources.log.left_out import LeftOut, note_behind, read_retries, write_notes
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.owed import leave, waiting_only
 from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
-from eventlog.sources.log.rows import (
-    EVER,
-    Ahead,
-    Holds,
-    Passed,
-    Retries,
-    Unread,
-    held_ahead,
-    note_behind,
-    numbers_of,
-    read_retries,
-    write_notes,
-)
+from eventlog.sources.log.rows import EVER, numbers_of
 from eventlog.sources.log.settlement import by_status, retried, settle
 from eventlog.sources.marks import (
     BEHIND,
+    HOLDING,
     IN_HAND,
     PUBLISHER,
     RETRIED,
     TRACKED,
     UNREAD,
     Marks,
+    Stretches,
     note_name,
     notes_of,
     read_runs,
-    runs,
     write_runs,
 )
-from eventlog.sources.notes import noted_events
+from eventlog.sources.notes import COUNTED, noted_events, split_counted
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Connection, Engine
-
-    from eventlog.sources.log.lock import LogLock
 
 __all__ = ["LogSettings", "LogSource"]
 
@@ -65,6 +52,9 @@ Notes = Mapping[str, str]
 
 MISSING_NUMBERS: Final = 5_000
 """Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
+
+LARGE_BYTES: Final = 1_000_000
+"""Rows that weigh so much on average fill the memory with their copies: in a driver's buffers, as values, as documents."""
 
 LATE_LOOK_SECONDS: Final = 30.0
 """Seconds between two looks for rows that have come behind others: it reads all that wait."""
@@ -75,6 +65,7 @@ _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 class LogSource:
     """Reads and settles the log `names`. InstallError when the log, one of its columns or a companion is missing.
 
+    `outputs` are the names of those that it is read for: it hands out nothing while one of them is paused.
     With a `lock` it refuses to hand out, note or settle anything once another publisher has taken that. `tracked` is what
     that mark said before the catalog was made.
     """
@@ -87,7 +78,9 @@ class LogSource:
         settings: LogSettings | None = None,
         lock: LogLock | None = None,
         tracked: str | None = None,
+        outputs: Collection[str] = (),
     ) -> None:
+        self._outputs = outputs
         self.settings = settings or LogSettings()
         self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
         self.marks = Marks(self.log)
@@ -95,20 +88,25 @@ class LogSource:
         self._lock = lock
         self._tracked = tracked
         self.outdated = False
-        self._retries = Retries()
-        self._holds = Holds(self.log)
-        self._rows = WaitingRows(self.log, catalog, self.settings)
-        self.seen = self._rows.seen
-        self._passed = Passed()
-        self._unread = Unread(self.settings.backoff)
+        self._left_out = LeftOut(self.log, catalog, self.settings.backoff)
+        self.seen = self._left_out.seen
+        self._rows = WaitingRows(self.log, catalog, self.settings, self._left_out)
         self._waited = False
         self._looked = float("-inf")
+        self._left = 0
         self.log.check()
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The outputs to which nothing is to go, as of the last reading."""
+        return self._left_out.paused
 
     @property
     def capabilities(self) -> SourceCapabilities:
         """What it can do beyond what all can."""
-        return SourceCapabilities(read_ahead=self.read_ahead, outdated=lambda: self.outdated)
+        return SourceCapabilities(
+            read_ahead=self.read_ahead, outdated=lambda: self.outdated, leaves=lambda: bool(self._left_out.owed)
+        )
 
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else the next rows, noted before they are handed out."""
@@ -123,18 +121,25 @@ class LogSource:
             if self._lock is not None:
                 self._lock.confirm(marks.get(PUBLISHER))
             retried, longest = read_runs(marks.get(RETRIED, "")), self.settings.backoff.longest
-            self._retries = read_retries(connection, self.log, retried, longest)
-            self._holds.learn(marks)
-            self._unread.learn(marks.get(UNREAD))
+            left_out = self._left_out
+            left_out.retries = read_retries(connection, self.log, retried, longest)
+            left_out.learn(marks)
             self.outdated = marks.get(TRACKED) != self._tracked
+            if not self.paused.isdisjoint(self._outputs):
+                return Batch(events=())
             self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
-            if noted and self._retries.waiting and self.settings.on_retry == "stop":
-                return Batch(events=(), later=self._retries.latest)
-            events = self._noted(connection, noted, notes_of(marks)) if noted else []
+            if noted and left_out.retries.waiting and self.settings.on_retry == "stop":
+                return Batch(events=(), later=left_out.retries.latest)
+            notes = notes_of(marks)
+            # As they were handed out, without those that are gone, held, or behind held ones.
+            events = self._rows.noted(connection, noted, left_out.held_objects(connection, notes)) if noted else []
             if events:
                 portion = Portion(events=events, weight=self.settings.query_bytes)
-                return self._batch(portion, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
+                if not left_out.stand(connection):
+                    return None
+                going_on = self._rows.going_on(connection, events, (), more=True)
+                return self._batch(portion, notes, repeated=True, going_on=going_on)
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Notes) -> None:
@@ -150,28 +155,29 @@ class LogSource:
         None either when a row has been committed late below or between them, or when rows were held or released since
         the last reading: nothing may overtake them. What comes after a held row of its object is left out.
         """
-        behind = self._retries.rows or self._unread.notes
-        room = min(self.settings.share, self.settings.query_bytes - sum(batch.weight for batch in handed_out))
+        behind = self._left_out.retries.rows or self._left_out.unread.notes
+        room = min(self.settings.share, self.settings.query_bytes - sum(map(_on_its_way, handed_out)))
         if behind or room <= 0 or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
-        stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         left = {number for batch in handed_out for number in batch.left}
-        known = frozenset(chain(*map(numbers_of, handed_out))) if left else frozenset[int]()
-        if left:
-            stretches = runs(sorted(known | left))
+        known = frozenset(chain(*map(numbers_of, handed_out)))
+        stretches = (Stretches.of(known | left) | self._left_out.any_owed).parts
         between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
         if sum(map(len, between)) > MISSING_NUMBERS:
             return Batch(events=())
         last = min([stretches[-1][1] + 1, *(left - known)]) - 1
         bounds = {"first": stretches[0][0], "last": last, "missing": id_list([*chain(*between)])}
-        above = frozenset(number for number in known if number > last)
+        above = Stretches.of(number for number in known if number > last)
         request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False, known=above)
         with self._transaction(lone=True) as connection:
             self._pass_over(connection, {})  # nothing is read ahead while there are notes
-            found = self._rows.next(connection, request, self._passed, ())
-            if not self._holds.stand(connection):
+            found = self._rows.next(connection, request)
+            if not self._left_out.stand(connection) or not found.events:
                 return Batch(events=())
-            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left)
+            before = [*chain.from_iterable(batch.rows for batch in handed_out)]
+            more = found.more or bool(found.left) or limit <= len(found.events)
+            going_on = self._rows.going_on(connection, found.events, before, more=more)
+            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left, going_on=going_on)
 
     def settle(
         self,
@@ -187,10 +193,19 @@ class LogSource:
         """
         if not batch.events:
             return
+        self._left = sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes))
         with self._transaction() as connection:
+            # Whoever holds rows meanwhile waits for us, or we for them: else the record of a hold would take the place of
+            # a reason that is written at the same moment. Before the lock of the log, for its lease must not wait with us.
+            self.marks.lock(connection, HOLDING)
             if self._lock is not None:
                 self._lock.assure(connection)
-            settle(connection, self.log, outcomes, self.settings, batch.attempts, waited=self._waited)
+            if self._left_out.owed:
+                self._left_out.learn_owed(self.marks.all(connection))
+            now = waiting_only(outcomes) if self._left_out.owed else outcomes
+            settle(connection, self.log, now, self.settings, batch.attempts, waited=self._waited)
+            if self._left_out.owed:
+                leave(connection, self.marks, self._left_out.owed, outcomes)
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
                 self.marks.set(connection, IN_HAND, write_runs(numbers_of(following)))
@@ -199,33 +214,40 @@ class LogSource:
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch | None:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
-        notes = notes_of(marks)
-        if not self._retries.rows:
+        notes, left_out = notes_of(marks), self._left_out
+        if not left_out.retries.rows:
             if RETRIED in marks:
                 self.marks.clear(connection, RETRIED)
-            if notes and not self._holds.mark and not self._any_waits(connection, noted_events(notes)):
+            about_rows, counted = split_counted(notes)
+            if about_rows and not left_out.held and not self._any_waits(connection, noted_events(about_rows)):
                 self.marks.clear_notes(connection)
-                notes = {}
+                notes = {} if counted is None else {COUNTED: counted}
+                if counted is not None:
+                    self.marks.set(connection, note_name(COUNTED), counted)
         self._pass_over(connection, notes)
-        self.seen.renew(self._holds.stamp, self._passed)
-        unread = self._unread.tables()
-        request = Request(limit=limit, room=self.settings.share)
-        found = self._rows.next(connection, request, self._passed, unread)
+        self.seen.renew(left_out.stamp, left_out.objects, left_out.any_owed)
+        left = self._left
+        known = left_out.any_owed if self.settings.handle_future_events else Stretches()
+        request = Request(limit=limit + left if limit > 0 else limit, room=self.settings.share, known=known)
+        found = self._rows.next(connection, request)
         future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
         batch = self._batch(found, notes, now=self.log.now(connection) if future else None)
         if found.events:
+            more = found.more or bool(found.left) or 0 < limit <= len(found.events)
+            going_on = self._rows.going_on(connection, found.events, (), more=more)
+            batch = replace(batch, going_on=going_on)
             return batch if self._take(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
-        if BEHIND in marks and not self._holds.mark and not self._retries.rows:
+        if BEHIND in marks and not left_out.held and not left_out.retries.rows:
             self.marks.clear(connection, BEHIND)  # nobody waits at all
-        if UNREAD in marks and not unread:
+        if UNREAD in marks and not left_out.tables:
             self.marks.clear(connection, UNREAD)
         return batch
 
     def _note_behind(self, connection: Connection, *, waited: bool) -> None:
         """Records why rows wait that are not read because of others, now and then; what the mark says outlives us."""
-        ahead = [*(row.number for row in self._retries.waiting), *self._holds.numbers()]
+        ahead = [*(row.number for row in self._left_out.retries.waiting), *self._left_out.held]
         self._waited = waited
         if ahead and monotonic() - self._looked >= LATE_LOOK_SECONDS:
             self._looked = monotonic()
@@ -235,14 +257,23 @@ class LogSource:
             self._waited = True
 
     def _batch(
-        self, portion: Portion, notes: Notes, *, now: dt.datetime | None = None, repeated: bool = False
+        self,
+        portion: Portion,
+        notes: Notes,
+        *,
+        now: dt.datetime | None = None,
+        repeated: bool = False,
+        going_on: frozenset[int] | None = None,
     ) -> Batch:
-        retries = self._retries
+        retries = self._left_out.retries
+        about_rows, counted = split_counted(notes)
         return Batch(
             events=portion.events,
             now=now,
             repeated=repeated,
-            notes=notes,
+            notes=about_rows,
+            counted=counted,
+            going_on=going_on,
             attempts=retries.attempts if retries.rows else {},
             later=retries.earliest if retries.rows else None,
             weight=portion.weight,
@@ -264,12 +295,12 @@ class LogSource:
             self.marks.set(connection, BEHIND, "rows")
         for name, text in notes.items():
             self.marks.set(connection, note_name(name), text)
-        unread = self._unread.settle(batch.events, outcomes)
+        unread = self._left_out.unread.settle(batch.events, outcomes)
         if unread:
             self.marks.set(connection, UNREAD, write_notes(unread))
-        elif self._unread.notes:
+        elif self._left_out.unread.notes:
             self.marks.clear(connection, UNREAD)
-        before = {row.number for row in self._retries.rows}
+        before = {row.number for row in self._left_out.retries.rows}
         again = before.difference(event.position[0] for event in batch.events) if before else set[int]()
         again.update(outcome.position[0] for outcome in retried(outcomes))
         if again:
@@ -279,9 +310,11 @@ class LogSource:
 
     def _take(self, connection: Connection, numbers: str) -> bool:
         """Whether it is noted; it is not where the lock is lost, or rows were held or released since the marks were read."""
+        if self._left_out.owed:  # those who lag settle meanwhile: all take these locks in the same order
+            self.marks.lock(connection, HOLDING)
         if self._lock is not None:
-            return self._lock.take_in_hand(connection, numbers, self._holds.stamp)
-        if known := self._holds.stand(connection):
+            return self._lock.take_in_hand(connection, numbers, self._left_out.stamp)
+        if known := self._left_out.stand(connection):
             self.marks.set(connection, IN_HAND, numbers)
         return known
 
@@ -292,18 +325,8 @@ class LogSource:
 
     def _pass_over(self, connection: Connection, notes: Notes) -> None:
         """Learns whose rows are left out: they come after a held one, or with one that is offered again later."""
-        retried = [(EVER, row.table, row.key) for row in self._retries.waiting]
-        self._passed.learn([*self._held(connection, notes), *retried], Identities(self._catalog))
-
-    def _held(self, connection: Connection, notes: Notes) -> list[Ahead]:
-        """From which row on an object waits for a held one."""
-        return held_ahead(self._holds.rows(connection), notes)
-
-    def _noted(self, connection: Connection, numbers: Sequence[int], notes: Notes) -> list[Event]:
-        """The events of the batch in hand as they were handed out, without those that are gone, held, or behind held ones."""
-        held = Passed()
-        held.learn(self._held(connection, notes), Identities(self._catalog))
-        return self._rows.noted(connection, numbers, held)
+        retried = [(EVER, row.table, row.key) for row in self._left_out.retries.waiting]
+        self._left_out.pass_over(connection, notes, retried)
 
     @contextmanager
     def _transaction(self, *, lone: bool = False) -> Iterator[Connection]:
@@ -315,3 +338,9 @@ class LogSource:
             self.seen.distrust()
             self.log.check()
             raise
+
+
+def _on_its_way(batch: Batch) -> int:
+    """What a batch takes of the room for all that are on their way: of large rows each copy counts."""
+    large = batch.weight > LARGE_BYTES * len(batch.events)
+    return 2 * batch.weight if large else batch.weight

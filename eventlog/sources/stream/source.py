@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from time import monotonic
 from typing import Final, Protocol
@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import DataError, EventlogError
-from eventlog.core.model import Captured, Image, Outcome, Position, Status, exceptional
+from eventlog.core.model import Captured, Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.marks import FileMarks
+from eventlog.sources.notes import split_counted
 
 PLACE: Final = "stream"
 """What the mark is called that holds the whole place, so that it changes as a whole."""
@@ -67,7 +68,7 @@ class StreamReader(Protocol):
 
 
 class WaitingImage(Struct, frozen=True, kw_only=True):
-    """An image that its receiver did not take, and how often it was offered."""
+    """An image that its receiver did not take, and how often it was offered; never, where its transaction goes on."""
 
     position: Position
     attempts: int
@@ -95,10 +96,10 @@ class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """How often each image was offered that waits."""
         return {one.position: one.attempts for one in self.waiting}
 
-    def waits(self, staying: Iterable[Position]) -> tuple[WaitingImage, ...]:
-        """What waits when these images stay, each offered once more."""
+    def waits(self, staying: Iterable[Position], left: Collection[Position]) -> tuple[WaitingImage, ...]:
+        """What waits when these images stay, each offered once more, but for those that are left for the next batch."""
         before = self.attempts
-        return tuple(WaitingImage(position=one, attempts=before.get(one, 0) + 1) for one in staying)
+        return tuple(WaitingImage(position=one, attempts=before.get(one, 0) + (one not in left)) for one in staying)
 
 
 def read_place(text: str | None) -> StreamPlace:
@@ -148,12 +149,14 @@ class StreamSource:
         self._begin = self._place.begin
         self._since = 0
         self._due = float("-inf")
+        self._amid = False
 
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else what waits for another attempt, else the next images."""
         if self._batch is not None:
-            return replace(self._batch, repeated=True, notes=self._place.notes)
-        if self._place.waiting:
+            notes, counted = split_counted(self._place.notes)
+            return replace(self._batch, repeated=True, notes=notes, counted=counted)
+        if any(one.attempts for one in self._place.waiting):
             return self._again()
         return self._next(limit)
 
@@ -174,7 +177,8 @@ class StreamSource:
         others = list(exceptional(outcomes))
         new = {outcome.position for outcome in others if outcome.status is Status.NEW}
         staying = [image for image in batch.events if isinstance(image, Image) and image.position in new]
-        waiting = self._place.waits(image.position for image in staying)
+        left = {outcome.position for outcome in others if outcome.reason is Reason.GOES_ON}
+        waiting = self._place.waits([image.position for image in staying], left)
         begin = self._place.begin if waiting else self._begin
         upto = max(self._place.upto, batch.events[-1].position)
         failed = {one.position[0] for one in others if one.status in _FAILED} | {*self._place.failed}
@@ -183,8 +187,10 @@ class StreamSource:
             StreamPlace(begin=begin, upto=upto, waiting=waiting, failed=tuple(sorted(open_ones)), notes=notes or {})
         )
         self._batch = None
-        self._waiting = staying
-        if waiting:
+        again = any(one.attempts for one in waiting)
+        self._waiting = staying if again else []
+        self._gathered = [] if again else staying
+        if again:
             attempts = max(one.attempts for one in waiting)
             self._due = self._clock() + self._backoff.delay(attempts, random.random())  # noqa: S311  # spreads attempts, hides nothing
         self._reader.settled(batch.events, frozenset(failed), begin)
@@ -219,12 +225,13 @@ class StreamSource:
         """The next images of one catalog: as many as were in hand before a crash, else up to the limit."""
         upto = self._place.in_hand
         found = not upto
+        limit = limit and limit + len(self._place.waiting)
         while upto or not limit or len(self._gathered) < limit:
             piece = self._next_piece()
             if piece is None:
                 found = found or self._reader.may_change
                 break
-            if self._gathered and self._images and piece.catalog is not self._catalog and not upto:
+            if self._gathered and self._images and not upto and not self._fits(piece.catalog):
                 break
             self._take(piece, upto, limit - len(self._gathered) if limit and not upto else None)
             if upto and (self._images or (self._gathered and self._gathered[-1].position == upto)):
@@ -243,6 +250,18 @@ class StreamSource:
             self._reader.settled((), frozenset(), self._begin)
         return Batch(events=())
 
+    def _fits(self, catalog: Catalog) -> bool:
+        """Whether images that these tables describe may come into one batch with those that were gathered.
+
+        What the last batch has left goes with any whose tables look the same to it: alone it would have no end to tell.
+        """
+        former = self._catalog
+        if catalog is former:
+            return True
+        if former is None or len(self._gathered) > len(self._place.waiting):
+            return False
+        return all(former.find(one.table) == catalog.find(one.table) for one in self._gathered)
+
     def _take(self, piece: StreamPiece, upto: Position, room: int | None) -> None:
         """Moves images of a piece into the batch, and the place behind it where a transaction ends with them."""
         images = self._images
@@ -258,21 +277,36 @@ class StreamSource:
         """Leaves a piece of which nothing is left."""
         if not self._images:
             self._piece = None
+            self._amid = piece.begin is None
             if piece.begin is not None:
                 self._begin = piece.begin
 
     def _handed(self, events: Sequence[Image]) -> Batch:
         """Notes the batch before it is handed out."""
         place = self._place
-        repeated = bool(place.in_hand or place.waiting)
+        attempts = {position: count for position, count in place.attempts.items() if count}
+        notes, counted = split_counted(place.notes)
         self._batch = Batch(
-            events=events, catalog=self._catalog, repeated=repeated, notes=place.notes, attempts=place.attempts
+            events=events,
+            catalog=self._catalog,
+            repeated=bool(place.in_hand or attempts),
+            notes=notes,
+            counted=counted,
+            attempts=attempts,
+            going_on=self._going_on(events[-1]),
         )
         begin = place.begin or self._since
         self._begin = self._begin or begin  # what began now is found again where its first transaction began
         commits = dict.fromkeys(event.position[0] for event in events) if self._reader.may_change else ()
         self._keep(replace(place, begin=begin, in_hand=events[-1].position, commits=tuple(commits)))
         return self._batch
+
+    def _going_on(self, last: Image) -> frozenset[int]:
+        """The transaction of the last image of a batch, where more of its images follow: transactions come one after the other."""
+        goes_on = bool(self._images) and self._images[0].position[0] == last.position[0]
+        if last.transaction is None or not (goes_on or self._amid):
+            return frozenset()
+        return frozenset([last.transaction.mark])
 
     def _keep(self, place: StreamPlace) -> None:
         if place != self._place:
@@ -321,4 +355,5 @@ class StreamSource:
         self._images.clear()
         self._gathered = []
         self._waiting = []
+        self._amid = False
         self._begin = self._place.begin

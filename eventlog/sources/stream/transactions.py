@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from eventlog.core.plural import counted
+
 T = TypeVar("T")
 Numbered = tuple[int, T]
 """An item and the sequence number of its record."""
@@ -45,10 +47,12 @@ class _Chunk:
 class _Open(Generic[T]):
     """A transaction that has not ended: where it began, what it holds in memory and what it has spilled."""
 
-    __slots__ = ("begin", "chunks", "items", "spill", "weight")
+    __slots__ = ("begin", "chunks", "items", "odd", "spill", "weight")
 
-    def __init__(self, begin: int) -> None:
+    def __init__(self, begin: int, *, odd: bool = False) -> None:
         self.begin = begin
+        self.odd = odd
+        """Its number may be a wrong one: its beginning was not seen, or an end of a transaction that did not begin."""
         self.items: list[Numbered[T]] = []
         self.weight = 0
         self.spill: Spill[T] | None = None
@@ -83,8 +87,8 @@ class Transactions(Generic[T]):
     """The open transactions of one stream, by their numbers, which are used again after a transaction ended.
 
     `limit` is how much they may hold in memory together, in units of the weights that items come with. What does not
-    fit the stream's rules is told to `report` and taken as well as it can be, and what is dropped with an end that
-    never came is told to `lose`: with `orphans` an item of a transaction
+    fit the stream's rules is told to `report` and taken as well as it can be, and what is left out although it may have
+    been committed is told to `lose`. With `orphans` an item of a transaction
     whose beginning nobody saw opens it, without it is dropped. In a stream where beginnings are not `announced` the
     first item of a transaction is its beginning.
     """
@@ -119,6 +123,14 @@ class Transactions(Generic[T]):
     def open(self) -> int | None:
         """The lowest sequence number at which a transaction began that is still open; None when none is."""
         return min([one.begin for one in self._open.values()], default=None)
+
+    def end(self) -> None:
+        """The stream has ended. What is open is left out, and lost where a wrong number may be why it is open."""
+        if self._open:
+            self._report(f"The stream ends with {counted(len(self._open), 'open transaction')}: left out.")
+        odd = sum(len(one.items) + len(one.chunks) for one in self._open.values() if one.odd)
+        if odd:
+            self._lose(odd)
 
     def begin(self, tx: int, seq: int) -> None:
         """Opens a transaction; one of the same number that never ended is dropped."""
@@ -171,6 +183,7 @@ class Transactions(Generic[T]):
         """Drops the transaction."""
         if tx not in self._open:
             self._report(f"Transaction {tx} is rolled back, and is not known.")
+            self._doubt()
             return
         self._drop(tx)
 
@@ -179,6 +192,7 @@ class Transactions(Generic[T]):
         found = self._open.pop(tx, None)
         if found is None:
             self._report(f"Transaction {tx} is committed at {seq}, and is not known.")
+            self._doubt()
             return iter(())
         self.held -= found.weight
         return found.handed_out() if found.spill is not None else iter([item for _, item in found.items])
@@ -194,8 +208,13 @@ class Transactions(Generic[T]):
             done = "it is taken from here on" if self._orphans else "the record is left out"
             self._report(f"Transaction {tx} does something at {seq} and its beginning is not known: {done}.")
         if self._orphans:
-            self._open[tx] = _Open(seq)
+            self._open[tx] = _Open(seq, odd=self._announced)
         return self._orphans
+
+    def _doubt(self) -> None:
+        """An end came whose number nobody knows; it may have been that of any open transaction."""
+        for one in self._open.values():
+            one.odd = True
 
     def _drop(self, tx: int) -> None:
         found = self._open.pop(tx)

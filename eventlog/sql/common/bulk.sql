@@ -14,6 +14,18 @@ SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 -- chosen_letters: condition: rows with one of these letters
 (entry./* status */status IN /* letters */('N'));
 
+-- chosen_tables: condition: rows of these tables
+(entry./* table_name */table_name IN /* names */('usr'));
+
+-- chosen_first: condition: rows from a number on
+(entry./* record_id */record_id >= /* number */1);
+
+-- chosen_last: condition: rows up to a number
+(entry./* record_id */record_id <= /* number */9);
+
+-- transaction_told: column: the transaction that wrote the row, where the log has a column for it
+, entry./* transaction_number */eventlog_transaction;
+
 -- numbers_after: the numbers after a number, oldest first
 SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1 LIMIT /* limit */1000;

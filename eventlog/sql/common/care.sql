@@ -1,11 +1,5 @@
 -- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
 
--- newest_first: order: the last written first
-record_id DESC;
-
--- oldest_first: order: as they were written
-record_id;
-
 -- count_held: how many waiting rows of a run are held
 SELECT count(*) FROM /* log */event_log AS entry
 JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
@@ -26,6 +20,12 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
   AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
 
+-- count_run: how many rows of a run would wait again
+SELECT count(*) FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
+
 -- forget_run: clears what was recorded about rows of a run that wait again
 DELETE FROM /* outcomes */event_log_outcome AS kept
 WHERE kept.record_id BETWEEN :first AND :last
@@ -42,7 +42,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* table_name */table_name AS text), CAST(entry./* table_key */table_key AS text),
        CAST(entry./* column_name */column_name AS text),
        CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text),
-       kept.reason, kept.note
+       kept.reason, kept.note/* transaction */
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

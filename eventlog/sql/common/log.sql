@@ -36,6 +36,9 @@ SELECT value FROM /* marks */event_log_mark WHERE name = :name;
 INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
+-- mark_lock: keeps others from changing a mark before the transaction ends
+UPDATE /* marks */event_log_mark SET value = value WHERE name = :name;
+
 -- mark_clear: takes a mark away
 DELETE FROM /* marks */event_log_mark WHERE name = :name;
 

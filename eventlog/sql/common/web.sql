@@ -1,4 +1,4 @@
--- The status page: lists that read a bounded stretch of the log: by its numbers, or by the index of waiting rows.
+-- Lists of the status page and of `eventlog log`, which read a bounded stretch of the log: by its numbers, or by the index of waiting rows.
 
 -- list_low: where a stretch of so many rows before a number begins, and how many rows it has
 SELECT min(n), count(*) FROM (
@@ -7,7 +7,13 @@ SELECT min(n), count(*) FROM (
     ORDER BY entry./* record_id */record_id DESC LIMIT :reach
 ) AS stretch;
 
+-- list_log: where rows are read from
+/* log */event_log;
+
 -- list_every: condition: any row
+(1 = 1);
+
+-- list_ever: condition: rows of any time
 (1 = 1);
 
 -- list_waiting: condition: rows that wait

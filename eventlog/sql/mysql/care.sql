@@ -1,34 +1,6 @@
 -- Letters are compared as bytes, because most collations take 'n' for 'N'. Old rows are taken away in stretches of
 -- record_ids, which is the order that the table has.
 
--- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
-SELECT * FROM (
-    SELECT entry./* record_id */record_id AS record_id, CAST(entry./* status */status AS CHAR) AS status,
-           CAST(entry./* event_type */event_type AS CHAR) AS event_type,
-           IF(MICROSECOND(entry./* event_time */event_time) = 0,
-              CAST(CAST(entry./* event_time */event_time AS DATETIME) AS CHAR),
-              CAST(entry./* event_time */event_time AS CHAR)) AS event_time,
-           entry./* perpetrator */perpetrator AS perpetrator,
-           entry./* table_name */table_name AS table_name,
-           entry./* table_key */table_key AS table_key,
-           entry./* column_name */column_name AS column_name,
-           substr(entry./* old_value */old_value, 1, :width) AS old_value,
-           substr(entry./* new_value */new_value, 1, :width) AS new_value,
-           CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' AND kept.held <> 0 THEN 'held'
-                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
-                ELSE kept.reason END AS reason,
-           kept.note, kept.attempts, CAST(kept.next_attempt AS CHAR) AS next_attempt, kept.document
-    FROM /* log */event_log AS entry
-    LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-    WHERE entry./* record_id */record_id > :after
-      AND (:any_status = 1
-           OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-      AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
-) AS entries
-WHERE :any_reason = 1 OR reason = :reason
-ORDER BY /* order */record_id
-LIMIT :limit;
-
 -- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 -- Assignments see what those before them did, so held comes last.
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, held)
@@ -47,6 +19,12 @@ WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* 
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND CAST(/* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
+
+-- count_run: how many rows of a run would wait again
+SELECT count(*) FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
   AND CAST(/* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
@@ -84,7 +62,7 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), e
        entry./* table_name */table_name, entry./* table_key */table_key,
        entry./* column_name */column_name,
        entry./* old_value */old_value, entry./* new_value */new_value,
-       kept.reason, kept.note
+       kept.reason, kept.note/* transaction */
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

@@ -25,8 +25,8 @@ WHERE @@GLOBAL.log_bin <> 0 AND @@GLOBAL.log_bin_trust_function_creators = 0
   AND NOT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE grantee = account AND privilege_type = 'SUPER');
 
 -- numbers: findings about a sequence of which every server of a cluster keeps numbers in hand; on one server numbers come in order
-SELECT 'warning', CONCAT('The log is numbered by ', column_default, ', and several servers write: each may have numbers of its'
-       ' own in hand, and a later change a lower one.'),
+SELECT 'warning', CONCAT('The log is numbered by ', column_default, ', and several servers write: each may keep numbers for'
+       ' later, and a later change may get a lower one.'),
        'Let all writers use one server, or number the log by AUTO_INCREMENT.'
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:log_schema, DATABASE()) AND table_name = :log_table AND column_name = :record_id

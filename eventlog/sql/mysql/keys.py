@@ -14,26 +14,34 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import Connection, text
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql import keyforms
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.keyforms import reader
-from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, key_stretches, lookup_holes, nobody, readable
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.lookup import (
+    Answer,
+    Key,
+    KeyComparison,
+    Question,
+    key_stretches,
+    lookup_holes,
+    nobody,
+    octets_of,
+    readable,
+    reader_of,
+    text_of,
+    truth_of,
+)
 from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
 from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.dialect import Dialect
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
@@ -100,8 +108,6 @@ class MysqlLookup:
     """Keys in a statement, because the server takes none longer than max_allowed_packet."""
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        from sqlalchemy import text
-
         forms = [mysql_form(column.type) for column in question.matched]
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
@@ -127,8 +133,6 @@ class MysqlLookup:
         ]
 
     def _collations(self, connection: Connection, dialect: Dialect, question: Question) -> dict[str, Collation]:
-        from sqlalchemy import text
-
         where = {"schema": question.schema, "table": question.table}
         rows = fetched(connection, text(statement(dialect, "column_collations")), where)
         return {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
@@ -150,7 +154,7 @@ class MysqlLookup:
 
 
 def _signed(written: str) -> int | None:
-    truth = keyforms.state(written)
+    truth = truth_of(written)
     value = int(written) if _whole(written) else None if truth is None else int(truth)
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
@@ -172,7 +176,7 @@ def _decimal_form(arguments: str) -> MysqlKeyForm:
         fits = value.copy_abs() < limit and isinstance(exponent, int) and exponent >= -places
         return f"{value:f}" if fits else None
 
-    return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=reader(read))
+    return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=reader_of(read))
 
 
 def _double(written: str) -> str | None:
@@ -214,23 +218,23 @@ def _clock_time(written: str) -> str | None:
 
 
 def _base64(written: str) -> str | None:
-    content = keyforms.octets(written)
+    content = octets_of(written)
     return None if content is None else binascii.b2a_base64(content, newline=False).decode()
 
 
 _EXACT: Final = Context(prec=200)
 _LONGTEXT: Final = "LONGTEXT CHARACTER SET utf8mb4"
-_TEXT: Final = MysqlKeyForm(bound=_LONGTEXT, read=keyforms.text, collated=True)
+_TEXT: Final = MysqlKeyForm(bound=_LONGTEXT, read=text_of, collated=True)
 _AS_TEXT: Final = MysqlKeyForm(
     bound=_LONGTEXT,
-    read=keyforms.text,
+    read=text_of,
     match="CAST(CONVERT({column} USING utf8mb4) AS BINARY) = CAST({key} AS BINARY)",
 )
-_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader(_signed))
-_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader(_unsigned))
+_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader_of(_signed))
+_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader_of(_unsigned))
 _OCTETS: Final = MysqlKeyForm(bound=_LONGTEXT, read=_base64, match="{column} = FROM_BASE64({key})")
-_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader(_moment))
-_DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=reader(_double))
+_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader_of(_moment))
+_DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=reader_of(_double))
 _INTEGERS: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean", "year"}
 )
@@ -239,8 +243,8 @@ _FORMS: Final[Mapping[str, MysqlKeyForm]] = {
     **dict.fromkeys(("double", "double precision", "real"), _DOUBLE),
     **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _OCTETS),
-    "date": MysqlKeyForm(bound="DATE", read=reader(_date)),
-    "time": MysqlKeyForm(bound="TIME(6)", read=reader(_clock_time)),
-    "uuid": MysqlKeyForm(bound="CHAR(36)", read=reader(lambda written: str(UUID(written)))),
+    "date": MysqlKeyForm(bound="DATE", read=reader_of(_date)),
+    "time": MysqlKeyForm(bound="TIME(6)", read=reader_of(_clock_time)),
+    "uuid": MysqlKeyForm(bound="CHAR(36)", read=reader_of(lambda written: str(UUID(written)))),
     "bit": _UNSIGNED,
 }

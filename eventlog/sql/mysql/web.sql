@@ -4,7 +4,9 @@
 SELECT entry./* record_id */record_id AS record_id,
        entry./* status */status AS status,
        CAST(entry./* event_type */event_type AS CHAR) AS event_type,
-       CAST(entry./* event_time */event_time AS CHAR) AS event_time,
+       IF(MICROSECOND(entry./* event_time */event_time) = 0,
+          CAST(CAST(entry./* event_time */event_time AS DATETIME) AS CHAR),
+          CAST(entry./* event_time */event_time AS CHAR)) AS event_time,
        entry./* perpetrator */perpetrator AS perpetrator,
        entry./* table_name */table_name AS table_name,
        entry./* table_key */table_key AS table_key,
@@ -18,11 +20,12 @@ SELECT entry./* record_id */record_id AS record_id,
        kept.attempts AS attempts,
        CAST(kept.next_attempt AS CHAR) AS next_attempt,
        kept.document AS document
-FROM /* log */event_log AS entry
+FROM /* entries */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
   AND (:any_status = 1
        OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND /* since */(1 = 1)
   AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
   AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
   AND (:any_text = 1 OR lower(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'
@@ -42,3 +45,6 @@ LIMIT :limit;
 -- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N'
  AND entry./* record_id */record_id >= :low);
+
+-- list_since: condition: rows from a time on, by the clock of the log
+(entry./* event_time */event_time >= CAST(:since AS DATETIME(6)));

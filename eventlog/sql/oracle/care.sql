@@ -1,31 +1,5 @@
 -- Old rows are taken away in stretches of record_ids.
 
--- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
-SELECT * FROM (
-  SELECT * FROM (
-    SELECT entry./* record_id */record_id AS record_id, entry./* status */status AS status,
-           TO_CHAR(entry./* event_type */event_type) AS event_type,
-           TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
-           entry./* perpetrator */perpetrator AS perpetrator,
-           entry./* table_name */table_name AS table_name,
-           entry./* table_key */table_key AS table_key,
-           entry./* column_name */column_name AS column_name,
-           SUBSTR(entry./* old_value */old_value, 1, :width) AS old_value,
-           SUBSTR(entry./* new_value */new_value, 1, :width) AS new_value,
-           CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
-                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
-                ELSE kept.reason END AS reason,
-           kept.note, kept.attempts, TO_CHAR(kept.next_attempt, 'YYYY-MM-DD HH24:MI:SS.FF6') AS next_attempt,
-           kept.document
-    FROM /* log */event_log entry
-    LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
-    WHERE entry./* record_id */record_id > :after
-      AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-      AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
-  ) WHERE :any_reason = 1 OR reason = :reason
-  ORDER BY /* order */record_id
-) WHERE ROWNUM <= :limit;
-
 -- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 MERGE INTO /* outcomes */event_log_outcome kept
 USING (SELECT DISTINCT entry./* record_id */record_id AS record_id FROM /* log */event_log entry
@@ -85,7 +59,7 @@ SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_
        entry./* table_name */table_name, entry./* table_key */table_key,
        entry./* column_name */column_name,
        entry./* old_value */old_value, entry./* new_value */new_value,
-       kept.reason, kept.note
+       kept.reason, kept.note/* transaction */
 FROM /* log */event_log entry
 LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)

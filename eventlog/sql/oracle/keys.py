@@ -11,24 +11,32 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from sqlalchemy import Connection
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql import keyforms
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, lookup_holes, nobody, readable
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.longtext import with_long_text
+from eventlog.sql.lookup import (
+    Answer,
+    Key,
+    KeyComparison,
+    Question,
+    lookup_holes,
+    nobody,
+    number_of,
+    octets_of,
+    readable,
+    text_of,
+)
 from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
 from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.dialect import Dialect
 
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""
@@ -55,8 +63,6 @@ class JsonTableLookup:
     keeps_lengths: Final = True
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        from eventlog.sql.longtext import with_long_text
-
         forms = [oracle_form(column.type) for column in question.matched]
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
@@ -94,7 +100,7 @@ class JsonTableLookup:
 
 def _text(written: str) -> str | None:
     """The text where a column can hold it; the empty one is NULL in Oracle, which no key is."""
-    found = keyforms.text(written)
+    found = text_of(written)
     return found if found and len(found.encode()) <= TEXT_BYTES else None
 
 
@@ -105,7 +111,7 @@ def _padded(written: str) -> str | None:
 
 
 def _number(written: str) -> Decimal | None:
-    found = keyforms.number(written)
+    found = number_of(written)
     return found if found is not None and (not found or -130 <= found.adjusted() < 126) else None
 
 
@@ -137,7 +143,7 @@ def _nanosecond(written: str) -> str | None:
 
 
 def _hexadecimal(written: str) -> str | None:
-    found = keyforms.octets(written)
+    found = octets_of(written)
     return found.hex().upper() if found and len(found) <= TEXT_BYTES // 2 else None
 
 

@@ -39,6 +39,51 @@ WHERE waiting./* record_id */record_id IN
 -- transaction_known: column: the number of the change that committed the row, or its block where rows have none; it has no time
 , waiting.ORA_ROWSCN AS source_transaction, NULL AS committed;
 
+-- transaction_written: column: the transaction that wrote the row, as the row itself says it; rows from before the column was
+-- there say the number of their commit
+, COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN) AS source_transaction, NULL AS committed;
+
+-- transaction_ends: the last waiting row of each transaction that has rows from :first on, of those that begin there first
+SELECT * FROM (
+    SELECT COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN) AS source_transaction,
+           MAX(waiting./* record_id */record_id) AS last_row
+    FROM /* log */event_log waiting
+    WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= :first
+    GROUP BY COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN)
+    ORDER BY MIN(waiting./* record_id */record_id)
+) WHERE ROWNUM <= :most;
+
+-- transaction_trigger: writes into each row which transaction wrote it. A default may not call what tells it. Its three
+-- numbers, of 15, 16 and 32 bits, make one.
+CREATE OR REPLACE TRIGGER /* trigger */event_log_tx
+BEFORE INSERT ON /* log */event_log
+FOR EACH ROW
+DECLARE
+    written VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+BEGIN
+    :NEW./* transaction_number */eventlog_transaction :=
+        TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 1)) * 281474976710656
+        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 2)) * 4294967296
+        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 3));
+END;
+/
+
+-- transaction_trigger_check: disables it where it does not compile, for it would refuse every writer of every table; rows
+-- say the number of their commit then
+DECLARE
+    mistakes PLS_INTEGER;
+BEGIN
+    SELECT COUNT(*) INTO mistakes FROM all_objects
+    WHERE object_type = 'TRIGGER' AND status = 'INVALID' AND object_name = /* name */'EVENT_LOG_TX' AND owner = /* owner */USER;
+    IF mistakes > 0 THEN
+        EXECUTE IMMEDIATE /* disable */'ALTER TRIGGER event_log_tx DISABLE';
+    END IF;
+END;
+/
+
+-- transaction_trigger_drop: takes it away
+DROP TRIGGER /* trigger */event_log_tx;
+
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import oracle
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateTable
 
 from eventlog.sql.column_types import ColumnTypes
 
+ROWDEPENDENCIES: Final = "eventlog rowdependencies"
 SECONDS: Final = "YYYY-MM-DD HH24:MI:SS"
 NANOSECONDS: Final = f"{SECONDS}.FF9"
 _arguments = re.compile(r"\([^)]*\)")
@@ -24,9 +27,18 @@ TYPES: Final = ColumnTypes(
     log_moment=sa.TIMESTAMP(),
     log_name=sa.String(400),
     log_key=sa.String(4000),
+    # So that a row from before it had a transaction's number is not told with those of its whole block.
+    log_options={"info": {ROWDEPENDENCIES: True}},
     # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
     number_options={"oracle_order": True},
 )
+
+
+@compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
+def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
+    """A table whose rows know when each was committed, where that was asked for."""
+    text = str(compiler.visit_create_table(element, **given))
+    return f"{text.rstrip()} ROWDEPENDENCIES\n\n" if element.element.info.get(ROWDEPENDENCIES) else text
 
 
 def oracle_value(sql_type: str, column: str) -> str:

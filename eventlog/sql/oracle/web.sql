@@ -19,10 +19,11 @@ SELECT entry./* record_id */record_id AS record_id,
        kept.attempts AS attempts,
        TO_CHAR(kept.next_attempt, 'YYYY-MM-DD HH24:MI:SS.FF6') AS next_attempt,
        kept.document AS document
-FROM /* log */event_log entry
+FROM /* entries */event_log entry
 LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND /* since */(1 = 1)
   AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
   AND (:any_key = 1 OR entry./* table_key */table_key = :key)
   AND (:any_text = 1 OR LOWER(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'
@@ -42,3 +43,6 @@ SELECT MIN(n), COUNT(*) FROM (SELECT n FROM (
     WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
     ORDER BY entry./* record_id */record_id DESC
 ) WHERE ROWNUM <= :reach);
+
+-- list_since: condition: rows from a time on, by the clock of the log
+(CAST(entry./* event_time */event_time AS TIMESTAMP) >= TO_TIMESTAMP(:since, 'YYYY-MM-DD HH24:MI:SS.FF6'));

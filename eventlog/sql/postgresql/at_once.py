@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.sql.elements import TextClause
 
 from eventlog.sql.access import fetched
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-    from sqlalchemy.sql.elements import TextClause
 
 _hole = re.compile(r"%\((\w+)\)s|%%")
 

@@ -5,9 +5,15 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* event_time */event_time AS text),
        entry./* perpetrator */perpetrator, entry./* table_name */table_name,
        entry./* table_key */table_key, entry./* column_name */column_name,
-       entry./* old_value */old_value, entry./* new_value */new_value
+       entry./* old_value */old_value, entry./* new_value */new_value/* transaction */
 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
+
+-- chosen_since: condition: rows from a time on, as texts are compared
+(CAST(entry./* event_time */event_time AS text) COLLATE "C" >= /* time */'2026-01-01');
+
+-- chosen_upto: condition: rows up to a time, as texts are compared
+(CAST(entry./* event_time */event_time AS text) COLLATE "C" <= /* time */'2026-01-02');
 
 -- writers: the transactions that may have drawn a number and not committed their row yet
 SELECT virtualtransaction FROM pg_locks

@@ -1,31 +1,6 @@
 -- A log has no index on its processed rows, so old ones are taken away in stretches of the table itself: `ctid` says in
 -- which page a row stands, and PostgreSQL 14 and later read just these pages.
 
--- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
-SELECT * FROM (
-    SELECT entry./* record_id */record_id AS record_id, CAST(entry./* status */status AS text) AS status,
-           CAST(entry./* event_type */event_type AS text) AS event_type,
-           CAST(entry./* event_time */event_time AS text) AS event_time,
-           CAST(entry./* perpetrator */perpetrator AS text) AS perpetrator,
-           CAST(entry./* table_name */table_name AS text) AS table_name,
-           CAST(entry./* table_key */table_key AS text) AS table_key,
-           CAST(entry./* column_name */column_name AS text) AS column_name,
-           substr(CAST(entry./* old_value */old_value AS text), 1, CAST(:width AS integer)) AS old_value,
-           substr(CAST(entry./* new_value */new_value AS text), 1, CAST(:width AS integer)) AS new_value,
-           CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
-                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
-                ELSE kept.reason END AS reason,
-           kept.note, kept.attempts, CAST(kept.next_attempt AS text) AS next_attempt, kept.document
-    FROM /* log */event_log AS entry
-    LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-    WHERE entry./* record_id */record_id > :after
-      AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-      AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
-) AS entries
-WHERE :any_reason = 1 OR reason = :reason
-ORDER BY /* order */record_id
-LIMIT :limit;
-
 -- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, held)
 SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', CAST(:note AS text), 1 FROM /* log */event_log AS entry

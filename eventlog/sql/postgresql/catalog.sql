@@ -51,7 +51,7 @@ WITH named AS (
     SELECT pg_class.* , pg_class.oid AS number FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE relname = :table AND nspname = :schema
 )
-SELECT format('%s is UNLOGGED: a crash of the server empties it, and nobody is told.', relname) FROM named WHERE relpersistence = 'u'
+SELECT format('%s is UNLOGGED: a crash of the server empties it without a row in the log.', relname) FROM named WHERE relpersistence = 'u'
 UNION ALL
 SELECT format('%s is a partition of %s: track that one, for what is done to both is logged under both names.', named.relname, inhparent::regclass)
 FROM named JOIN pg_inherits ON inhrelid = number WHERE relispartition

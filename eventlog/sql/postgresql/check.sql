@@ -35,7 +35,7 @@ SELECT 'warning', format('The prepared transaction %s of %s waits for its end si
 FROM pg_prepared_xacts
 WHERE database = current_database() AND prepared < clock_timestamp() - :seconds * INTERVAL '1 second'
 UNION ALL
-SELECT 'ok', format('%s session(s) of other users are hidden from this one', count(*)),
+SELECT 'ok', format('sessions of other users that are hidden from this one: %s', count(*)),
        'A member of pg_read_all_stats would see them.'
 FROM pg_stat_activity
 WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL
@@ -63,7 +63,7 @@ WITH log AS (
 )
 SELECT 'warning', format('The sequence %s %s and gives each session %s numbers at once: where several sessions change an object,'
        ' a later change may get a lower number.', seqrelid::regclass, use, seqcache),
-       format('ALTER SEQUENCE %s CACHE 1; then let writers connect anew, for a session first uses what it has.', seqrelid::regclass)
+       format('ALTER SEQUENCE %s CACHE 1; then let writers connect again, for a session first uses the numbers that it has.', seqrelid::regclass)
 FROM drawn JOIN cached ON seqrelid = sequence
 ORDER BY 2;
 
@@ -109,6 +109,9 @@ ORDER BY 2;
 
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
+
+-- make_number_index: what a DBA runs where the newest rows could only be found by reading the whole log
+CREATE INDEX CONCURRENTLY /* index */event_log_done ON /* log */event_log (/* record_id */record_id) WHERE /* status */status IS DISTINCT FROM 'N';
 
 -- clock: the database's own time, in the form that event_time has
 SELECT (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');

@@ -11,25 +11,35 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
+from sqlalchemy import Connection, text
 
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.keyforms import number, octets, reader, state, text
-from eventlog.sql.lookup import UNBOUNDED, Answer, Key, KeyComparison, Question, cast_to_text, lookup_holes, readable
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.lookup import (
+    UNBOUNDED,
+    Answer,
+    Key,
+    KeyComparison,
+    Question,
+    cast_to_text,
+    lookup_holes,
+    number_of,
+    octets_of,
+    readable,
+    reader_of,
+    text_of,
+    truth_of,
+)
 from eventlog.sql.postgresql.at_once import fetched_at_once
 from eventlog.sql.postgresql.types import READ_AS_TEXT
 from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.dialect import Dialect
 
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
@@ -60,8 +70,6 @@ class ArrayLookup:
     keeps_lengths: Final = True
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        from sqlalchemy import text as sql_text
-
         forms = [_form_of(column) for column in question.matched]
         numbers, arrays = readable([form.read for form in forms], keys)
         if not numbers:
@@ -75,7 +83,7 @@ class ArrayLookup:
         )
         values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
         ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched
-        return ask(connection, sql_text(query), {"n": _array(numbers), **values})
+        return ask(connection, text(query), {"n": _array(numbers), **values})
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER and column.made is not Made.TYPE:
@@ -105,7 +113,7 @@ def _array(values: list[Any]) -> list[Any] | str:
 
 
 def _text_without_nul(written: str) -> str | None:
-    return None if "\0" in written else text(written)
+    return None if "\0" in written else text_of(written)
 
 
 def _whole(written: str) -> int | None:
@@ -119,7 +127,7 @@ def _numeric(written: str) -> Decimal | None:
     trimmed = written.strip()
     if trimmed in _NO_NUMBERS or (_long_number(trimmed) and any(map(str.isdigit, trimmed))):
         return Decimal(trimmed)
-    return number(written)
+    return number_of(written)
 
 
 def _real(written: str) -> float | None:
@@ -180,26 +188,26 @@ _TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul)
 _AS_TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul, as_text=True)
 _WHOLE: Final = PostgresqlKeyForm(bound="bigint", read=_whole)
 _NUMERIC: Final = PostgresqlKeyForm(bound="numeric", read=_numeric)
-_TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader(_plain_moment))
-_TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader(_moment))
-_TIME: Final = PostgresqlKeyForm(bound="time", read=reader(_time))
-_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader(_real))
+_TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader_of(_plain_moment))
+_TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader_of(_moment))
+_TIME: Final = PostgresqlKeyForm(bound="time", read=reader_of(_time))
+_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader_of(_real))
 
 FORMS: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "int2", "int4", "int8"), _WHOLE),
     **dict.fromkeys(("serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"), _WHOLE),
     **dict.fromkeys(("numeric", "decimal"), _NUMERIC),
     **dict.fromkeys(("double precision", "float8"), _DOUBLE),
-    "money": PostgresqlKeyForm(bound="money", read=number),
-    **dict.fromkeys(("boolean", "bool"), PostgresqlKeyForm(bound="boolean", read=state)),
+    "money": PostgresqlKeyForm(bound="money", read=number_of),
+    **dict.fromkeys(("boolean", "bool"), PostgresqlKeyForm(bound="boolean", read=truth_of)),
     **dict.fromkeys(("varchar", "character varying", "text"), _TEXT),
     **dict.fromkeys(("char", "character", "bpchar"), PostgresqlKeyForm(bound="bpchar", read=_text_without_nul)),
     **dict.fromkeys(("time", "time without time zone"), _TIME),
     **dict.fromkeys(("timestamp", "timestamp without time zone"), _TIMESTAMP),
     **dict.fromkeys(("timestamptz", "timestamp with time zone"), _TIMESTAMPTZ),
-    "date": PostgresqlKeyForm(bound="date", read=reader(_day)),
-    "uuid": PostgresqlKeyForm(bound="uuid", read=reader(UUID)),
-    "bytea": PostgresqlKeyForm(bound="bytea", read=octets),
+    "date": PostgresqlKeyForm(bound="date", read=reader_of(_day)),
+    "uuid": PostgresqlKeyForm(bound="uuid", read=reader_of(UUID)),
+    "bytea": PostgresqlKeyForm(bound="bytea", read=octets_of),
 }
 _arguments = re.compile(r"\([^)]*\)")
 

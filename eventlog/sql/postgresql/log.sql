@@ -49,6 +49,14 @@ WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') A
          CAST(CAST(waiting./* transaction_number */eventlog_transaction % 4294967296 AS text) AS xid), waiting.xmin)) AT TIME ZONE 'UTC' AS text)
   END;
 
+-- transaction_ends: the last waiting row of each transaction that has rows from :first on, of those that begin there first
+SELECT COALESCE(waiting./* transaction_number */eventlog_transaction, CAST(CAST(waiting.xmin AS text) AS bigint)),
+       MAX(waiting./* record_id */record_id)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= :first
+GROUP BY 1 ORDER BY MIN(waiting./* record_id */record_id)
+LIMIT :most;
+
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 -- Asked as EXISTS, the first question is answered by reading the whole log, for its statistics still speak of waiting

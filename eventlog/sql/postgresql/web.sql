@@ -1,5 +1,5 @@
--- Lists read by an index of the log's numbers where there is one, by the index of waiting rows, or else by the pages of
--- the table. LATERAL has the companion's rows looked up one by one.
+-- Lists read by the two indexes of the log, of its waiting rows and of its processed ones, or by one of all numbers, or
+-- else by the pages of the table. LATERAL has the companion's rows looked up one by one.
 
 -- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
 SELECT entry./* record_id */record_id AS record_id,
@@ -19,11 +19,12 @@ SELECT entry./* record_id */record_id AS record_id,
        kept.attempts AS attempts,
        CAST(kept.next_attempt AS text) AS next_attempt,
        kept.document AS document
-FROM /* log */event_log AS entry
+FROM /* entries */event_log AS entry
 LEFT JOIN LATERAL (SELECT * FROM /* outcomes */event_log_outcome AS noted
                    WHERE noted.record_id = entry./* record_id */record_id LIMIT 1) AS kept ON true
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND /* since */(1 = 1)
   AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
   AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS text) = :key)
   AND (:any_text = 1 OR lower(CAST(entry./* table_key */table_key AS text)) LIKE CAST(:pattern AS text) ESCAPE '!'
@@ -44,8 +45,29 @@ SELECT min(n), count(*) FROM (
     ORDER BY entry./* record_id */record_id DESC LIMIT :reach
 ) AS stretch;
 
+-- list_low_of_all: the same of all rows; each half is read from the end of its index, and no more of it than is asked for
+SELECT min(n), count(*) FROM (
+    SELECT n FROM (
+        (SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
+         WHERE entry./* status */status = 'N' AND entry./* record_id */record_id < CAST(:before AS bigint)
+         ORDER BY entry./* record_id */record_id DESC LIMIT :reach)
+        UNION ALL
+        (SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
+         WHERE entry./* status */status IS DISTINCT FROM 'N' AND entry./* record_id */record_id < CAST(:before AS bigint)
+         ORDER BY entry./* record_id */record_id DESC LIMIT :reach)
+    ) AS halves
+    ORDER BY n DESC LIMIT :reach
+) AS stretch;
+
 -- list_numbers: condition: a stretch of numbers
 (entry./* record_id */record_id >= CAST(:low AS bigint));
+
+-- list_halves: the rows of a stretch of numbers, each half by its index; joined so, they come in order without being sorted
+(SELECT * FROM /* log */event_log AS waiting
+ WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= CAST(:low AS bigint)
+ UNION ALL
+ SELECT * FROM /* log */event_log AS done
+ WHERE done./* status */status IS DISTINCT FROM 'N' AND done./* record_id */record_id >= CAST(:low AS bigint));
 
 -- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
 (entry./* status */status = 'N' AND entry./* record_id */record_id >= CAST(:low AS bigint));
@@ -60,3 +82,6 @@ FROM pg_partition_tree(CAST(CAST(:log AS text) AS regclass));
 
 -- list_bounds: two ends of a stretch on the disk as conditions have them
 SELECT '(' || CAST(:first_place AS bigint) || ',0)', '(' || CAST(:last_place AS bigint) || ',0)';
+
+-- list_since: condition: rows from a time on, by the clock of the log
+(entry./* event_time */event_time >= CAST(:since AS timestamp));

@@ -5,6 +5,15 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        CAST(entry./* event_time */event_time AS text),
        CAST(entry./* perpetrator */perpetrator AS text), CAST(entry./* table_name */table_name AS text),
        CAST(entry./* table_key */table_key AS text), CAST(entry./* column_name */column_name AS text),
-       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text)
+       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text)/* transaction */
 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
+
+-- chosen_tables: condition: rows of these tables
+(CAST(entry./* table_name */table_name AS text) IN /* names */('usr'));
+
+-- chosen_since: condition: rows from a time on, as texts are compared
+(CAST(entry./* event_time */event_time AS text) >= /* time */'2026-01-01');
+
+-- chosen_upto: condition: rows up to a time, as texts are compared
+(CAST(entry./* event_time */event_time AS text) <= /* time */'2026-01-02');

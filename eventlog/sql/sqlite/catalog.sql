@@ -1,7 +1,14 @@
 -- What the database's own catalog tells of tables and triggers.
 
--- declared_types: the types of a table's columns in the words of whoever made it
-SELECT name, type FROM pragma_table_xinfo(:table) WHERE type <> '';
+-- declared_types: the types of a table's columns in the words of whoever made it; but a whole number of SQLite has 64 bits
+-- and a real one double precision, whatever a column calls them
+SELECT name, CASE
+    WHEN lower(replace(type, ' ', '')) = 'tinyint(1)' THEN type
+    WHEN lower(rtrim(substr(type, 1, instr(type || '(', '(') - 1)))
+        IN ('int', 'integer', 'tinyint', 'smallint', 'mediumint', 'int2', 'int4') THEN 'BIGINT'
+    WHEN lower(type) IN ('real', 'float4') THEN 'DOUBLE PRECISION'
+    ELSE type END AS type
+FROM pragma_table_xinfo(:table) WHERE type <> '';
 
 -- our_triggers: every trigger that bears our marker, with its text
 SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name, sql AS marker, sql AS source, 1 AS enabled

@@ -6,12 +6,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from sqlalchemy import Connection
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
-from eventlog.sql import keyforms
 from eventlog.sql.access import fetched
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.lookup import (
     UNBOUNDED,
     Answer,
@@ -21,16 +23,12 @@ from eventlog.sql.lookup import (
     key_stretches,
     lookup_holes,
     nobody,
+    octets_of,
     readable,
+    text_of,
 )
 from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.dialect import Dialect
-
 
 _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 
@@ -87,7 +85,7 @@ def _listed(
 
 def _may_be_there(question: Question, key: Key) -> bool:
     """Whether a row may have the key although it was not found; only of a whole number that is certain."""
-    if None in map(keyforms.text, key):
+    if None in map(text_of, key):
         return False
     both = zip(question.matched, key, strict=True)
     return not all(column.category is Category.INT and _whole(text) for column, text in both)
@@ -123,7 +121,7 @@ def _is_untyped(column: Column) -> bool:
 
 
 def _reader(column: Column) -> Callable[[str], Any]:
-    return _READERS.get(column.category, keyforms.text)
+    return _READERS.get(column.category, text_of)
 
 
 def _number(written: str) -> float | str | None:
@@ -132,11 +130,11 @@ def _number(written: str) -> float | str | None:
         value = float(written)
         if math.isfinite(value) or written.endswith("Inf"):
             return value
-    return keyforms.text(written)
+    return text_of(written)
 
 
 _fraction = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|Inf)", re.ASCII).fullmatch
-_READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: keyforms.octets, Category.NUMBER: _number}
+_READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: octets_of, Category.NUMBER: _number}
 """Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
 
 

@@ -18,10 +18,11 @@ SELECT entry./* record_id */record_id AS record_id,
        kept.attempts AS attempts,
        CAST(kept.next_attempt AS text) AS next_attempt,
        kept.document AS document
-FROM /* log */event_log AS entry
+FROM /* entries */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND /* since */(1 = 1)
   AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
   AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS text) = :key)
   AND (:any_text = 1 OR lower(CAST(entry./* table_key */table_key AS text)) LIKE :pattern ESCAPE '!'
@@ -43,3 +44,6 @@ SELECT coalesce(max(rowid), 0) + 1, 10000 FROM /* log */event_log;
 
 -- list_bounds: two ends of a stretch on the disk as conditions have them
 SELECT :first_place, :last_place;
+
+-- list_since: condition: rows from a time on, by the clock of the log
+(julianday(entry./* event_time */event_time) >= julianday(:since));

@@ -11,11 +11,13 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import fetched, verbatim
@@ -23,9 +25,6 @@ from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.plan import Style, TriggerOptions
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 PREFIX: Final = "asked: "
 """What the names of these marks begin with."""
@@ -95,8 +94,6 @@ def asked_of(connection: Connection, names: LogNames) -> dict[str, TriggerOption
 
 def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedClass]:
     """Every class by its name, as the marks have it."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     # A savepoint is gone with its statement where each is a transaction of its own.
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
@@ -110,8 +107,6 @@ def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedCla
 
 def has_marks(connection: Connection, names: LogNames) -> bool:
     """Whether the log has its companions."""
-    from sqlalchemy import inspect
-
     return inspect(connection).has_table(names.marks, schema=names.schema)
 
 

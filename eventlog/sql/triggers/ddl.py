@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.errors import InstallError
-from eventlog.sql.access import verbatim
+from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.error_codes import is_denied
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, offers, statement
 from eventlog.sql.triggers.bridge import watching
 from eventlog.sql.triggers.plan import Numbered, TriggerPlan
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 class DdlTrigger(Struct, frozen=True, kw_only=True):
@@ -51,10 +48,7 @@ def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
 
 def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[int, int, int]]:
     """Number of table, column and type by the column's name."""
-    from sqlalchemy import text
-
-    query = text(statement(dialect_of(connection), "numbered_columns"))
-    rows = connection.execute(query, {"schema": schema, "table": table})
+    rows = answers(connection, "numbered_columns", {"schema": schema, "table": table})
     return {row.name: (row.relation, row.number, row.type) for row in rows}
 
 
@@ -105,15 +99,11 @@ def ddl_drops(connection: Connection, names: LogNames) -> list[str]:
 
 def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
     """The event trigger of a log, which must carry its schema."""
-    from sqlalchemy import text
-
     dialect = dialect_of(connection)
-    if not offers(dialect, "standing_ddl_trigger"):
+    found = answers(connection, "standing_ddl_trigger", {"trigger": ddl_trigger_name(dialect, names)})
+    if not found:
         return None
-    query = text(statement(dialect, "standing_ddl_trigger"))
-    row = connection.execute(query, {"trigger": ddl_trigger_name(dialect, names)}).one_or_none()
-    if row is None:
-        return None
+    [row] = found
     current = bool(row.whole) and row.source.strip() in _function(dialect, names)
     return DdlTrigger(enabled=bool(row.enabled), current=current, owner=row.owner, mine=bool(row.mine))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.sql.connect import in_words
@@ -15,9 +16,6 @@ from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, installed
 from eventlog.sql.triggers.plan import TriggerOptions
 from eventlog.sql.triggers.track import located, track
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
 """States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has no table."""
@@ -43,14 +41,12 @@ def follow(engine: Engine, names: LogNames, owners: Sequence[str]) -> list[Follo
 
 
 def _followed(engine: Engine, names: LogNames, owner: str) -> Followed:
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         retrack(engine, names, owner)
     except EventlogError as error:
         return Followed(owner=owner, error=str(error), again=isinstance(error, SourceError) and error.may_pass)
     except SQLAlchemyError as error:
-        told = in_words(error, f"The triggers of {owner} cannot be made anew")
+        told = in_words(error, f"The triggers of {owner} cannot be made again")
         return Followed(owner=owner, error=str(told), again=isinstance(told, SourceError) and told.may_pass)
     return Followed(owner=owner)
 

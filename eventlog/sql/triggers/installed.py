@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
-from eventlog.sql.access import verbatim
+from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import offers, statement
+from eventlog.sql.queries import statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.asked import AskedClass, asked_classes, asked_of, same, words
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
@@ -23,9 +24,6 @@ from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, captured, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.table_needs import TableNeeds
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 class TriggerCondition(StrEnum):
@@ -68,12 +66,10 @@ class TriggerState(Struct, frozen=True, kw_only=True):
 
 def installed(connection: Connection, names: LogNames) -> list[Installed]:
     """Our triggers that write to this log; names must carry the log's schema where the database has schemas."""
-    from sqlalchemy import text
-
     log = names.whole
     dialect = dialect_of(connection)
     found = []
-    for row in connection.execute(text(statement(dialect, "our_triggers"))).all():
+    for row in answers(connection, "our_triggers"):
         marker = read_marker(row.marker)
         if marker is not None and marker.log == log:
             trigger = Installed(
@@ -146,14 +142,8 @@ _ddl_notes = {
 
 def _sees(connection: Connection, owner: str) -> bool:
     """Whether triggers of a class that are not seen are not there; some databases hide those of others' tables."""
-    from sqlalchemy import text
-
-    dialect = dialect_of(connection)
-    if not offers(dialect, "sees_triggers"):
-        return True
     schema, _, table = owner.rpartition(".")
-    asked = {"schema": schema or None, "table": table}
-    return bool(connection.execute(text(statement(dialect, "sees_triggers")), asked).scalar_one())
+    return all(seen for (seen,) in answers(connection, "sees_triggers", {"schema": schema or None, "table": table}))
 
 
 def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:

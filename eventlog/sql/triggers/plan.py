@@ -217,7 +217,9 @@ def _check_key(table: Table) -> None:
         hint = "Name its key columns pk_…."
         if not table.view:
             why = "no primary key, and no unique index over columns that are NOT NULL"
-            hint = "Give it one, say --key A,B if you know what tells its rows apart, or track its parent with --child."
+            hint = (
+                "Give it one, use --key A,B if you know which columns identify a row, or track its parent with --child."
+            )
         raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
     for name in table.key:
         if set(name) & set(SPECIAL) or name != name.strip(" "):

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.schema import Table
+from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.queries import offers, statement
+from eventlog.sql.queries import offers
+from eventlog.sql.shapes import unique_columns
 from eventlog.sql.triggers.cascades import Name, Reference, acting, changed_twice_by
 from eventlog.sql.triggers.ddl import numbered
 from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
-from eventlog.sql.uniques import unique_columns
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 class TableNeeds:
@@ -110,12 +109,8 @@ class TableNeeds:
     @property
     def references(self) -> list[Reference]:
         """All foreign keys that delete or change rows."""
-        from sqlalchemy import text
-
         if self._references is None:
-            known = offers(self._dialect, "acting_references")
-            rows = self._connection.execute(text(statement(self._dialect, "acting_references"))).all() if known else []
-            self._references = list(_gathered(rows))
+            self._references = list(_gathered(answers(self._connection, "acting_references")))
         return self._references
 
     def _asked(self, table: Table, query: str) -> list[Any]:
@@ -123,13 +118,8 @@ class TableNeeds:
         return [answer for schema, name in _names(table) for answer in self._one(schema, name, query)]
 
     def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
-        from sqlalchemy import text
-
-        if not offers(self._dialect, query):
-            return []
-        where = {"table": name, "schema": schema}
-        found = self._connection.execute(text(statement(self._dialect, query)), where).scalars()
-        return [answer for answer in found if answer]
+        found = answers(self._connection, query, {"table": name, "schema": schema})
+        return [row[0] for row in found if row[0]]
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:

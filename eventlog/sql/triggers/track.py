@@ -6,13 +6,15 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import verbatim
+from eventlog.sql.access import answers, verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
@@ -38,9 +40,6 @@ from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
 from eventlog.sql.triggers.render import Trigger, function_name, render
 from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.sql.triggers.words import Row
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
 
 STAMPS: Final = ("tracked", "holding")
 """The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
@@ -98,26 +97,41 @@ def track_sql(
 
 
 def untrack(
-    engine: Engine, tables: Sequence[str], names: LogNames | None = None, schema: str | None = None
+    engine: Engine,
+    tables: Sequence[str],
+    names: LogNames | None = None,
+    schema: str | None = None,
+    *,
+    agree: Callable[[list[str]], None] = lambda _names: None,
 ) -> list[str]:
-    """Takes the triggers of these classes off, and tells their names; InstallError where a class has none."""
+    """Takes the triggers of these classes off, and tells their names; InstallError where a class has none.
+
+    `agree` is told the names before anything is done, and may raise.
+    """
+    with engine.connect() as connection:
+        agree([trigger.name for trigger in _of_owners(connection, located(connection, names), tables, schema)[0]])
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
-        found = _by_owner(installed(connection, log))
-        asked = {table.casefold(): table for table in asked_of(connection, log)}
-        removed: list[Installed] = []
-        classes = Classes(connection, schema)
-        owners = [owner for name in tables for owner in _owners(classes, name, {**found, **asked}, log.table)]
-        for owner in dict.fromkeys(owners):
-            removed += found.get(owner, [])
+        removed, owners, asked = _of_owners(connection, log, tables, schema)
         _remove(connection, log, removed)
         if not any(one.marker.options.follow_ddl for one in installed(connection, log)):
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
-        for owner in dict.fromkeys(owners):
+        for owner in owners:
             _execute_if_may(connection, forgetting(dialect_of(connection), log, asked.get(owner, owner)))
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
+
+
+def _of_owners(
+    connection: Connection, log: LogNames, tables: Sequence[str], schema: str | None
+) -> tuple[list[Installed], list[str], dict[str, str]]:
+    """The triggers of the classes that are named, the classes, and how each was called when it was tracked."""
+    found = _by_owner(installed(connection, log))
+    asked = {table.casefold(): table for table in asked_of(connection, log)}
+    classes = Classes(connection, schema)
+    owners = dict.fromkeys(owner for name in tables for owner in _owners(classes, name, {**found, **asked}, log.table))
+    return [trigger for owner in owners for trigger in found.get(owner, [])], [*owners], asked
 
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
@@ -220,18 +234,18 @@ def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None
     table = wanted.table
     if table.view and not dialect_of(connection).instead_of_triggers:
         message = f"{table.name} is a view, and this database has no triggers on views."
-        raise InstallError(message, hint="Track the tables beneath it.")
+        raise InstallError(message, hint="Track the tables that it reads.")
     if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
         message = f"{table.name} stands in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
     if table.view and not _is_written(connection, table):
-        message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would swallow every change."
-        raise InstallError(message, hint="Make that trigger first, or track the tables beneath the view.")
+        message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
+        raise InstallError(message, hint="Make that trigger first, or track the tables that the view reads.")
     if wanted.options.always and not offers(dialect_of(connection), "always_trigger"):
-        message = f"{dialect_of(connection).name} has no triggers that are told to fire for replicated changes too."
+        message = f"{dialect_of(connection).name} has no triggers that fire for replicated changes too."
         raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
     if wanted.options.always and table.view:
-        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables beneath it.")
+        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables that it reads.")
     if wanted.options.follow_ddl:
         _check_ddl(connection, wanted)
     if wanted.options.when is not None:
@@ -257,16 +271,12 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
 
 
 def _is_written(connection: Connection, table: Table) -> bool:
-    from sqlalchemy import text
-
-    query = text(statement(dialect_of(connection), "instead_of_triggers"))
-    return bool(connection.execute(query, {"table": table.name, "schema": table.schema}).scalar_one())
+    [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
+    return bool(count)
 
 
 def _try_condition(connection: Connection, table: Table, condition: str) -> None:
     """Asks the condition once, in the names that a trigger sees; a mistake in it would fail every writer."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     dialect = dialect_of(connection)
     holes = {
         "target": dialect.qualified(table.schema, table.name),
@@ -326,8 +336,6 @@ def _by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str.ca
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
     """Lets a publisher look at the tables again; who may make triggers, and not write marks, restarts it."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     log = Log(engine, names)
     with suppress(SQLAlchemyError), connection.begin_nested():
         for name in STAMPS:
@@ -351,15 +359,11 @@ def _owners(classes: Classes, name: str, known: Iterable[str], log: str) -> list
 
 def _execute_if_may(connection: Connection, sql: str) -> None:
     """Runs what a right may be missing for, without which the rest stands."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     with suppress(SQLAlchemyError), connection.begin_nested():
         connection.execute(verbatim(sql))
 
 
 def _make(connection: Connection, sql: str) -> None:
-    from sqlalchemy.exc import DBAPIError
-
     try:
         _execute(connection, sql)
     except DBAPIError as error:

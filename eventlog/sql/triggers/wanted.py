@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Connection
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
@@ -19,9 +19,6 @@ from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed, words
 from eventlog.sql.triggers.installed import installed
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.table_needs import TableNeeds
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 Note = Callable[[str], None]
 
@@ -88,7 +85,7 @@ def _planned(
             found = classes.one(table.whole, children, asked.key)
         except InstallError as error:
             told = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
-            raise InstallError(told, hint="Say --child again with what there is now, or --reset.") from None
+            raise InstallError(told, hint="Use --child again with what there is now, or --reset.") from None
     own = {child.name.casefold() for child in found.children}
     children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
     # A key that is not the primary one is kept, so that another index which comes later does not change it.
@@ -98,7 +95,7 @@ def _planned(
         return WantedClass(plan=needs.numbered(plan(found, needs.fitted(found, asked))), asked=asked)
     except UsageError as error:
         if request.columns is None and request.exclude is None and not request.reset:
-            error.hint = f"It was tracked with {words(asked)}; say --columns or --exclude again, or --reset."
+            error.hint = f"It was tracked with {words(asked)}; use --columns or --exclude again, or --reset."
         raise
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
@@ -46,7 +47,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     """What a reader finds in one output, in the order that is promised there.
 
     `repeats` says that changes may come again after they came; `replaces` that a row which is published anew takes the
-    place of what it was before. `answers` are the letters that a receiver gave rows.
+    place of what it was before. `answers` are the letters that a receiver gave rows. `may_lag` says that the others of its
+    publisher may be ahead of it, or behind: then one may be told of a row that another's batch had superseded.
     """
 
     output: str
@@ -54,6 +56,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     repeats: bool = False
     replaces: bool = False
     answers: Mapping[int, str] = {}
+    may_lag: bool = False
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -108,8 +111,9 @@ def check(ledger: Ledger, log: Iterable[LogRow], shown: Sequence[Shown], again: 
     answers = {record: letter for output in shown for record, letter in output.answers.items()}
     for place, mine in entries.items():
         found += [finding for entry in mine if (finding := _letter(place, entry, answers)) is not None]
+    told = {one.record for output in shown if output.may_lag for one in output.seen}
     for output in shown:
-        found += _output(output, entries, again)
+        found += _output(output, entries, again, told if output.may_lag else set())
     return found
 
 
@@ -173,13 +177,15 @@ def _letter(place: Place, entry: Entry, answers: Mapping[int, str]) -> Finding |
     return entry.finding("wrong letter", f"{''.join(sorted(expected))} was to be; {entry.rows[-1].reason}")
 
 
-def _output(shown: Shown, entries: Mapping[Place, list[Entry]], again: Mapping[int, int]) -> list[Finding]:
+def _output(
+    shown: Shown, entries: Mapping[Place, list[Entry]], again: Mapping[int, int], elsewhere: AbstractSet[int]
+) -> list[Finding]:
     by_place: dict[Place, list[Seen]] = {}
     for one in shown.seen:
         by_place.setdefault(one.place, []).append(one)
     found: list[Finding] = []
     for place, mine in entries.items():
-        judged = _Object(shown, mine, by_place.pop(place, []), again)
+        judged = _Object(shown, mine, by_place.pop(place, []), again, elsewhere)
         found += judged.read_back() if place[0] == READ_BACK else judged.fields()
     for place, strangers in by_place.items():
         found.append(_stranger(shown, strangers[0], place))
@@ -200,8 +206,16 @@ def _stranger(shown: Shown, seen: Seen, place: Place) -> Finding:
 class _Object:
     """An object in one output."""
 
-    def __init__(self, shown: Shown, entries: Sequence[Entry], seen: Sequence[Seen], again: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        shown: Shown,
+        entries: Sequence[Entry],
+        seen: Sequence[Seen],
+        again: Mapping[int, int],
+        elsewhere: AbstractSet[int] = frozenset(),
+    ) -> None:
         self.shown = shown
+        self.elsewhere = elsewhere
         self.entries = entries
         self.seen = seen
         self.again = again
@@ -235,7 +249,8 @@ class _Object:
         told = {entry.record for _, entry in self.first}
         last = max([*told, *[entry.record for entry in self.entries if entry.letters == "E"]], default=0)
         for entry in self.entries:
-            beaten = entry.rows[-1].reason == "superseded" and entry.record < last
+            superseded = entry.rows[-1].reason == "superseded" or entry.record in self.elsewhere
+            beaten = superseded and entry.record < last
             if entry.letters == "S" and entry.record not in told and not beaten:
                 self._find(entry, "lost")
         newest_entry = self.entries[-1]

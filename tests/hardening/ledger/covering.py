@@ -14,10 +14,22 @@ from msgspec.structs import replace
 
 from tests.hardening.ledger.runs import HTTP, KAFKA, LOCAL, Cell
 
-OUTPUTS: Final = {"local": LOCAL, "http": HTTP, "kafka": KAFKA}
-"""Outputs that one publisher serves together; each group has its own way of being slow."""
+MIXED: Final = ("XDS files", "message files", "change tables", *HTTP)
 
-OBJECTS: Final = {"local": 300, "http": 150, "kafka": 400}
+FAULTY: Final = ("XDS files", "HTTP", "change tables")
+
+OUTPUTS: Final = {"local": LOCAL, "http": HTTP, "kafka": KAFKA, "mixed": MIXED}
+"""Outputs that one publisher serves together; each group has its own way of being slow. In the mixed one the receiver is away
+again and again, and lags behind the others, which go on."""
+
+BY_NAME: Final = {**OUTPUTS, "faulty": FAULTY, "faulty-kafka": (*FAULTY[:2], KAFKA[1])}
+"""Those, and those that are only there where they are asked for: each of their outputs is away now and then, by itself."""
+
+MOODS: Final = dict.fromkeys(("mixed", "faulty", "faulty-kafka"), "success warning silent retry away away")
+"""What a receiver may be like, where it is not of all kinds: what it refuses would be at the other outputs all the same."""
+
+OBJECTS: Final = {"local": 300, "http": 150, "kafka": 400, "mixed": 150}
+FEW_OBJECTS: Final = 60
 """What a large transaction writes while one of these outputs publishes, so that a handover comes in its middle."""
 
 HISTORIES: Final = ("late", "big", "requeue", "hold", "future")
@@ -27,10 +39,12 @@ ABREAST: Final = (("polite stop", "kill"), ("freeze", "once"), ("cut", "crash"))
 CELLS: Final = (
     ("sqlite", "local", ("big", "requeue", "hold", "future"), ("kill", "polite stop", "freeze", "once")),
     ("postgresql", "http", ("hold", "big", "requeue", "late"), ("freeze", "once", "kill", "polite stop")),
+    ("postgresql", "mixed", ("late", "hold", "requeue", "big"), ("kill", "freeze", "polite stop", "once")),
     ("mariadb", "kafka", ("hold", "requeue", "future", "big"), ("polite stop", "freeze", "once", "kill")),
     ("crash", "local", ("late", "hold"), ("crash", "cut")),
     ("crash", "http", ("future", "requeue"), ("cut", "crash")),
     ("crash", "kafka", ("late", "big"), ("crash", "cut")),
+    ("crash", "mixed", ("future", "late"), ("cut", "crash")),
 )
 """Where, which outputs, and what happens one after the other: a history is begun with the handover that stands in its place.
 
@@ -77,26 +91,29 @@ def cases(seed: int = 1) -> list[Case]:
 
 def case(database: str, outputs: str, histories: Sequence[str], handovers: Sequence[str], seed: int) -> Case:
     """A cell with as much to write as its outputs take in a few seconds."""
-    objects = OBJECTS[outputs]
-    cell = Cell(outputs=OUTPUTS[outputs], handovers=handovers, histories=histories, seed=seed, objects=objects)
+    objects = OBJECTS.get(outputs, FEW_OBJECTS)
+    cell = Cell(outputs=BY_NAME[outputs], handovers=handovers, histories=histories, seed=seed, objects=objects)
+    cell = replace(cell, moods=MOODS.get(outputs, cell.moods), faulty=outputs.startswith("faulty"))
     return Case(database=database, outputs=outputs, cell=cell)
 
 
-def at_random(seed: int, handovers: int, kills: int) -> list[Case]:
-    """Cases until there were so many handovers and so many kills, each with a seed of its own."""
+def at_random(seed: int, handovers: int, kills: int, outputs: str = "") -> list[Case]:
+    """Cases until there were so many handovers and so many kills, each with a seed of its own; `outputs` of one group only."""
     dice = random.Random(seed)
+    groups = [outputs] if outputs else list(OUTPUTS)
+    databases = [name for name in DATABASES if name != "sqlite" or not outputs.startswith("faulty")]
     found: list[Case] = []
     while handovers > 0:
         mine = [dice.choice(dice.choice(ABREAST)) for _ in range(min(TOGETHER, handovers))]
         server = "cut" in mine or "crash" in mine
-        found.append(_chosen(CRASHING if server else dice.choice(DATABASES), mine, dice))
+        found.append(_chosen(CRASHING if server else dice.choice(databases), mine, groups, dice))
         handovers -= len(mine)
     while kills > 0:
-        found.append(_chosen(dice.choice(DATABASES), ["kill"] * min(KILLS, kills), dice))
+        found.append(_chosen(dice.choice(databases), ["kill"] * min(KILLS, kills), groups, dice))
         kills -= KILLS
     return found
 
 
-def _chosen(database: str, handovers: Sequence[str], dice: random.Random) -> Case:
-    outputs, history = dice.choice(list(OUTPUTS)), dice.choice(HISTORIES)
+def _chosen(database: str, handovers: Sequence[str], groups: Sequence[str], dice: random.Random) -> Case:
+    outputs, history = dice.choice(groups), dice.choice(HISTORIES)
     return case(database, outputs, [history], handovers, dice.getrandbits(32))

@@ -21,18 +21,21 @@ LONGEST: Final = 3_000
 """Characters that are kept of what is to be said of a case."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a long run is to do; the same seed gives the same cases."""
 
     seed: int
     handovers: int
     kills: int
     cases: int
+    outputs: str = ""
+    """A group of outputs, where only that one was asked for."""
 
     @property
     def path(self) -> Path:
         """Where the figures of this run are kept, finished or not."""
-        return RESULTS / f"ledger.seed-{self.seed}.{self.handovers}-handovers.{self.kills}-kills.json"
+        of = f"{self.outputs}." if self.outputs else ""
+        return RESULTS / f"ledger.{of}seed-{self.seed}.{self.handovers}-handovers.{self.kills}-kills.json"
 
 
 class Figures(Struct, frozen=True, kw_only=True):

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.hardening.ledger.book import Ledger
+from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_behind, trouble
 from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, Shown, check
 from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles
 from tests.hardening.ledger.publishers import Command, has_locked, within
@@ -49,6 +51,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     seed: int = 1
     objects: int = 400
     moods: str = "success warning error retry silent away"
+    faulty: bool = False
+    """Each output is away now and then, for so long that it lags behind the others."""
 
     def __str__(self) -> str:
         first = "local" if tuple(self.outputs) == LOCAL else "+".join(self.outputs)
@@ -134,7 +138,8 @@ class Run:
             self.writers = [Writer(self.engine, self.ledger, number, self.cell.seed) for number in range(1, 4)]
             team = Team(self.config, self.start, self._cut, self._locks, self.dice)
             self._stack.callback(team.kill)
-            with at_work(*self._works(), *[self._watching(output) for output in self.outputs]):
+            works = [*self._works(), *[self._watching(output) for output in self.outputs], *self._troubles()]
+            with at_work(*works):
                 for handover, history in self.cell.steps():
                     self._one(team, handover, history)
             self._drain(team)
@@ -270,6 +275,13 @@ class Run:
 
         return [small, late]
 
+    def _troubles(self) -> list[Callable[[], None]]:
+        """What goes wrong with the outputs all the time, each by itself."""
+        if not self.cell.faulty:
+            return []
+        breakable = [output for output in self.outputs if isinstance(output, Breakable)]
+        return [trouble(output, random.Random(f"{self.cell.seed} {output.name}")) for output in breakable]
+
     def _watching(self, output: Output) -> Callable[[], None]:
         def look() -> None:
             output.grown()
@@ -302,7 +314,8 @@ class Run:
         team.end()
 
     def _judged(self, team: Team) -> Report:
-        shown = [output.shown() for output in self.outputs]
+        mixed = len(self.outputs) > 1 and any(isinstance(output, Receiver) for output in self.outputs)
+        shown = [replace(output.shown(), may_lag=mixed) for output in self.outputs]
         log = read_log(self.engine)
         found = [*team.found, *check(self.ledger, log, shown, self.again)]
         for output in self.outputs:
@@ -321,9 +334,11 @@ class Run:
             made = KafkaXds if name == "Kafka XDS" else KafkaMessages
             return made(self.servers.kafka, real=self.servers.real)
         if name == "change tables":
-            return ChangeTables(target_beside(self.engine, self.folder))
+            url = target_beside(self.engine, self.folder)
+            return self._stack.enter_context(tables_behind(url)) if self.cell.faulty else ChangeTables(url)
         if name == XdsFiles.name:
-            return XdsFiles(self.folder, replaces="future" not in self.cell.histories)
+            kind = BreakableFiles if self.cell.faulty else XdsFiles
+            return kind(self.folder, replaces="future" not in self.cell.histories)
         made_here = {one.name: one for one in (ChangeFiles, MessageFiles, StandardOutput)}
         return made_here[name](self.folder)
 

@@ -89,6 +89,12 @@ class Receiver:
         self._bodies: list[tuple[str, bytes]] = []
         self._answers: dict[int, str] = {}
         self._provoked: Event | None = None
+        self.is_away = False
+        """It answers nobody but that it is away."""
+
+    def set_away(self, away: bool) -> None:
+        """From now on it is away, or there again."""
+        self.is_away = away
 
     def provoke(self, patience: float) -> bool:
         """Asks for the next new document to be sent again later; whether one has come in time."""
@@ -131,6 +137,8 @@ class Receiver:
 
     def _mood(self, former: str) -> str:
         """How it answers; the same as before what it has judged before, unless nobody hears it."""
+        if self.is_away:
+            return "away"
         mood = "success" if self._dice.random() > MOODY else self._dice.choice(self.moods)
         if former:
             return mood if mood == "away" else former

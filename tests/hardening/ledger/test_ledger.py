@@ -24,11 +24,13 @@ from tests.hardening.troubles import own_server
 from tests.support.servers_kafka import Broker
 
 LONG: Final = "EVENTLOG_LEDGER" in os.environ
-SEED, HANDOVERS, KILLS = map(int, os.environ.get("EVENTLOG_LEDGER", "1 1 1").split())
+SEED, HANDOVERS, KILLS, *OF = os.environ.get("EVENTLOG_LEDGER", "1 1 0").split()
 """How much is tried at random; figures are kept of a run that was asked for."""
 
-AT_RANDOM: Final = at_random(SEED, HANDOVERS, KILLS)
-ASKED: Final = Asked(seed=SEED, handovers=HANDOVERS, kills=KILLS, cases=len(AT_RANDOM))
+AT_RANDOM: Final = at_random(int(SEED), int(HANDOVERS), int(KILLS), *OF)
+ASKED: Final = Asked(
+    seed=int(SEED), handovers=int(HANDOVERS), kills=int(KILLS), cases=len(AT_RANDOM), outputs="".join(OF)
+)
 LEFT: Final = AT_RANDOM[begun(ASKED, ASKED.path).runs :] if LONG else AT_RANDOM
 
 Crashing = tuple[Engine, Callable[[], None]]
@@ -36,7 +38,7 @@ Crashing = tuple[Engine, Callable[[], None]]
 
 def grouped(found: Iterable[Case]) -> list[Any]:
     """The cases, those that need a broker where all tests of brokers are; a server that crashes is made once too."""
-    groups = {"kafka": "kafka", CRASHING: "ledger on a server of its own"}
+    groups = {"kafka": "kafka", "faulty-kafka": "kafka", CRASHING: "ledger on a server of its own"}
     return [
         pytest.param(case, id=str(case), marks=[pytest.mark.xdist_group(name)] if name else [])
         for case in found
@@ -67,7 +69,7 @@ def servers(request: pytest.FixtureRequest) -> Callable[[Case], tuple[Engine, Se
     """The database of a case, and what else it needs."""
 
     def found(case: Case) -> tuple[Engine, Servers]:
-        kafka = request.getfixturevalue("broker").servers if case.outputs == "kafka" else ""
+        kafka = request.getfixturevalue("broker").servers if case.outputs in ("kafka", "faulty-kafka") else ""
         if case.database != CRASHING:
             return request.getfixturevalue(case.database), Servers(kafka=kafka)
         server, crash = request.getfixturevalue("crashing")
@@ -125,11 +127,13 @@ def test_late_commits_stand_in_a_topic_of_documents(postgresql: Engine, tmp_path
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
 
 
+@pytest.mark.long  # polite stops and large transactions are in the cells of four kinds of outputs
 def test_an_heir_goes_on_where_the_one_that_was_told_to_stop_ended(postgresql: Engine, tmp_path: Path) -> None:
     outputs = ["change tables", "change files", "message files"]
     expect_all_well(Cell(outputs=outputs, handovers=["polite stop"] * 2, histories=["big"]), postgresql, tmp_path)
 
 
+@pytest.mark.long  # the cell of Kafka on a server that crashes has a publisher whose sessions are cut and that comes back
 def test_who_comes_back_after_another_one_reads_what_it_wrote(
     postgresql: Engine, tmp_path: Path, broker: Broker
 ) -> None:
@@ -137,12 +141,13 @@ def test_who_comes_back_after_another_one_reads_what_it_wrote(
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
 
 
+@pytest.mark.long  # a publisher is frozen, replaced and wakes in the cells of four kinds of outputs
 def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine, tmp_path: Path) -> None:
     outputs = ["XDS files", "change files", "change tables"]
     expect_all_well(Cell(outputs=outputs, handovers=["freeze"] * 2, histories=["big"]), postgresql, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_document_that_is_asked_for_again_keeps_its_place_when_the_publisher_dies(
     postgresql: Engine, tmp_path: Path, seed: int
 ) -> None:

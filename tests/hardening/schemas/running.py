@@ -26,6 +26,7 @@ from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
 from tests.integration.publishing import Process, until
+from tests.support.changerows import CSV
 
 SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
 """Who works at the same time; on SQLite one, for others would wait for its lock, in the one thread that there is."""
@@ -146,7 +147,7 @@ class Run:
         formats: Mapping[str, Target] = {
             "documents": XdsFormat(time_syntax=3, enable_refs=False),
             "messages": MessageFiles(),
-            "changes": TableFiles(file_format="csv"),
+            "changes": TableFiles(files=CSV),
         }
         for folder, form in formats.items():
             conversion = Conversion(

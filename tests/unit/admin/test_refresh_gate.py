@@ -6,8 +6,7 @@ from threading import Barrier, Event, Lock, Thread
 
 import pytest
 
-from eventlog.admin.refresh.gate import LOOK_SECONDS, Gate
-from eventlog.admin.refresh.loads import RefreshPace
+from eventlog.admin.refresh.loads import LOOK_SECONDS, Gate, RefreshPace
 
 CHUNK = 5
 

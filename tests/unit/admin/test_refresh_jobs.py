@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.admin.refresh import GO_ON, Refresh, RefreshPace, Stand, work_on
-from eventlog.admin.refresh.gate import Gate
+from eventlog.admin.refresh.loads import Gate
 from eventlog.core.errors import DataError, SinkError, SourceError
 
 LONG = 3_000

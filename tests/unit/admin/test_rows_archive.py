@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.admin.archive import COLUMNS, Archive
 from eventlog.core.errors import SinkError
+from tests.support.examples import examples
 
 Row = tuple[Any, ...]
 texts = st.none() | st.text(max_size=20)
@@ -20,7 +21,8 @@ log_rows = st.tuples(
     st.sampled_from(["S", "W", "E"]),
     st.integers(1, 8),
     st.just("2025-03-23T10:57:19"),
-    *[texts] * (len(COLUMNS) - 4),
+    *[texts] * (len(COLUMNS) - 5),
+    st.none() | st.integers(1, 2**63 - 1),
 )
 
 
@@ -42,7 +44,7 @@ def read(path: Path) -> list[Row]:
     return [tuple(found.values()) for found in table.to_pylist()]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rows=st.lists(log_rows, min_size=1, max_size=20))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
     assert read(written(tmp_path_factory.mktemp("archive"), *rows)) == rows

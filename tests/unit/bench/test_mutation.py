@@ -43,7 +43,7 @@ def test_a_sample_lies_evenly(most: int, count: int) -> None:
 
 def test_every_area_has_files_and_tests() -> None:
     assert all(files_of(area.files) and files_of(area.tests) for area in AREAS)
-    assert area_of("eventlog/core/rules/join.py").name == "rules"
+    assert area_of("eventlog/core/rules/lifetimes.py").name == "rules"
     assert [area.name for area in chosen(["eventlog/core/rules", "eventlog/sources/marks.py"])] == ["rules", "marks"]
     with pytest.raises(UsageError, match="No tests are named for nowhere"):
         chosen(["nowhere.py"])

@@ -27,7 +27,7 @@ def test_truth_may_be_a_word_in_a_file_too(word: str, value: bool) -> None:
 
 
 def test_what_is_no_word_for_truth_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"publisher\.allow_loopback: Expected `bool`"):
+    with pytest.raises(ConfigError, match=r"publisher\.allow_loopback takes true or false"):
         written("publisher", allow_loopback="maybe")
 
 

@@ -89,3 +89,44 @@ def test_two_outputs_cannot_share_a_place(tmp_path: Path) -> None:
     twin = FilesOutput(path=str(tmp_path))
     with pytest.raises(ConfigError, match="Two outputs go to files"):
         outputs_of(Config(output=(twin, twin)))
+
+
+def named(name: str, path: Path, **keys: Any) -> dict[str, Any]:
+    return {"sink": "files", "path": str(path), "name": name, **keys}
+
+
+def test_a_name_stays_when_the_folder_moves_and_notes_of_before_are_found(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        output = named("hr-feed", tmp_path / folder, former_names=["people"])
+        [made] = outputs_of(from_settings({"output": [output]}, {}, origin="test"))
+        assert made.name == "hr-feed"
+        assert made.former_names == ("people", f"files {tmp_path / folder}")
+
+
+def test_without_a_name_only_what_was_said_is_a_former_one(tmp_path: Path) -> None:
+    [made] = outputs_of(Config(output=(FilesOutput(path=str(tmp_path), former_names=("people",)),)))
+    assert (made.name, made.former_names) == (f"files {tmp_path}", ("people",))
+
+
+def test_two_outputs_cannot_have_one_name(tmp_path: Path) -> None:
+    twins = from_settings({"output": [named("hr", tmp_path / end) for end in "ab"]}, {}, origin="test")
+    with pytest.raises(ConfigError, match="Two outputs are called hr"):
+        outputs_of(twins)
+
+
+def test_two_names_do_not_make_one_place_two(tmp_path: Path) -> None:
+    twins = from_settings({"output": [named(name, tmp_path) for name in ("hr", "it")]}, {}, origin="test")
+    with pytest.raises(ConfigError, match="Two outputs go to files"):
+        outputs_of(twins)
+
+
+@pytest.mark.parametrize("name", ["-", " hr", "hr ", "hr/feed", "a\nb", "x" * 101, "p=w", "decided"])
+def test_what_is_no_name_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"output\[0\].name is"):
+        from_settings({"output": [named(name, tmp_path)]}, {}, origin="test")
+
+
+@pytest.mark.parametrize("name", ["x", "hr-feed", "HR feed 2", "Größe", "x" * 100])
+def test_names_are_words(name: str, tmp_path: Path) -> None:
+    [output] = from_settings({"output": [named(name, tmp_path)]}, {}, origin="test").output
+    assert output.name == name

@@ -107,31 +107,42 @@ def test_columns_may_be_ten_names() -> None:
     assert config.source.columns == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    "settings, told",
-    [
-        ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
-        ({"x": 1}, "my.toml: [x] is not a section. There are output, publisher, source, web."),
-        ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
-        ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
-        ({"source": 5}, "my.toml: source is written as [source]."),
-        ({"output": {"sink": "stdout"}}, "my.toml: output is written as [[output]]."),
-        ({"output": []}, "my.toml: output is written as [[output]]."),
-        ({"output": ["stdout"]}, "my.toml: output is written as [[output]]."),
-        ({"output": [5]}, "my.toml: output is written as [[output]]."),
-        ({"output": [{}]}, "my.toml: output[0]: Object missing required field `sink`."),
-        ({"output": [{"sink": "files"}]}, "my.toml: output[0]: Object missing required field `path`."),
-        (
-            {"source": {"columns": "newest"}},
-            "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters.",
-        ),
-        ({"source": {"log": 5}}, "my.toml: source.log: Expected `str`, got `int`."),
-        ({"publisher": {"batch_size": "five"}}, "my.toml: publisher.batch_size: Expected `int`, got `str`."),
-        ({"publisher": {"batch_size": 1.5}}, "my.toml: publisher.batch_size: Expected `int`, got `float`."),
-        ({"publisher": {"coalesce": "maybe"}}, "my.toml: publisher.coalesce: Expected `bool`, got `str`."),
-        ({"publisher": {"time_syntax": 4}}, "my.toml: publisher.time_syntax takes 1, 2, 3."),
-    ],
-)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
+    ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, web."),
+    ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
+    ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
+    ({"source": 5}, "my.toml: source is written as [source]."),
+    ({"output": {"sink": "stdout"}}, "my.toml: output is written as [[output]]."),
+    ({"output": []}, "my.toml: output is written as [[output]]."),
+    ({"output": ["stdout"]}, "my.toml: output is written as [[output]]."),
+    ({"output": [5]}, "my.toml: output is written as [[output]]."),
+    ({"output": [{}]}, "my.toml: output[0] needs the key `sink`: database, files, http, kafka, stdout."),
+    (
+        {"output": [{"sink": "files", "path": "out", "row_files": {"heder": 1}}]},
+        "my.toml: output[0].row_files.heder is not a key.",
+    ),
+    ({"output": [{"sink": "files"}]}, "my.toml: output[0] needs the key `path`."),
+    (
+        {"source": {"columns": "newest"}},
+        "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters.",
+    ),
+    ({"source": {"log": 5}}, "my.toml: source.log takes a text, and a whole number stands there."),
+    (
+        {"publisher": {"batch_size": "five"}},
+        "my.toml: publisher.batch_size takes a whole number, and a text stands there.",
+    ),
+    (
+        {"publisher": {"batch_size": 1.5}},
+        "my.toml: publisher.batch_size takes a whole number, and a number with a point stands there.",
+    ),
+    ({"publisher": {"coalesce": "maybe"}}, "my.toml: publisher.coalesce takes true or false, and a text stands there."),
+    ({"publisher": {"time_syntax": 4}}, "my.toml: publisher.time_syntax takes 1, 2, 3."),
+]
+"""Settings that are refused, and what is told."""
+
+
+@pytest.mark.parametrize("settings, told", WRONG)
 def test_what_cannot_be_used_is_named_with_the_way_out(settings: dict[str, Any], told: str) -> None:
     assert refused(settings) == told
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from eventlog.convert import reasons
-from eventlog.convert.reasons import BadRows, bad_rows
+from eventlog.convert.reasons import BadRows, bad_rows, foreseen
 from eventlog.convert.rows import OUTCOMES
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
+from eventlog.core.schema import Catalog
 
 
 def outcomes(folder: Path, *rows: tuple[str, str | None, str | None]) -> Path:
@@ -48,3 +52,19 @@ def test_very_many_notes_are_not_told_apart(tmp_path: Path, monkeypatch: pytest.
 
 def test_where_no_outcomes_stand_nothing_is_told(tmp_path: Path) -> None:
     assert bad_rows(tmp_path) == ()
+
+
+def test_rows_that_nothing_can_be_read_back_for_are_said_before_the_work(tmp_path: Path) -> None:
+    names = ("record_id", "event_type", "event_time", "table_name", "table_key")
+    lines = [dict(zip(names, (kind, kind, "2025-03-23", "usr", "idu=1"), strict=True)) for kind in (1, 5, 6, 7, 9)]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    files = FilesInput(places=(str(tmp_path / "rows.jsonl"),))
+    conversion = Conversion(input=files, destination=tmp_path / "out")
+    assert foreseen(conversion) == (
+        "3 of the first 5 rows must be read back from their tables."
+        " Without --database URL or --snapshot DIR such rows end as E."
+    )
+    answered = replace(conversion, read_back=SnapshotRows(folder=tmp_path), catalog=Catalog(()))
+    assert foreseen(answered) is None
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(lines[0])}\n")
+    assert foreseen(conversion) is None

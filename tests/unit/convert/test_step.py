@@ -78,7 +78,7 @@ def test_every_row_has_a_result_that_says_what_it_is() -> None:
 
 def test_changes_carry_what_the_format_wrote() -> None:
     [change] = [batch for batch in results([log_row(1)]) if stepping.kind_of(batch) == CHANGE]
-    assert change.schema.names == ["kind", "object", "op", *OUTCOMES.names, "text"]
+    assert change.schema.names == ["kind", "object", "op", *OUTCOMES.names, "text", "route"]
     assert '<value type="string">Jack</value>' in change.column("text")[0].as_py()
 
 

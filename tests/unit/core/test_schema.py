@@ -85,7 +85,7 @@ def test_a_child_holds_the_whole_key_of_its_parent() -> None:
     with pytest.raises(DataError) as caught:
         catalog_from_json(text)
     assert str(caught.value) == (
-        "schema.json: the child table usr_phone holds 2 key column(s) of its parent usr, whose key has 1; parent_key lists one for each."
+        "schema.json: the child table usr_phone holds 2 key columns of its parent usr, whose key has 1; parent_key lists one for each."
     )
 
 

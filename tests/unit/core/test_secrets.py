@@ -6,7 +6,6 @@ import copy
 import io
 import json
 import logging
-import time
 
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from eventlog.delivery.output import OutputState, read_output_states, stands, wr
 from eventlog.sources.log.settlement import note_of
 from eventlog.sources.marks import note_name, notes_of
 from eventlog.sql.connect import read_url, shown_url
+from tests.support.cost import seconds
 from tests.unit.delivery.test_output_state import delivered
 
 QUERIES = (
@@ -57,6 +57,7 @@ URLS = (
     "postgresql://u:a@geheim@h/d",
     "postgresql://u:a?geheim@h/d",
     "postgresql://u:geheim@[::1]:5432/d",
+    f"postgresql://u:{'%C3%A4' * 400}geheim@h/d",
     "mysql+pymysql://u:geheim@h/d?charset=utf8mb4",
     "oracle+oracledb://scott/geheim@h:1521/?service_name=x",
     *(f"postgresql+psycopg://u@h/d?{query}" for query in QUERIES),
@@ -87,7 +88,7 @@ HARMLESS = (
     'password authentication failed for user "idm"',
     "http://127.0.0.1:8080/xds answered 500: write to admin@example.org.",
     "table_key 'idu=1+name=x', column 3: a value is missing.",
-    "No database is named. Say --database URL or --config FILE, or set EVENTLOG_DATABASE.",
+    "No database is named. Use --database URL or --config FILE, or set EVENTLOG_DATABASE.",
     "output.sasl, output.user and output.password belong together; one of them is missing.",
 )
 TERMINAL = "\x1b]0;taken\x07\x1b[2J\x9b31m\x7f\r\b\u202etxet\u2028\nnew line\u2066"
@@ -133,11 +134,11 @@ def test_names_of_secrets_are_told_from_names_of_files_and_users() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["://a:", "?a=", "?", "password=", "' password='", "a ", "&a=%41", ":", "\x1b", "=%%"])
+@pytest.mark.parametrize(
+    "text", ["://a:", "?a=", "?", "password=", "' password='", "a ", "&a=%41", ":", "\x1b", "=%%", "://a:@"]
+)
 def test_a_long_text_takes_time_by_its_length_alone(text: str) -> None:
-    began = time.process_time()
-    shown(text * (400_000 // len(text)) + "://=")
-    assert time.process_time() - began < 20
+    assert seconds(lambda: shown(text * (400_000 // len(text)) + "://="), tries=1) < 20
 
 
 def test_an_error_holds_no_secret_and_no_command_to_a_terminal() -> None:

@@ -16,13 +16,11 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.seams import Batch
-from eventlog.daemon import heartbeat
-from eventlog.daemon.heartbeat import Heartbeat
+from eventlog.daemon import rest
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import CycleWait
+from eventlog.daemon.rest import CycleWait, Heartbeat, Wakeup
 from eventlog.delivery.output import Output
 from eventlog.sources.log.source import LogSource
-from eventlog.sources.log.wakeup import Wakeup
 from eventlog.xds.write import HEARTBEAT, XdsFormat
 from tests.integration.publishing import config_of, site
 from tests.support.memory import MemorySink, OneEach
@@ -138,7 +136,7 @@ def test_the_heart_beats_once_in_its_interval_and_later_when_there_was_a_documen
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
     sink = MemorySink([])
     heart = Heartbeat([Output(format=XdsFormat(), sink=sink), Output(format=OneEach(), sink=MemorySink([]))], 60)
     beats = []
@@ -152,9 +150,21 @@ def test_the_heart_beats_once_in_its_interval_and_later_when_there_was_a_documen
     assert sink.sizes == [1] * 4
 
 
+def test_the_heart_does_not_beat_at_who_lags(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
+    near, far = MemorySink([]), MemorySink([])
+    heart = Heartbeat(
+        [Output(format=XdsFormat(), sink=sink, name=name) for name, sink in (("n", near), ("f", far))], 60
+    )
+    now[0] = 61
+    assert heart.beat(lambda: None, {"f"})
+    assert (near.sizes, far.sizes) == ([1], [])
+
+
 def test_without_an_interval_or_a_format_that_can_it_never_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
     sink = MemorySink([])
     hearts = [
         Heartbeat([Output(format=XdsFormat(), sink=sink)], 0),
@@ -202,7 +212,7 @@ def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, beats, log = [1000.0], list[float](), site(sqlite)
-    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
 
     class Beats(MemorySink):
         def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:

@@ -14,8 +14,7 @@ from eventlog.config.timetable import Timetable, read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
-from eventlog.daemon.rest import CycleWait
-from eventlog.sources.log.wakeup import LONGEST_SECONDS, SHORTEST_SECONDS, pause
+from eventlog.daemon.rest import LONGEST_SECONDS, SHORTEST_SECONDS, CycleWait, pause
 
 DAY = dt.datetime(2026, 3, 29)
 moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))

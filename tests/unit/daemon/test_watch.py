@@ -19,15 +19,14 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
-from eventlog.daemon.health import SILENCE_SECONDS, health, ready
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.metrics import metrics
-from eventlog.daemon.systemd import Systemd
-from eventlog.daemon.vitals import PublisherHealth, State, VitalsReading
+from eventlog.daemon.signals import Systemd
+from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth, State, VitalsReading, health, ready
 from eventlog.delivery.pipeline import Report
-from eventlog.sources.log.flow import STATES, Flow, WaitingParts
+from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 
-LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
+LINE = re.compile(r"(?:eventlog|process)_[a-z_]+(\{[a-z]+=\"[^\"]+\"(,[a-z]+=\"[^\"]+\")?\})? -?[\d.e+-]+")
 
 
 def value(text: bytes, name: str) -> str:
@@ -64,7 +63,8 @@ def test_every_metric_is_explained_and_well_formed() -> None:
     samples = [line for line in lines if not line.startswith("#")]
     assert all(LINE.fullmatch(line) for line in samples), samples
     explained = {line.split()[2] for line in lines if line.startswith("# HELP")}
-    assert {re.split(r"[{ ]", line)[0] for line in samples} <= explained
+    told = {re.split(r"[{ ]", line)[0] for line in samples}
+    assert {name if name in explained else re.sub(r"_(?:bucket|count|sum)$", "", name) for name in told} <= explained
     assert value(metrics(vitals.reading()), 'eventlog_rows_total{status="E"}') == "1"
     assert "\neventlog_waiting_rows " not in metrics(vitals.reading()).decode()  # nobody has counted yet
 
@@ -79,6 +79,15 @@ def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None
     assert value(told, "eventlog_waiting_rows ") == "15"
     states = {state: value(told, f'eventlog_flow{{state="{state}"}}') for state in STATES}
     assert [state for state, figure in states.items() if figure == "1"] == ["suspended"]
+
+
+def test_metrics_tell_how_far_each_output_is_behind() -> None:
+    vitals = PublisherHealth()
+    vitals.not_opened("near", SinkError("Nobody answers."))
+    vitals.measured(Flow(lags={"far": OutputLag(rows=12)}))
+    told = metrics(vitals.reading())
+    assert value(told, 'eventlog_output_lag_rows{output="far"}') == "12"
+    assert value(told, 'eventlog_output_lag_rows{output="near"}') == "0"
 
 
 def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> None:
@@ -155,7 +164,7 @@ def test_an_address_that_is_taken_is_told() -> None:
 
 def test_systemd_hears_what_it_wants_to_hear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0, 0.09, 0.11, 0.11])  # a quarter of the watchdog's time is 0.1 s
-    monkeypatch.setattr("eventlog.daemon.systemd.monotonic", lambda: next(clock))
+    monkeypatch.setattr("eventlog.daemon.signals.monotonic", lambda: next(clock))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(tmp_path / "notify"))
         listener.settimeout(30)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import Lock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from eventlog.core.rules import Options
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery import output as delivery
 from eventlog.delivery.pipeline import Output, Pipeline
+from tests.support.examples import examples
 from tests.support.memory import MemoryRows, MemorySource, Several
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, histories
@@ -102,7 +103,7 @@ troubles = st.lists(
 
 
 @shares(broken=0.3, again=0.05)
-@settings(max_examples=400)
+@examples(400)
 @given(histories(), troubles, st.integers(1, 3), st.integers(1, 4), st.booleans(), st.integers(1, 3))
 def test_what_is_at_an_output_covers_every_event_once(
     history: History, troubles: list[Trouble], size: int, chunk: int, answered: bool, lanes: int

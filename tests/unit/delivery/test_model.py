@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import SinkError
@@ -20,6 +20,7 @@ from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Ten
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
+from tests.support.examples import examples
 from tests.support.memory import Several, answer, event
 from tests.support.strategies import CATALOG
 
@@ -140,7 +141,7 @@ def rounds(pipeline: Pipeline, log: Log, sink: Whimsical) -> None:
 
 
 @pytest.mark.parametrize("deaths", [False, True], ids=["failures", "deaths"])
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(
     objects=st.text("abc", min_size=1, max_size=24),
     dice=st.randoms(use_true_random=False),

@@ -235,6 +235,7 @@ class Counting:
     """Numbers its documents on from the last one that there is, as change tables do with their rows."""
 
     suffix = ".txt"
+    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -317,7 +318,7 @@ def test_positions_are_written_shortly_and_read_again(positions: list[Position])
 
 
 def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
-    with pytest.raises(DataError, match="batch in hand cannot be read") as raised:
+    with pytest.raises(DataError, match="current batch cannot be read") as raised:
         read_progress({"out": '{"planned": 7}'}, "out")
     assert raised.value.hint == (
         "It is in the log's companion table of marks; without it documents may be published twice."

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Event, Kind, Outcome, ReadBack, Reason, RowId, Status, Unreadable
+from eventlog.core.model import (
+    SEVERITY,
+    Change,
+    Event,
+    Kind,
+    Outcome,
+    ReadBack,
+    Reason,
+    Refusal,
+    RowId,
+    Status,
+    Unreadable,
+)
 from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
 from eventlog.delivery.answers import settled_outcomes
-from eventlog.delivery.pipeline import SEVERITY, Output, Pipeline, Report
+from eventlog.delivery.pipeline import Output, Pipeline, Report
 from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.support.strategies import CATALOG
 
@@ -35,7 +49,7 @@ def test_a_batch_is_settled_after_every_sink_has_it() -> None:
     report = around(source, first, second, limit=7).go_round()
     assert log == ["read", "write", "write", "settle"]
     assert first.taken == second.taken == {"1": b"add idu=1", "2": b"add idu=2"}
-    assert report == Report(events=2, changes=2, documents=4, statuses={Status.SUCCESS: 2})
+    assert report == Report(events=2, changes=2, documents=4, statuses={Status.SUCCESS: 2}, tables={"usr": 2})
     assert (report.settled, report.fatal) == (2, False)
     assert source.limits == [7]
 
@@ -225,3 +239,50 @@ def test_rows_that_wait_for_room_make_another_round_and_their_tables_are_named()
     assert "permission denied" in both.unread["usr"]
     assert report_of(1).again
     assert report_of(1).unread == {}
+
+
+@pytest.mark.parametrize("former, came_twice", [(("1",), False), ((), True)])
+def test_an_output_that_got_another_name_goes_on_where_its_former_names_are_said(
+    former: tuple[str, ...], came_twice: bool
+) -> None:
+    log: Log = []
+    source, sinks = MemorySource(log, inserts(2)), [MemorySink(log), MemorySink(log)]
+    sinks[0].fails_at = "2"
+    with pytest.raises(SinkError):
+        around(source, *sinks).go_round()
+    sinks[0].fails_at = None
+    outputs = [
+        Output(format=OneEach(), sink=sinks[0], name="0"),
+        Output(format=OneEach(), sink=sinks[1], name="hr-feed", former_names=former),
+    ]
+    before = log.count("write")
+    around(source, outputs=outputs).go_round()
+    assert letters(source) == "SS"
+    assert (log.count("write") - before == 2) is came_twice
+
+
+class Leaves(OneEach):
+    """Leaves out the changes of an object, as a policy does."""
+
+    def writer(self, catalog: Catalog | None) -> Writer:
+        def write(changes: Iterable[Change]) -> Iterator[Change | Refusal]:
+            for change in changes:
+                left = change.row.key == self.refused
+                yield Refusal(positions=change.positions, note="left out.", filtered=True) if left else change
+
+        return write
+
+
+@pytest.mark.parametrize(
+    "others, reason", [((), Reason.FILTERED), (("idu=1",), Reason.FILTERED), ((None,), Reason.PUBLISHED)]
+)
+def test_a_row_is_filtered_where_every_output_leaves_it_out(others: tuple[str | None, ...], reason: Reason) -> None:
+    log: Log = []
+    source = MemorySource(log, inserts(2))
+    outputs = [
+        Output(format=Leaves(refused), sink=MemorySink(log), name=str(number))
+        for number, refused in enumerate(("idu=1", *others))
+    ]
+    report = around(source, outputs=outputs).go_round()
+    assert letters(source) == "SS"
+    assert (report.errors, source.settled[(1,)].reason, source.settled[(2,)].reason) == (0, reason, Reason.PUBLISHED)

@@ -41,7 +41,7 @@ def along(part: Any) -> st.SearchStrategy[str]:
     return st.lists(along(part.part), min_size=1, max_size=4).map(between.join)
 
 
-@shares(parsed=0.5)
+@shares(parsed=0.4)
 @given(along(TABLE_KEY["table-key"]))
 def test_what_is_drawn_is_what_is_parsed(text: str) -> None:
     try:

@@ -6,6 +6,12 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+from tests.support.sources import GROUP, nodes, tree
+
+pytestmark = pytest.mark.xdist_group(GROUP)
+
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "eventlog"
 FILES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "spark" / "eventlog_spark").rglob("*.py")])
@@ -42,7 +48,17 @@ UNITS = frozenset(
 )
 CODES = frozenset(
     (
-        *("OK", "EX_USAGE", "EX_DATA", "EX_UNAVAILABLE", "EX_TRY_AGAIN", "EX_CONFIG", "INTERRUPTED"),
+        *(
+            "OK",
+            "EX_USAGE",
+            "EX_DATA",
+            "EX_UNAVAILABLE",
+            "EX_TRY_AGAIN",
+            "EX_CONFIG",
+            "INTERRUPTED",
+            "TERMINATED",
+            "CLOSED_PIPE",
+        ),
         *("M_TRIM_THRESHOLD", "M_MMAP_THRESHOLD", "M_ARENA_MAX"),
         *(
             "SCHEME",
@@ -55,6 +71,7 @@ CODES = frozenset(
             "FIRST_PAIRS",
         ),
         *("DEFAULT_PORT", "OLDEST", "ROWS", "NOTES", "TABLES"),
+        *("CONFLICTS", "CHANGES", "ENDED", "EVERY"),
     )
 )
 """Numbers that are no quantity: exit codes, codes and first places of formats, settings of a library, versions."""
@@ -72,7 +89,7 @@ def test_the_package_has_few_rooms() -> None:
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(str(file.relative_to(ROOT)))
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
@@ -92,7 +109,7 @@ def _has_unit(name: str) -> bool:
 def _numbers(file: Path) -> list[str]:
     """Constants of a module whose value is a number, or numbers that are reckoned with."""
     found: list[str] = []
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in tree(file).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.Name) and target.id.isupper() and _is_number(getattr(node, "value", None)):
             found.append(target.id)

@@ -15,8 +15,8 @@ from xdist.remote import WorkerInteractor
 
 from tests import watched
 from tests.spark import conftest as spark
-from tests.support import servers_kafka
-from tests.support.levels import leave_out_long
+from tests.support import servers_kafka, servers_mysql
+from tests.support.levels import is_quick, leave_out_long, leave_out_pairs
 
 
 def test_no_program_is_started_here() -> None:
@@ -42,6 +42,43 @@ def test_what_takes_long_is_asked_where_somebody_wants_it(
     assert [item.name for item in items] == left
 
 
+@pytest.mark.parametrize("asked, left", [(False, 4 + 4), (True, 20)])
+def test_each_value_beside_a_database_meets_one_database_in_turn(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, asked: bool, left: int
+) -> None:
+    databases = ("sqlite", "postgresql", "mariadb", "mysql")
+    items: list[Any] = [_Asked(database, jobs) for database in databases for jobs in range(5)]
+    monkeypatch.setattr(pytestconfig.option, "long", asked)
+    monkeypatch.setattr(pytestconfig.hook, "pytest_deselected", lambda **_: None)
+    leave_out_pairs(pytestconfig, items)
+    assert len(items) == left
+    assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"] == 0} == set(databases)
+    assert {item.callspec.params["jobs"] for item in items} == set(range(5))
+    assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"]} == set(databases)
+
+
+@pytest.mark.parametrize(
+    "value, quick",
+    [
+        ("sqlite", True),
+        ("postgresql", False),
+        ("postgresql, row triggers", False),
+        ("tables in mariadb", False),
+        ("broker messages", False),
+        (("mariadb", "a layout"), False),
+        (("sqlite", "a layout"), True),
+        (8, True),
+    ],
+)
+def test_what_is_quick_names_no_server_in_any_parameter(
+    request: pytest.FixtureRequest, value: object, quick: bool
+) -> None:
+    item: Any = pytest.Function.from_parent(request.node.parent, name="test_x", callobj=lambda: None)
+    item.path = request.config.rootpath / "tests/conformance/test_x.py"
+    item.callspec = SimpleNamespace(params={"value": value})
+    assert is_quick(item) == quick
+
+
 def grouped(request: pytest.FixtureRequest, *marks: str, asks: str = "", path: str = "tests/unit/test_x.py") -> str:
     """What pytest-xdist sees of a test that has these groups: it tells them by the end of a test's name."""
     item: Any = pytest.Function.from_parent(request.node.parent, name="test_x", callobj=lambda: None)
@@ -51,6 +88,7 @@ def grouped(request: pytest.FixtureRequest, *marks: str, asks: str = "", path: s
         item.add_marker(pytest.mark.xdist_group(mark))
     spark.pytest_collection_modifyitems([item])
     servers_kafka.pytest_collection_modifyitems([item])
+    servers_mysql.pytest_collection_modifyitems([item])
     workers: Any = SimpleNamespace(getvalue={"loadgroup": True}.get)
     WorkerInteractor.pytest_collection_modifyitems(None, workers, [item])
     return str(item.nodeid).partition("test_x@")[2]
@@ -62,11 +100,22 @@ def test_tests_of_a_group_stay_in_one_process(request: pytest.FixtureRequest) ->
     assert grouped(request, "browser") == "browser"
     assert grouped(request, asks="broker") == "kafka"
     assert grouped(request, asks="broker", path="tests/spark/test_x.py") == "spark"
+    assert grouped(request, asks="mysql", path="tests/conformance/test_x.py") == "mysql"
+    assert grouped(request, asks="mysql") == ""
 
 
-@pytest.mark.parametrize("place", [spark, servers_kafka])
+@pytest.mark.parametrize("place", [spark, servers_kafka, servers_mysql])
 def test_groups_are_made_before_they_are_looked_for(place: Any) -> None:
     assert place.pytest_collection_modifyitems.pytest_impl["tryfirst"]
+
+
+class _Asked:
+    """As much of an item as is asked for, which is equal to itself alone."""
+
+    def __init__(self, database: str, jobs: int) -> None:
+        self.path = Path("test_refresh_jobs.py")
+        self.nodeid = f"test_refresh_jobs.py::test_x[{database}-{jobs}]"
+        self.callspec = SimpleNamespace(params={"engine": database, "jobs": jobs})
 
 
 class _Item:

@@ -9,7 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from eventlog.sql import dialect
+from tests.support.sources import GROUP, nodes
+
+pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
 SQL = ROOT / "eventlog" / "sql"
@@ -28,16 +33,16 @@ def outside() -> list[Path]:
     return [path for path in found if path.parent.parent != SQL or path.parent.name not in ROOMS]
 
 
-def named(module: ast.Module) -> Iterator[ast.Constant]:
+def named(file: Path) -> Iterator[ast.Constant]:
     """Texts that are a database's name, or begin with one as an option or a URL does; docstrings are for people."""
-    for node in ast.walk(module):
+    for node in nodes(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _named(node.value):
             yield node
 
 
-def imported(module: ast.Module) -> Iterator[str]:
+def imported(file: Path) -> Iterator[str]:
     """What a module imports."""
-    for node in ast.walk(module):
+    for node in nodes(file):
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
@@ -47,29 +52,21 @@ def imported(module: ast.Module) -> Iterator[str]:
 def test_nobody_outside_of_a_room_knows_a_databases_name() -> None:
     """Neither to compare it nor as the key of a table; what is different there is a field of the dialect."""
     found = {
-        f"{path.relative_to(ROOT)}": [node.lineno for node in named(ast.parse(path.read_text()))]
-        for path in outside()
-        if path != REGISTRY
+        f"{path.relative_to(ROOT)}": [node.lineno for node in named(path)] for path in outside() if path != REGISTRY
     }
     knowing = {path: lines for path, lines in found.items() if lines}
     assert knowing.keys() == ALLOWED.keys(), knowing
 
 
 def test_the_registry_is_the_one_place_with_their_names() -> None:
-    tree = ast.parse(REGISTRY.read_text())
-    keys = {node for table in ast.walk(tree) if isinstance(table, ast.Dict) for node in table.keys}
-    assert [node for node in named(tree) if node not in keys] == []
+    keys = {node for table in nodes(REGISTRY) if isinstance(table, ast.Dict) for node in table.keys}
+    assert [node for node in named(REGISTRY) if node not in keys] == []
     assert len(set(dialect._ROOMS.values())) == len(dialect.dialects()) == len(ROOMS)
 
 
 def test_nobody_outside_of_a_room_imports_what_is_in_one() -> None:
     inner = re.compile(rf"(eventlog\.sql\.({'|'.join(ROOMS)})|sqlalchemy\.dialects)\b").match
-    found = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in outside()
-        for name in imported(ast.parse(path.read_text()))
-        if inner(name)
-    ]
+    found = [f"{path.relative_to(ROOT)}: {name}" for path in outside() for name in imported(path) if inner(name)]
     assert found == []
 
 

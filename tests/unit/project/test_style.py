@@ -5,26 +5,35 @@ from __future__ import annotations
 import ast
 import re
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from tests.support.sources import GROUP, forget, nodes, tree
+
+pytestmark = pytest.mark.xdist_group(GROUP)
+
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("eventlog", "tests", "bench", "docs", "requirements", "spark")
+FOLDERS = ("eventlog", "eventlog_cdc", "tests", "bench", "docs", "requirements", "spark")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 PROGRAM = [file for file in FILES if file.is_relative_to(ROOT / "eventlog")]
 SQL = sorted((ROOT / "eventlog").rglob("*.sql"))
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@cache
-def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
+@pytest.fixture(scope="module", autouse=True)
+def they_are_forgotten() -> Iterator[None]:
+    """By the last of those that read them."""
+    yield
+    definitions.cache_clear()
+    forget()
 
 
 @cache
 def definitions(file: Path) -> list[Function | ast.ClassDef]:
-    return [node for node in ast.walk(tree(file)) if isinstance(node, Function | ast.ClassDef)]
+    return [node for node in nodes(file) if isinstance(node, Function | ast.ClassDef)]
 
 
 def functions(file: Path) -> list[Function]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.qlik.masks import (
-    bits_of,
     bits_of_bytes,
     bits_of_hex,
     bits_to_bytes,
@@ -23,6 +22,10 @@ from eventlog.qlik.masks import (
 CHANGED = [1, 2, 4, 9]
 NULLED = [3, 4, 8]
 ALL = list(range(10))
+
+
+def bits_of(places: list[int], offset: int = 0) -> int:
+    return sum(1 << (place + offset) for place in places)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
-from eventlog.qlik.messages.headers import timestamp
+from eventlog.qlik.messages.render import timestamp
 from eventlog.qlik.readings import reading
 from tests.support.shares import met, shares
 

@@ -123,7 +123,7 @@ def test_a_folder_that_may_not_be_written_does_not_pass(tmp_path: Path, monkeypa
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(SinkError, match=str(tmp_path / "out")):
-        FileSink(tmp_path / "out", ".xml")
+        FileSink(tmp_path / "out", ".xml").open(None)
 
 
 def test_every_file_and_then_the_folder_is_flushed_before_write_returns(

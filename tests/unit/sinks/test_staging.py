@@ -120,3 +120,23 @@ def test_a_delivery_that_is_made_ahead_stages_what_it_will_hand_over(sink: FileS
     assert len(shown(tmp_path)) == 2
     sink.close()
     assert hidden(tmp_path) == 0
+
+
+def test_what_was_hidden_in_a_folder_that_was_away_is_removed_once_it_is_there_again(tmp_path: Path) -> None:
+    real, folder = tmp_path / "real", tmp_path / "out"
+    real.mkdir()
+    folder.symlink_to(real)
+    sink = opened(FileSink(folder, ".xml"))
+    sink.stage(documents(1))
+    sink.stage(documents(2))
+    sink._staged[-1].parts.result()
+    (tmp_path / "file").touch()
+    folder.unlink()
+    folder.symlink_to(tmp_path / "file")
+    with pytest.raises(SinkError, match="cannot be written"):
+        sink.write(documents(1))
+    assert hidden(real) == 2
+    folder.unlink()
+    folder.symlink_to(real)
+    sink.write(documents(1))
+    assert (shown(real), hidden(real)) == (["0001.xml"], 0)

@@ -100,7 +100,7 @@ def test_a_file_that_holds_no_marks_is_not_overwritten(tmp_path: Path, content: 
     with pytest.raises(DataError, match="does not hold marks") as told:
         FileMarks(path)
     assert str(told.value).endswith(
-        "Restore the file; without it the source begins anew and repeats what was published."
+        "Restore the file; without it the source starts from the beginning and repeats what was published."
     )
     assert path.read_bytes() == content
 

@@ -8,13 +8,16 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine
 
-from eventlog.admin.check.clocks import judged
+from eventlog.admin.check.server import judged
 from eventlog.config.settings import SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules.times import in_utc, in_zone, moment
 from eventlog.sql.clocks import due_clock, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of, dialects
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -72,9 +75,10 @@ def test_what_names_no_zone_is_refused_with_what_fits(clock: str) -> None:
 def test_the_database_is_asked_later_and_utc_needs_nothing() -> None:
     assert SourceConfig(clock="database").wanted_names.clock == "database"
     assert SourceConfig().wanted_names.clock == "utc"
+    engine = create_engine("sqlite://")
+    assert f"{dialect_of(engine).now}, '-'" in str(Log(engine, LogNames()).query("cutoff"))
     for dialect in dialects():
-        assert due_clock(dialect, dialect.now, None, dt.datetime.now(dt.UTC)) == dialect.now
-        assert "32400" in due_clock(dialect, dialect.now, zone_of("Asia/Tokyo"), dt.datetime.now(dt.UTC))
+        assert "32400" in due_clock(dialect, dialect.now, ZoneInfo("Asia/Tokyo"), dt.datetime.now(dt.UTC))
 
 
 @pytest.mark.parametrize("seconds, name", [(32400, "+09:00"), (-12600, "-03:30"), (0, "+00:00")])

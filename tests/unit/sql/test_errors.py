@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 from pymysql.err import OperationalError as PyMysqlError
@@ -87,3 +88,13 @@ def test_sqlite_has_one_class_for_a_lock_and_for_a_typing_error(tmp_path: Path) 
     assert (is_lasting(locked.value), is_lasting(mistyped.value)) == (False, True)
     one.close()
     other.close()
+
+
+def test_a_missing_right_is_called_so_and_who_mends_it_is_named() -> None:
+    refused = psycopg.errors.InsufficientPrivilege("permission denied for schema log")
+    said = in_words(ProgrammingError("SELECT 'secret'", {}, refused), "The database does not answer as it should")
+    assert str(said).startswith(
+        "A right is missing: permission denied for schema log. `eventlog check` names each right"
+    )
+    other = in_words(ProgrammingError("SELECT", {}, psycopg.errors.UndefinedTable("no such table")), "It fails")
+    assert str(other) == "It fails: no such table."

@@ -36,7 +36,7 @@ def test_a_missing_column_is_named(name: str) -> None:
 
 
 def test_types_that_do_not_decide_ask_for_configuration() -> None:
-    with pytest.raises(InstallError, match=r"do not tell which.*columns = \"new\""):
+    with pytest.raises(InstallError, match=r"do not show which.*columns = \"new\""):
         chosen([Column(name=f"c{place}") for place in range(10)], "auto", "log")
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
-from eventlog.sql.install import install_sql
+from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 
@@ -206,3 +206,23 @@ def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
     found = catalog.execute(query, {"schema": "INDIRECT", "table": "PHONE"}).fetchall()
     catalog.close()
     assert set(found) == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}
+
+
+def test_an_own_log_says_which_transaction_wrote_a_row_and_an_adopted_one_is_not_altered() -> None:
+    script = install_sql("oracle://")
+    assert script.count("ROWDEPENDENCIES") == 1
+    assert script.index("ROWDEPENDENCIES") < script.index("CREATE TABLE event_log_outcome")
+    added = script.index("ALTER TABLE event_log ADD eventlog_transaction NUMERIC(19, 0)")
+    assert added < script.index("CREATE OR REPLACE TRIGGER event_log_tx\nBEFORE INSERT ON event_log")
+    assert ":NEW.eventlog_transaction :=" in script
+    taken = uninstall_sql("oracle://")
+    assert taken.index("DROP TRIGGER event_log_tx") < taken.index("DROP COLUMN eventlog_transaction")
+    names = LogNames(transaction="EVENTLOG_TRANSACTION")
+    holes = log_holes(ORACLE, names)
+    for query in ("transaction_written", "transaction_ends"):
+        assert "COALESCE(waiting.eventlog_transaction, waiting.ORA_ROWSCN)" in statement(ORACLE, query, **holes)
+    assert "object_name = 'EVENT_LOG_TX' AND owner = USER" in script
+    assert "EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_tx DISABLE'" in script
+    there = install_sql("oracle://", LogNames(schema="indirect"))
+    assert "owner = 'INDIRECT'" in there
+    assert "CREATE OR REPLACE TRIGGER indirect.event_log_tx" in there

@@ -31,6 +31,21 @@ def test_what_is_asked_for_and_never_said_is_not_met() -> None:
         a_property()
 
 
+def test_one_run_that_misses_a_share_is_no_failure() -> None:
+    before = 0
+
+    @shares(late=0.3)
+    @settings(max_examples=50, database=None, derandomize=False)
+    @given(st.integers(0, 9999))
+    def a_property(_: int) -> None:
+        nonlocal before
+        before += 1
+        met(late=before > 50)
+
+    a_property()
+    assert before == 100
+
+
 @shares(even=0.1)
 @given(st.integers(0, 9999))
 def test_enough_are_enough(number: int) -> None:

@@ -9,8 +9,8 @@ import pytest
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.xds.events import read_events
 from eventlog.xds.write import XdsFormat
+from tests.support.xds_events import read_events
 
 KEY = Column(name="id", key=1)
 PLAIN = Table(name="plain", columns=(KEY, Column(name="boss", references="plain")))

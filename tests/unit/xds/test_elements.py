@@ -7,7 +7,7 @@ import pytest
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.xds.write import XdsFormat, fragment
+from eventlog.xds.write import XdsFormat
 
 USR = Table(
     name="usr",
@@ -32,7 +32,7 @@ ROW = RowId("indirect", "usr", "idu=1")
 
 
 def told(op: Op, *edits: Edit, row: RowId = ROW, catalog: Catalog | None = CATALOG) -> str:
-    return fragment(Change(row=row, op=op, edits=edits, positions=((7,),)), catalog)
+    return XdsFormat().fragment(Change(row=row, op=op, edits=edits, positions=((7,),)), catalog)
 
 
 def inner(op: Op, *edits: Edit, catalog: Catalog | None = CATALOG) -> list[str]:
@@ -225,5 +225,5 @@ def test_an_edit_of_several_values_lists_them_without_anything_between() -> None
 def test_an_image_without_a_key_is_refused_in_words() -> None:
     keyless = Change(row=RowId(None, "usr", ""), op=Op.ADD, edits=(), positions=((7,),), whole=True)
     with pytest.raises(ExpressionError) as refused:
-        fragment(keyless, CATALOG)
+        XdsFormat().fragment(keyless, CATALOG)
     assert str(refused.value) == "nobody said what its key is, and XDS names every object by its key"

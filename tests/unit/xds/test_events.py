@@ -6,7 +6,7 @@ import pytest
 
 from eventlog.core.errors import XmlError
 from eventlog.core.model import Op
-from eventlog.xds.events import XdsAttribute, XdsEvent, XdsStep, XdsValue, read_events
+from tests.support.xds_events import XdsAttribute, XdsEvent, XdsStep, XdsValue, read_events
 
 DOCUMENT = b"""<nds dtdversion="2.0"><source><product>x</product></source><input>
   <add class-name="usr" event-id="1">

@@ -14,12 +14,12 @@ from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
-from eventlog.xds.events import read_events
 from eventlog.xds.validate import validate
 from eventlog.xds.values import attribute, check, escaped
 from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text
+from tests.support.xds_events import read_events
 from tests.support.xds_tree import TreeWriter
 
 formats = st.builds(
@@ -72,7 +72,7 @@ def test_the_text_is_what_lxml_would_write(settings: XdsFormat, change: Change, 
     assert text == as_tree(TreeWriter(settings, catalog), change)
 
 
-@shares(kept=0.5)
+@shares(kept=0.4)
 @given(formats, many(fit=True), catalogs)
 def test_documents_hold_all_changes_in_order_and_are_valid(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None

@@ -16,9 +16,9 @@ from eventlog.core.model import Cell, Change, Document, Edit, Op, Position, Refu
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Written, encode
 from eventlog.version import VERSION
-from eventlog.xds.events import read_events
 from eventlog.xds.validate import validate
 from eventlog.xds.write import XdsFormat, document_id, said
+from tests.support.xds_events import read_events
 
 T = Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="integer")))
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import context, op
 
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import ADOPTED
+from eventlog.sql.install import is_adopted
 from eventlog.sql.names import TRANSACTION, LogNames
 
 revision = "0003"
@@ -19,7 +19,7 @@ down_revision = "0002"
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
-    if dialect.transaction is None or _adopted(names):
+    if dialect.transaction is None or is_adopted(names):
         return
     # In two steps: rows that are there already were not written by this transaction.
     op.add_column(names.table, sa.Column(TRANSACTION, dialect.types.log_number), schema=names.schema)
@@ -28,15 +28,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    if dialect_of(op.get_bind()).transaction is not None and not _adopted(names):
+    if dialect_of(op.get_bind()).transaction is not None and not is_adopted(names):
         op.drop_column(names.table, TRANSACTION, schema=names.schema)
-
-
-def _adopted(names: LogNames) -> bool:
-    """Whether somebody else made the log; it is not altered then."""
-    if context.is_offline_mode():
-        found: dict[str, str] = context.config.attributes.get("marks", {})
-        return ADOPTED in found
-    marks = sa.table(names.marks, sa.column("name"), schema=names.schema)
-    query = sa.select(sa.func.count()).select_from(marks).where(marks.c.name == ADOPTED)
-    return bool(op.get_bind().execute(query).scalar())

@@ -16,7 +16,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.xds.write import fragment
+from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG, PHONE
 
 USR1 = RowId(None, "usr", "idu=1")
@@ -85,7 +85,7 @@ def test_an_object_whose_row_is_gone_is_not_created() -> None:
 
 def test_change_tables_and_messages_say_insert_and_xds_stays_a_modify() -> None:
     [change] = told((5, None))
-    assert fragment(change, CATALOG) == fragment(replace(change, created=False), CATALOG)
+    assert XdsFormat().fragment(change, CATALOG) == XdsFormat().fragment(replace(change, created=False), CATALOG)
     [rows] = encode(ChangeTableFormat(settings=ChangeTableSettings()), [change], CATALOG, "")
     [row] = [row for block in rows.blocks for row in block.rows]  # type: ignore[union-attr]  # change tables give blocks
     assert (row[1], row[4]) == ("I", "INSERT")

@@ -60,8 +60,6 @@ def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_tra
         time=COMMITTED.time,
         whole=True,
         transaction=COMMITTED,
-        place=2,
-        last=True,
         stream="11:0x1746050",
     )
 

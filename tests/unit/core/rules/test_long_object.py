@@ -28,13 +28,13 @@ from eventlog.core.model import (
     Status,
     Unreadable,
 )
-from eventlog.core.rules import Options, Round, decide, join, screen, wanted
+from eventlog.core.rules import Options, Round, decide, lifetimes, screen, wanted
 from eventlog.core.rules.coalesce import PackedPositions
-from eventlog.core.rules.join import edit
+from eventlog.core.rules.lifetimes import edit
 from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
-from eventlog.xds.write import fragment
+from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
@@ -195,7 +195,7 @@ def test_a_change_of_many_pieces_is_not_put_together_at_every_piece(monkeypatch:
         joined.append(event)
         return edit(event, row)
 
-    monkeypatch.setattr(join, "edit", counted)
+    monkeypatch.setattr(lifetimes, "edit", counted)
     cut = [[field(number, PHONE)] for number in range(1000)]
     told = Told(frozenset())
     outcomes = fed(lambda: cut, None, told)
@@ -251,7 +251,7 @@ def test_lifetimes_one_by_one_give_the_same_bytes_as_the_whole(
 
 def xds(change: Change) -> str:
     try:
-        return fragment(change, CATALOG)
+        return XdsFormat().fragment(change, CATALOG)
     except ExpressionError as error:
         return str(error)
 

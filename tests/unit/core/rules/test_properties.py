@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Reason, Status, Transaction
+from eventlog.core.model import REFRESH_FOR, Event, Kind, Reason, Status, Transaction
 from eventlog.core.rules import STATUS, Options, decide
 from tests.support.replay import Store, filled, replay
 from tests.support.shares import met, shares
@@ -22,6 +22,9 @@ options = st.builds(
     future=st.booleans(),
     now=st.sampled_from([None, dt.datetime(2026, 1, 1, 12)]),
 )
+
+
+TIME = dt.datetime(2026, 1, 1)
 
 
 def held(history: History) -> Store:
@@ -52,6 +55,32 @@ def test_so_does_cutting_the_history_anywhere(data: st.DataObject, history: Hist
         changes, _ = decide(events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce))
         store = replay(changes, CATALOG, store)
     assert filled(store) == held(history)
+
+
+@shares(loaded=0.3, changes=0.5)
+@given(st.data(), histories(), options.map(lambda some: replace(some, user=None)))
+def test_a_load_for_one_output_takes_nothing_from_the_others_and_gives_it_what_the_tables_hold(
+    data: st.DataObject, history: History, options: Options
+) -> None:
+    events: list[Event] = []
+    for event in [*history.events, None]:
+        for row in data.draw(st.lists(st.sampled_from([*history.rows]), max_size=2)) if history.rows else ():
+            key, number = row.key, len(events)
+            by = data.draw(st.sampled_from([f"{REFRESH_FOR}far", f"{REFRESH_FOR}near "]))
+            load = Event(position=(number,), kind=Kind.INSERT_ROW_BACK, table="usr", key=key, time=TIME, perpetrator=by)
+            events.append(load)
+        if event is not None:
+            events.append(replace(event, position=(len(events),)))
+    theirs = [event for event in events if not (event.perpetrator or "").startswith(REFRESH_FOR)]
+    changes = decide(events, history.table, catalog=CATALOG, options=options).changes
+    met(loaded=[one for one in changes if one.only], changes=theirs)
+    assert [one for one in changes if not one.only] == decide(
+        theirs, history.table, catalog=CATALOG, options=options
+    ).changes
+    assert all(one.refresh for one in changes if one.only)
+    if not options.future:
+        far = [one for one in changes if one.only in ("", "far")]
+        assert filled(replay(far, CATALOG)) == held(history)
 
 
 @shares(published=0.15, several=0.05)

@@ -17,7 +17,7 @@ from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from tests.support.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
 
 BEFORE = {"order_id": 1001, "customer": "Ada", "amount": "19.90", "placed_on": "2024-05-05", "note": None}
@@ -117,7 +117,7 @@ def test_large_objects_are_in_the_data_and_never_in_the_change_mask() -> None:
 
 
 def test_what_only_a_log_knows_is_left_empty() -> None:
-    plain = change(7, Op.ADD, transaction=None, place=None, last=False, stream=None, time="2024-05-06 07:08:08.95")
+    plain = change(7, Op.ADD, transaction=None, stream=None, time="2024-05-06 07:08:08.95")
     headers = told(plain)["headers"]
     assert headers["timestamp"] == "2024-05-06T07:08:08.950"
     assert (headers["streamPosition"], headers["transactionId"]) == ("7", "")
@@ -440,3 +440,10 @@ def test_a_value_that_was_not_known_before_has_no_place_in_the_row_before() -> N
 def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
     form = MessageFormat(settings=MessageSettings())
     assert list(form.bind_numbered([])) == []
+
+
+def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
+    [written] = MessageFormat().writer(Catalog([ORDERS]))([change(7, Op.DELETE, transaction=None)])
+    assert isinstance(written, WrittenMessage)
+    assert written.closed() == (written.head, written.tail)
+    assert b'"transactionEventCounter":null,"transactionLastEvent":null' in (written.tail or b"")

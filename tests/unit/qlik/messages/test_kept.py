@@ -146,6 +146,7 @@ PLACES = [
     *(("message", "lineage", name) for name in ("schema", "table", "tableVersion")),
     ("message", "tableStructure", "tableColumns"),
     ("message", "tableStructure", "tableColumns", "customer"),
+    *(("message", "tableStructure", "tableColumns", "customer", name) for name in ("ordinal", "type", "nullable")),
     *((name,) for name in ("magic", "type", "messageSchemaId", "messageSchema")),
 ]
 
@@ -170,3 +171,30 @@ def test_a_wrong_type_in_metadata_is_a_sentence(tmp_path: Path, capsys: pytest.C
     (tmp_path / "m.json").write_text(json.dumps(content, indent=2))
     assert exit_code(["decode", "messages", str(tmp_path / "m.json")]) == 65
     assert f"The metadata message's {name} is no object." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "place, value, said",
+    [
+        (("schemaId",), 7, "schemaId is no text"),
+        (("dataSchema",), {}, "dataSchema is no text"),
+        (("lineage", "table"), 1.5, "lineage.table is no text"),
+        (("lineage", "tableVersion"), "1", "lineage.tableVersion is no whole number"),
+        (("lineage", "tableVersion"), True, "lineage.tableVersion is no whole number"),
+        (("tableStructure", "tableColumns", "customer", "ordinal"), "x", "customer.ordinal is no whole number"),
+        (("tableStructure", "tableColumns", "customer", "type"), -1, "customer.type is no text"),
+        (("tableStructure", "tableColumns", "customer", "nullable"), "yes", "customer.nullable is no truth value"),
+    ],
+)
+def test_a_value_of_another_type_in_metadata_is_a_sentence(place: tuple[str, ...], value: Any, said: str) -> None:
+    content = json.loads(structure_of(shape_of(ORDERS, MessageSettings(mode="metadata"))).told(1, ""))
+    inner = content["message"]
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    [(_, message)] = kept(msgspec.json.encode(content))
+    found = read_kept(MessageReader(), message)
+    assert str(found) == f"The metadata message's {said}."
+    inner[place[-1]] = None
+    [(_, message)] = kept(msgspec.json.encode(content))
+    assert not isinstance(read_kept(MessageReader(), message), DataError)

@@ -18,9 +18,10 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.dfm import Described, description
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowsDocument
 from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import RowForm, arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.row_files import arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
-from tests.support.changerows import AT, documents, told
+from tests.support.changerows import AT, CSV, JSON, documents, told
 from tests.support.sinks import opened
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -40,13 +41,17 @@ def test_parquet_holds_the_rows_with_their_types(tmp_path: Path) -> None:
     assert list(opened(ChangeTableFiles(tmp_path)).write(documents(ADD, UPDATE, GROUP))) == []
     added, before, after = parquet(tmp_path / "usr__ct")
     assert added["header__change_mask"] == b"\x80\x0f"
-    assert (added["pay"], added["photo"], added["header__timestamp"]) == (Decimal("1.50"), b"\xaa\xaa", AT)
+    assert (added["pay"], added["photo"], added["header__timestamp"]) == (
+        Decimal("1.50"),
+        b"\xaa\xaa",
+        AT.replace(tzinfo=dt.UTC),
+    )
     assert (before["header__change_oper"], before["fname"], after["fname"]) == ("B", "Jack", "\\N")
     assert [row["name"] for row in parquet(tmp_path / "grp__ct")] == [""]
 
 
 def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, "csv")).write(documents(ADD, UPDATE, GROUP))
+    opened(ChangeTableFiles(tmp_path, CSV)).write(documents(ADD, UPDATE, GROUP))
     [path] = (tmp_path / "usr__ct").glob("*.csv")
     head, *_, last = path.read_text().splitlines()
     assert head.startswith("header__change_seq,header__change_oper,header__change_mask")
@@ -56,13 +61,15 @@ def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
     assert (row["name"], row["idg"], row["header__timestamp"]) == ("", "1", "2024-05-06 07:08:09.120000")
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_a_description_lies_beside_each_file(tmp_path: Path, form: RowForm) -> None:
+@pytest.mark.parametrize(
+    "form, where, called", [(PARQUET, "_dfm", "parquet"), (CSV, "", "delimited"), (JSON, "", "json")]
+)
+def test_each_file_has_a_description(tmp_path: Path, form: RowFiles, where: str, called: str) -> None:
     opened(ChangeTableFiles(tmp_path, form)).write(documents(ADD))
-    [data] = (tmp_path / "usr__ct").glob(f"*.{form}")
-    said = json.loads(data.with_suffix(".dfm").read_bytes())
-    assert data.name == f"20240506-07080912-0000000000000000001.{form}"
-    assert (said["fileInfo"]["recordCount"], said["formatInfo"]["format"]) == (1, form)
+    [data] = (tmp_path / "usr__ct").glob(f"*.{form.format}")
+    said = json.loads((data.parent / where / f"{data.stem}.dfm").read_bytes())
+    assert data.name == f"20240506-07080912-0000000000000000001.{form.format}"
+    assert (said["fileInfo"]["recordCount"], said["formatInfo"]["format"]) == (1, called)
     columns = {column["name"]: column for column in said["dataInfo"]["columns"]}
     assert next(iter(columns)) == "header__change_seq"
     assert (
@@ -71,6 +78,7 @@ def test_a_description_lies_beside_each_file(tmp_path: Path, form: RowForm) -> N
     assert (columns["idu"]["primaryKeyPos"], columns["pay"]["scale"]) == (1, 2)
 
 
+UNKNOWN = ("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer")
 BIG = told(4, Op.ADD, 2**70)
 
 
@@ -136,7 +144,7 @@ def test_a_position_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="cannot be written"):
-        ChangeTableFiles(tmp_path / "file")
+        opened(ChangeTableFiles(tmp_path / "file"))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +159,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         ("time", "string"),
         ("date", "date32[day]"),
         ("boolean", "bool"),
-        ("int", "int64"),
+        ("int", "int32"),
     ],
 )
 def test_arrow_has_a_type_for_each(kind: str, arrow: str) -> None:
@@ -178,7 +186,17 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
         ChangeColumn(name="photo", type="varbinary(8)"),
         ChangeColumn(name="since", type="timestamp(3)"),
     ]
-    of = Described(name="n", extension="csv", location="here", table=table, target="t__ct", columns=columns, records=7)
+    of = Described(
+        name="n",
+        extension="csv",
+        location="here",
+        table=table,
+        target="t__ct",
+        columns=columns,
+        records=7,
+        started=AT.replace(tzinfo=dt.UTC),
+        ended=AT.replace(tzinfo=dt.UTC),
+    )
     said = json.loads(description(of, "copy"))
     facts = [
         (one["ordinal"], one["name"], one["type"], one["length"], one["precision"], one["scale"], one["primaryKeyPos"])
@@ -194,11 +212,13 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
     ]
     assert said == {
         "dfmVersion": "1.1",
-        "taskInfo": {"name": "copy", "sourceEndpoint": "", "sourceEndpointType": "", "operation": "dataProduced"},
+        "taskInfo": {"name": "copy", "operation": "dataProduced", **dict.fromkeys(UNKNOWN, "")},
         "fileInfo": {
             "name": "n",
             "extension": "csv",
             "location": "here",
+            "startWriteTimestamp": "2024-05-06T07:08:09.120",
+            "endWriteTimestamp": "2024-05-06T07:08:09.120",
             "firstTransactionTimestamp": "",
             "lastTransactionTimestamp": "",
             "content": "changes",

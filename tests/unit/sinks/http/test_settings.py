@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,16 @@ def refused(**keys: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         configured(**{"url": URL, **keys})
     return str(caught.value)
+
+
+def test_what_sending_needs_is_loaded_before_threads_send() -> None:
+    """The modules of urllib3 import each other: two threads that are the first to ask for them may get halves."""
+    program = (
+        "import sys; from eventlog.sinks.http.address import HttpSettings; from eventlog.sinks.http.sink import HttpSink;"
+        " assert 'urllib3.connection' not in sys.modules; HttpSink(HttpSettings(url='http://127.0.0.1:9/'));"
+        " assert {'urllib3.connection', 'urllib3.exceptions', 'eventlog.xds.read'} <= {*sys.modules}"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_an_output_is_read_with_its_defaults_and_its_secret() -> None:

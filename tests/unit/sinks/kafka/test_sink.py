@@ -9,10 +9,14 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eventlog.core.errors import ConfigError
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sinks.kafka.errors import in_words, louder
+from eventlog.sinks.kafka.frames import Frames
 from eventlog.sinks.kafka.marks import KnownStructure, Taken, TopicState, mark_messages
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options
 from eventlog.sinks.ownership import Owner
+from tests.support.messages import CATALOG, inserted
 
 
 @pytest.mark.parametrize(
@@ -140,3 +144,19 @@ def test_marks_are_messages_by_output_and_table() -> None:
         b"out": b'{"last":"7","owner":{"log":"l","name":"event log","epoch":3},"taken":{"plan":"a","part":["7"]}}',
         b"out/shop.orders": b'{"schema_id":"AB","version":2}',
     }
+
+
+@pytest.mark.parametrize("mode", ["bare", "envelope"])
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_what_our_own_limit_refuses_is_known_before_it_is_counted(mode: Any, encoding: Any) -> None:
+    form = MessageFormat(settings=MessageSettings(mode=mode, encoding=encoding))
+    for length in (0, 400, 2000):
+        [written] = form.writer(CATALOG)([inserted(7, note="x" * length)])
+        assert isinstance(written, WrittenMessage)
+        [document] = form.bind([written.counted(1_000_000, last=False)])
+        [message] = document.messages
+        size = len(message.key or b"") + len(message.value or b"")
+        for limit, taken in ((size - 1, False), (size, True), (size + 5000, True)):
+            said = Frames(KafkaSettings(servers="b:1", max_message_bytes=limit)).refuses(written)
+            assert (said is None) == taken
+            assert taken or f"has {size} bytes" in str(said)

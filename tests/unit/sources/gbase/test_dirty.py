@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
@@ -18,6 +18,7 @@ from eventlog.sources.gbase.files import refuse_dirty
 from eventlog.sources.gbase.records import CdcRecord, frames
 from eventlog.sources.gbase.restart import Restart
 from eventlog.sources.gbase.settings import GBaseSettings
+from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, T1, before_damage, begin, commit, insert, read
 
 DIRTY = GBaseSettings(dirty=True)
@@ -59,7 +60,7 @@ def test_a_cut_that_only_rubbish_follows_is_told(at: int) -> None:
 def test_a_record_whose_end_never_comes_is_told() -> None:
     rest = begin(21) + insert(22, 9) + commit(23)
     found, error = before_damage([LATER[:60], rest + bytes(60)], DIRTY)
-    assert (len(found), "ended inside a record, and this one begins with another: 20 byte(s)" in str(error)) == (
+    assert (len(found), "ended inside a record, and this one begins with another: 20 bytes" in str(error)) == (
         0,
         True,
     )
@@ -87,7 +88,7 @@ def test_what_stood_in_a_new_buffer_is_left_over() -> None:
         assert len(read(*buffers([GOOD + rubbish, LATER]), own=DIRTY)) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(st.integers(0, 10_000))
 @example(seed=7188)  # a COMMIT is cut, and what was left over completes it
 @example(seed=1758)  # the same, and a header that was left over follows
@@ -145,10 +146,10 @@ def test_where_a_restart_begins() -> None:
     assert point(table_record(T1)) is None
     assert point(GOOD) == "A restart begins at 0:0x3 (3), the last commit: no transaction is open."
     assert point(GOOD, begin(7, 8), begin(9, 9), insert(10, 1, 9)) == (
-        "A restart begins at 0:0x7 (7), where the earliest of 2 open transaction(s) began;"
+        "A restart begins at 0:0x7 (7), where the earliest of 2 open transactions began;"
         " what was committed up to 0:0x3 is done."
     )
-    assert point(insert(4, 1)) == "A restart begins at 0:0x4 (4), where the earliest of 1 open transaction(s) began."
+    assert point(insert(4, 1)) == "A restart begins at 0:0x4 (4), where the earliest of 1 open transaction began."
     assert point(insert(4, 1), own=GBaseSettings(orphans="skip")) is None
     assert point(GOOD, begin(7, 8), record(CdcRecord.RBTX, 8, 8), record(CdcRecord.TIMEOUT, 3)) == point(GOOD)
     assert point(GOOD, begin(7, 8), insert(8, 1, 8), record(CdcRecord.TRUNCATE, 9, 8, 5)) is not None

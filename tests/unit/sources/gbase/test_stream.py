@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError, SourceError
@@ -20,6 +20,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 
 
@@ -105,7 +106,7 @@ def test_a_key_in_other_letters_and_a_schema_file() -> None:
 def test_open_transactions_at_the_end_are_told() -> None:
     said: list[str] = []
     assert len(read(GOOD, begin(4), said=said)) == 1
-    assert said == ["The stream ends with 1 open transaction(s), which are left out."]
+    assert said == ["The stream ends with 1 open transaction: left out."]
 
 
 def test_lines_that_are_not_hexadecimal_are_named() -> None:
@@ -113,7 +114,7 @@ def test_lines_that_are_not_hexadecimal_are_named() -> None:
         list(read_hex(["# first", "00 0x"], origin="dump.hex"))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(st.data())
 def test_flipped_bytes_end_in_images_or_in_a_typed_error(data: st.DataObject) -> None:
     stream = bytearray(b"".join(reads(shop(12, 3), cut=4000)))
@@ -124,7 +125,7 @@ def test_flipped_bytes_end_in_images_or_in_a_typed_error(data: st.DataObject) ->
     assert len(found) < 100
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(st.lists(st.binary(max_size=80), max_size=5))
 def test_rubbish_ends_in_a_typed_error(chunks: list[bytes]) -> None:
     found, error = before_damage(chunks)

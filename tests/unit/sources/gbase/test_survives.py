@@ -8,6 +8,7 @@ import pytest
 
 from eventlog.core.errors import DamageError, SourceError
 from eventlog.core.model import Image, Op, Status
+from eventlog.core.plural import counted
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
@@ -24,7 +25,8 @@ def test_a_stream_that_ends_inside_a_record(missing: int) -> None:
     found, error = before_damage([GOOD + commit(9)[:-missing]])
     assert (told(found), type(error)) == ([(Op.ADD, None, 1)], DamageError)
     assert f"Byte {len(GOOD)}: " in str(error)
-    assert f"{missing if missing < 20 else 16 - (36 - missing) if missing > 20 else 20} byte(s)" in str(error)
+    left = missing if missing < 20 else 16 - (36 - missing) if missing > 20 else 20
+    assert f"{counted(left, 'byte')} more should follow" in str(error)
 
 
 @pytest.mark.parametrize("size", [0, 15, 35])
@@ -59,7 +61,7 @@ def test_another_packet_scheme_is_damage_or_skipped() -> None:
     said: list[str] = []
     own = GBaseSettings(skip_schemes=True)
     assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=own, said=said)) == 2
-    assert said == ["1 record(s) of other packet schemes are left out, as skip_schemes says."]
+    assert said == ["Left out, as skip_schemes says: 1 record of other packet schemes."]
 
 
 def test_an_unknown_record_is_skipped_and_told() -> None:

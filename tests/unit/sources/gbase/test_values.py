@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError, DataError
@@ -18,6 +18,7 @@ from eventlog.sources.gbase.layout import CapturedLayout, layout_of, read_layout
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.values import TextRules, codec
+from tests.support.examples import examples
 from tests.support.shares import met, shares
 from tests.support.strategies_gbase import rows, tables
 
@@ -135,7 +136,7 @@ def test_an_unknown_code_set_is_refused() -> None:
         TextRules(encoding="klingon")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(st.data(), tables(), st.sampled_from([GBASE, INFORMIX, RecordDialect(sizes="little", wide=False)]))
 def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: CapturedLayout, dialect: RecordDialect) -> None:
     row = data.draw(rows(layout))
@@ -146,7 +147,7 @@ def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: CapturedLa
 
 
 @shares(read=0.2, refused=0.05)
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(st.data(), tables(4))
 def test_damaged_rows_are_read_or_refused_in_words(data: st.DataObject, layout: CapturedLayout) -> None:
     record = bytearray(row_record(CdcRecord.INSERT, 7, 8, layout, data.draw(rows(layout))))

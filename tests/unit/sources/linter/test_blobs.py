@@ -94,5 +94,5 @@ def test_operations_that_cannot_be_attached_say_why() -> None:
     assert "column 1 was changed, and PICTURED is not known to have a BLOB there" in fault(blobatr=0x0201)
     assert "column 9 was changed" in fault(blobatr=9)
     assert "and TABLE_99 is not known" in fault(tabnum_src=99)
-    assert "the row that owns it is not told" in fault(len1=0, data=b"")
+    assert "the row that owns it is not known" in fault(len1=0, data=b"")
     assert "LEN1 or LEN2 is negative" in fault(len1=-1)

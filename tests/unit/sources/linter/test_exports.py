@@ -12,9 +12,9 @@ import pytest
 
 from eventlog.core.errors import DataError, UsageError
 from eventlog.sources.linter.exports import export_rows, exported, file_rows, in_order
-from eventlog.sources.linter.rows import row_of, signed
+from eventlog.sources.linter.rows import signed
 from eventlog.sources.linter.settings import ReadingSettings
-from tests.support.linter import READING, ROW, commit, ended, insert, queued, row
+from tests.support.linter import READING, ROW, commit, ended, insert, queued, row, row_of
 
 ROWS = [
     row(syslog_addr=2**63 - 64, data=ROW.data.ljust(3400, b"\0")),

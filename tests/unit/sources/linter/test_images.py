@@ -36,7 +36,7 @@ from tests.support.linter import (
     told,
 )
 
-COMMITTED = Transaction(id=5, time=dt.datetime(2024, 3, 15, 10, 20, 30, 500000))
+COMMITTED = Transaction(id=5, time=dt.datetime(2024, 3, 15, 10, 20, 30, 500000), end=ROW.syslog_addr + 100)
 
 
 def only(rows: list[QueueRow], reports: list[str] | None = None, **settings: Any) -> Image:
@@ -126,7 +126,7 @@ def test_an_incomplete_operation_is_an_error_when_its_transaction_ends_and_the_r
     held = CommittedRows(SCHEMA, READING)
     assert list(held.images([first])) == []
     broken, whole = told([first, other, end])
-    assert "The record ends after 3400 byte(s)" in faulty(broken)
+    assert "The record ends after 3,400 bytes" in faulty(broken)
     assert whole.after == {**TABLE, "ID": 9}
     second = queued([done])[1]
     assert "The row with EXTDATA 0 is missing." in faulty(only([second, end]))
@@ -148,7 +148,7 @@ def test_an_incomplete_operation_is_an_error_when_its_transaction_ends_and_the_r
             {"data": OLD[:7] + b"\x98" + OLD[8:] + NEW},
             "Column NAME: 98f2eeeb",
         ),
-        ({"len1": 30, "len2": 28}, "1 byte(s) follow the last column"),
+        ({"len1": 30, "len2": 28}, "Behind the last column there is more: 1 byte"),
     ],
 )
 def test_what_cannot_be_read_keeps_its_raw_parts_and_says_why(other: dict[str, Any], reason: str) -> None:

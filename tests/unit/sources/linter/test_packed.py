@@ -133,7 +133,7 @@ def test_a_record_that_ends_early_is_refused(cut: int) -> None:
 
 
 def test_what_follows_the_last_column() -> None:
-    with pytest.raises(DataError, match=r"3 byte\(s\) follow the last column"):
+    with pytest.raises(DataError, match=r"Behind the last column there is more: 3 bytes"):
         SPECIFIED.decode(OLD + b"xyz")
     lenient = PackedCodec(RecordLayout(table=T, fields=SPECIFIED.layout.fields, strict=False))
     assert lenient.decode(OLD + b"xyz") == TABLE

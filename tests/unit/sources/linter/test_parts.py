@@ -63,7 +63,7 @@ def test_a_gap_is_an_error(gone: int) -> None:
 
 
 def test_a_last_row_that_is_missing_shows_in_the_totals() -> None:
-    assert "LEN1 + LEN2 is 8000, and 2 row(s) hold 6800" in fault(continued(FIRST, SECOND, "totals")[:2])
+    assert "LEN1 + LEN2 is 8000, and 2 rows can hold 6800" in fault(continued(FIRST, SECOND, "totals")[:2])
 
 
 def test_a_row_that_continues_nothing_is_an_error() -> None:
@@ -102,7 +102,7 @@ def test_negative_lengths_are_damage(len1: int, len2: int) -> None:
 
 @pytest.mark.parametrize("len1", [3401, 2**31 - 1])
 def test_lengths_that_no_row_can_hold_are_damage(len1: int) -> None:
-    assert "1 row(s) hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(DATA_BYTES))])
+    assert "1 row can hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(DATA_BYTES))])
 
 
 def test_truncated_data_is_an_error_unless_zeros_may_be_put_back() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, row_of, signed, utc_reader
-from tests.support.linter import ROW, row
+from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, signed, utc_reader
+from tests.support.linter import ROW, row, row_of
 
 
 def test_oper_date_of_the_specification() -> None:

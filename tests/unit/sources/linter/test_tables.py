@@ -72,7 +72,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], reason: str) -> None:
 def test_whole_transactions_are_not_deleted_for_one_of_several_destinations() -> None:
     with pytest.raises(ConfigError, match="Leave one of the two out"):
         LinterSettings(delete_handled=True, destination="REMOTE")
-    with pytest.raises(ConfigError, match="cannot tell the nodes of a receiving queue apart"):
+    with pytest.raises(ConfigError, match="does not know the nodes of a receiving queue"):
         LinterSettings(delete_handled=True, variant="receiving")
     assert (LinterSettings().table, LinterSettings(variant="receiving").table) == ("DISPATCH_QUEUE", "RECEIVING_QUEUE")
 

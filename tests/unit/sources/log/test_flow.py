@@ -12,6 +12,7 @@ from eventlog.sources.log.flow import (
     STATES,
     Flow,
     FlowState,
+    OutputLag,
     WaitingParts,
     patience,
     said_of_parts,
@@ -29,6 +30,8 @@ from eventlog.sources.log.flow import (
         (WaitingParts(suspended=1, retrying=1, held=1), {}, "suspended"),
         (WaitingParts(held=1), {"publishing": False}, "held"),
         (WaitingParts(not_due=1), {"publishing": False}, "unpublished"),
+        (WaitingParts(lagging=1, retrying=1, held=1, ready=1), {}, "lagging"),
+        (WaitingParts(lagging=1, suspended=1), {}, "suspended"),
         (WaitingParts(ready=1), {"tracked": False}, "flowing"),
         (WaitingParts(), {"tracked": False, "settled": 1}, "flowing"),
     ],
@@ -56,12 +59,13 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
         ("held", {"parts": WaitingParts(held=1), "publishing": False}, "Somebody holds rows. No publisher works"),
         ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
         ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
+        ("lagging", {"parts": WaitingParts(lagging=9)}, "An output lags behind the others, which go on."),
         ("suspended", {"parts": WaitingParts(suspended=1)}, "Rows wait until their table may be read."),
-        ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "The oldest row, 7, has waited for 900 s."),
+        ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "The oldest row, 7, has waited for 15 min."),
         (
             "stuck",
             {"parts": WaitingParts(ready=1), **LATE, "lag": None},
-            "has waited for longer than anybody can tell.",
+            "has waited for longer than can be said.",
         ),
         ("unpublished", {"publishing": False}, "Nothing could be published now, and no publisher works"),
         ("untracked", {"tracked": False}, "No trigger of eventlog writes this log"),
@@ -92,3 +96,11 @@ def test_what_rows_wait_for_is_said_and_their_turn_is_not() -> None:
 )
 def test_what_is_late_follows_from_how_often_rows_are_published(settings: dict[str, Any], seconds: float) -> None:
     assert patience(PublisherConfig(**settings)) == seconds
+
+
+def test_each_output_that_lags_is_told_with_its_rows() -> None:
+    lags = {"far": OutputLag(rows=1, first=3, seconds=2.0), "farther": OutputLag(rows=2000, paused=True)}
+    assert [*said_of_parts(Flow(lags=lags))] == [
+        "1 row is kept for far.",
+        "2,000 rows are kept for farther, which somebody has paused.",
+    ]

@@ -83,6 +83,32 @@ def test_what_does_not_fit_is_told_and_taken_as_well_as_it_can_be() -> None:
     assert [text.split(" ")[2] for text in said] == ["does", "begins", "is", "is", "takes"]
 
 
+def test_what_is_open_at_the_end_is_lost_where_a_wrong_number_may_be_why() -> None:
+    lost: list[int] = []
+    for work in (
+        "begin 1, add 1",
+        "begin 1, add 1, end 2",
+        "begin 1, add 1, undo 2",
+        "add 1, add 1",
+        "end 2, begin 1, add 1",
+    ):
+        open_ones, said = told(lost=lost)
+        for seq, (verb, tx) in enumerate((one.split(" ") for one in work.split(", ")), 1):
+            match verb:
+                case "begin":
+                    open_ones.begin(int(tx), seq)
+                case "add":
+                    open_ones.add(int(tx), seq, "a")
+                case "end":
+                    assert list(open_ones.commit(int(tx), seq)) == []
+                case _:
+                    open_ones.rollback(int(tx))
+        open_ones.end()
+        assert said[-1] == "The stream ends with 1 open transaction: left out."
+        lost.append(-1)
+    assert lost == [-1, 1, -1, 1, -1, 2, -1, -1]
+
+
 def test_items_of_an_unknown_transaction_are_left_out_if_that_is_wanted() -> None:
     open_ones, said = told(orphans=False)
     open_ones.add(1, 5, "a")

@@ -1,0 +1,258 @@
+"""Lists of the log's rows: pages that read a bounded stretch of it and say where to look further, and the newest rows.
+
+Where indexes lead to all rows by their numbers, a stretch is a run of numbers. An adopted log without such an index is read
+in stretches of the table as it lies on the disk: bounded too, and in order within a stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from eventlog.admin.rows import Choice, LogRow
+from eventlog.core.model import Status
+from eventlog.sql.log import Log
+from eventlog.sql.queries import offers
+
+PAGE_ROWS: Final = 50
+"""Rows of a page."""
+
+REACH_ROWS: Final = 10_000
+"""Rows that are looked through at once."""
+
+PATIENCE_SECONDS: Final = 0.1
+"""Seconds after which no further stretch is begun."""
+
+WIDTH_CHARACTERS: Final = 200
+"""Characters of a value in a list."""
+
+BEYOND: Final = 2**62
+"""A number that no row has."""
+
+READ_ROWS: Final = 2_000
+"""Rows that are in memory at once, of however many are asked for."""
+
+LATE_ROWS: Final = 1_000
+"""How far below the highest number a row may appear late and still be followed."""
+
+
+class Filters(Struct, frozen=True, kw_only=True):
+    """Which rows are asked for; what is empty asks for nothing. `text` is looked for in keys, columns, values, notes.
+
+    `since` is a time by the clock of the log.
+    """
+
+    letters: str = ""
+    reason: str = ""
+    table: str = ""
+    key: str = ""
+    text: str = ""
+    since: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether only waiting rows can be meant."""
+        return self.letters == Status.NEW
+
+    def said(self) -> str:
+        """What is asked for, in a few words, but for the key and the words that are looked for: they may be values."""
+        named = {"status": self.letters, "reason": self.reason, "table": self.table}
+        hidden = {"key": "one" if self.key else "", "text": "some" if self.text else ""}
+        return ", ".join(f"{name} {what}" for name, what in (named | hidden).items() if what) or "every row"
+
+    def parameters(self) -> dict[str, Any]:
+        """What the queries of web.sql take."""
+        choice = Choice(letters=self.letters, reason=self.reason or None, table=self.table or None)
+        escaped = self.text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        since = {"since": self.since} if self.since else {}
+        return (
+            choice.parameters()
+            | since
+            | {
+                "any_key": int(not self.key),
+                "key": self.key or " ",
+                "any_text": int(not self.text),
+                "pattern": f"%{escaped}%",
+            }
+        )
+
+
+class Cursor(Struct, frozen=True, kw_only=True):
+    """Where a page begins: below a number, and where the disk's order is read, before a place."""
+
+    before: int = BEYOND
+    place: int | None = None
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A page of rows; `further` is where to go on, None at the end. `ordered`: no row of another page is newer."""
+
+    rows: tuple[LogRow, ...]
+    further: Cursor | None
+    ordered: bool = True
+
+
+class _Stretch(Struct, frozen=True, kw_only=True):
+    """A part of the log as a condition and its parameters, and the cursor behind it."""
+
+    condition: str
+    parameters: dict[str, Any]
+    entries: str = "list_log"
+    behind: Cursor | None
+    place: int | None = None
+
+
+def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit: int = PAGE_ROWS) -> Listing:
+    """A page of the rows that are asked for; `numbered` says that the log has an index of its numbers."""
+    by_place = not (numbered or filters.waiting) and has_places(log)
+    step = _by_place if by_place else _by_number
+    found: list[LogRow] = []
+    end = monotonic() + PATIENCE_SECONDS
+    further: Cursor | None = cursor
+    with log.transaction() as connection:
+        while further is not None and len(found) < limit:
+            wanted = limit - len(found)
+            stretch = step(log, connection, filters, further, wanted if filters == Filters() else REACH_ROWS)
+            if stretch is None:
+                further = None
+                break
+            rows = _rows(log, connection, filters, stretch, before=further.before, limit=wanted, width=WIDTH_CHARACTERS)
+            found += rows
+            further = stretch.behind if len(rows) < wanted else Cursor(before=rows[-1].record_id, place=stretch.place)
+            if monotonic() >= end:
+                break
+    return Listing(rows=tuple(found), further=further, ordered=not by_place)
+
+
+def newest(
+    log: Log, filters: Filters, *, limit: int, width: int, after: int = -BEYOND, reach: int = REACH_ROWS
+) -> Iterator[LogRow]:
+    """The newest rows that are asked for, those above a number, the oldest of them first.
+
+    Of many only a part is in memory: they are walked through from the newest one down, and read on the way back.
+    """
+    walked: list[tuple[_Stretch, int, int]] = []
+    rows: list[LogRow] = []
+    for stretch, before, rows in _walk(log, filters, limit, width, after, reach):
+        walked.append((stretch, before, len(rows)))
+    if len(walked) == 1:
+        yield from reversed(rows)
+        return
+    for stretch, before, count in reversed(walked):
+        with log.transaction() as connection:
+            rows = _rows(log, connection, filters, stretch, before=before, limit=count, width=width)
+        yield from reversed(rows)
+
+
+def _walk(
+    log: Log, filters: Filters, limit: int, width: int, after: int, reach: int
+) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
+    """Parts of the rows that are asked for, from the newest one down; of all but the first without their values."""
+    before, left = BEYOND, limit
+    while left > 0:
+        with log.transaction() as connection:
+            wanted = min(left, reach) if filters == Filters() else reach
+            stretch = _by_number(log, connection, filters, Cursor(before=before), wanted)
+        if stretch is None:
+            return
+        low = max(stretch.parameters["low"], after + 1)
+        while left > 0:
+            part = replace(stretch, parameters={"low": low})
+            with log.transaction() as connection:
+                some = min(left, READ_ROWS)
+                rows = _rows(log, connection, filters, part, before=before, limit=some, width=width)
+            if rows:
+                yield replace(part, parameters={"low": rows[-1].record_id}), before, rows
+                left, width = left - len(rows), 1
+            if len(rows) < some:
+                break
+            before = rows[-1].record_id
+        if stretch.behind is None or low == after + 1:
+            return
+        before, reach = low, reach * 4  # nobody waits for a page here, and rows that are rare are found in a few steps
+
+
+def follow(log: Log, filters: Filters, *, limit: int, width: int, pause: Callable[[float], object]) -> Iterator[LogRow]:
+    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds until the next look.
+
+    A look reads the log's newest rows, which may take long where there is no index; nine tenths of the time are pauses.
+    """
+    seen: dict[int, LogRow] = {}
+    spent = 0.0
+    found = newest(log, filters, limit=limit, width=width)
+    while True:
+        start = monotonic()
+        for row in found:
+            if seen.get(row.record_id) != row:
+                seen[row.record_id] = row
+                yield row
+        spent = monotonic() - start
+        after = max(seen, default=LATE_ROWS) - LATE_ROWS
+        seen = {number: row for number, row in seen.items() if number > after}
+        pause(max(1.0, 9 * spent))
+        found = newest(log, filters, limit=BEYOND, width=width, after=after, reach=LATE_ROWS)
+
+
+def has_places(log: Log) -> bool:
+    """Whether the database reads a part of a table by where it lies on the disk."""
+    return offers(log.dialect, "list_places")
+
+
+def one_row(log: Log, record_id: int) -> LogRow | None:
+    """A row with all of its values."""
+    entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
+    stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
+    with log.transaction() as connection:
+        found = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=2**30)
+    return found[0] if found else None
+
+
+def _by_number(log: Log, connection: Connection, filters: Filters, cursor: Cursor, reach: int) -> _Stretch | None:
+    halves = offers(log.dialect, "list_halves") and not filters.waiting
+    if halves:
+        query = log.query("list_low_of_all")
+    else:
+        query = log.query("list_low", among="list_waiting" if filters.waiting else "list_every")
+    low, count = log.rows(connection, query, {"before": cursor.before, "reach": reach})[0]
+    if low is None:
+        return None
+    return _Stretch(
+        entries="list_halves" if halves else "list_log",
+        condition="list_waiting_numbers" if filters.waiting else "list_numbers",
+        parameters={"low": int(low)},
+        behind=Cursor(before=int(low)) if int(count) == reach else None,
+    )
+
+
+def _by_place(log: Log, connection: Connection, _filters: Filters, cursor: Cursor, _reach: int) -> _Stretch | None:
+    table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
+    end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
+    whole = -(-end // reach) * reach  # an address may name any place, and a table may have become smaller
+    end = end if cursor.place is None else min(cursor.place, whole)
+    if end <= 0:
+        return None
+    # Stretches lie where they lay for the page before, although the table has grown meanwhile.
+    first = (end - 1) // reach * reach
+    ends = {"first_place": first, "last_place": first + reach}
+    first_place, last_place = log.rows(connection, log.query("list_bounds"), ends)[0]
+    return _Stretch(
+        condition="list_places",
+        parameters={"first_place": first_place, "last_place": last_place},
+        behind=Cursor(place=first) if first > 0 else None,
+        place=first + reach,
+    )
+
+
+def _rows(
+    log: Log, connection: Connection, filters: Filters, stretch: _Stretch, *, before: int, limit: int, width: int
+) -> list[LogRow]:
+    parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
+    since = "list_since" if filters.since else "list_ever"
+    query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
+    found = log.rows(connection, query, parameters)
+    return [LogRow(**dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]

@@ -1,0 +1,147 @@
+"""What the page, `eventlog explain` and `purge --hide` do not tell of a log: the values that policies hide from every output.
+
+The log itself has them, for it is what policies are applied to; who may read the log, or a whole archive, sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from eventlog.admin.archive import COLUMNS
+from eventlog.admin.rows import LogRow
+from eventlog.config.policies import steps_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError
+from eventlog.core.model import Change
+from eventlog.core.policies import Policy
+from eventlog.core.rules.identity import Identities
+from eventlog.core.schema import Catalog
+from eventlog.core.tablekey import format_parts, parse
+from eventlog.core.view_columns import read_column_name
+
+HIDDEN: Final = "(hidden)"
+"""Stands in the place of a value that no output is told."""
+
+NAMED: Final = ("table_name", "table_key", "column_name")
+
+
+class Mask:
+    """Hides values of attributes. What stands in no catalog is hidden whole: nobody knows what of it a policy hides."""
+
+    def __init__(self, hidden: Mapping[tuple[str | None, str], frozenset[str]], catalog: Catalog) -> None:
+        self._hidden = hidden
+        self._identities = Identities(catalog)
+        self._keys = {
+            (table.schema, table.name): frozenset(
+                spelled
+                for name, one in table.loggable.items()
+                if one.child is None and name in hidden.get((table.schema, table.name), ())
+                for spelled in (name, one.column.name, read_column_name(one.column.name).column)
+                if one.column.name in table.key
+            )
+            for table in catalog
+        }
+
+    def hides(self, table: str | None, column: str | None) -> bool:
+        """Whether values of a row with these names are hidden."""
+        try:
+            naming = self._identities.naming(table)
+            if naming.table is None:
+                return True
+            hidden = self._hidden.get((naming.table.schema, naming.table.name), frozenset())
+            return bool(hidden) and naming.attribute(column) in hidden
+        except DataError:
+            return True
+
+    def key(self, table: str | None, key: str | None) -> str | None:
+        """A key without what is hidden of it."""
+        try:
+            found = self._identities.naming(table).table
+            names = self._keys[found.schema, found.name] if found is not None else None
+            if key is None or (names is not None and not names):
+                return key
+            parts = parse(key).parts
+        except DataError:
+            return HIDDEN
+        folded = {name.casefold() for name in names or ()}
+        if names is None or not any(name.casefold() in folded for name, _ in parts):
+            return HIDDEN
+        return format_parts((name, HIDDEN if name.casefold() in folded else text) for name, text in parts)
+
+    def row(self, row: LogRow) -> LogRow:
+        """A row of the log without what is hidden of it, in its note as well."""
+        said = row.table_name, row.table_key, row.column_name, row.old_value, row.new_value
+        key, old, new, note = self._told(*said, row.note)
+        return replace(row, table_key=key, old_value=old, new_value=new, note=note)
+
+    def archived(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A row of an archive, the same way."""
+        values = dict(zip(COLUMNS, row, strict=True))
+        key, old, new, note = self._told(*[values[name] for name in (*NAMED, "old_value", "new_value", "note")])
+        return tuple((values | {"table_key": key, "old_value": old, "new_value": new, "note": note}).values())
+
+    def _told(
+        self,
+        table: str | None,
+        key: str | None,
+        column: str | None,
+        old: str | None,
+        new: str | None,
+        note: str | None,
+    ) -> tuple[str | None, str | None, str | None, str | None]:
+        """The key, the values and the note without what is hidden of them."""
+        note = without(note, self.secrets(table, key, column, (old, new)))
+        if self.hides(table, column):
+            old, new = old and HIDDEN, new and HIDDEN
+        return self.key(table, key), old, new, note
+
+    def secrets(
+        self, table: str | None, key: str | None, column: str | None, values: tuple[str | None, str | None]
+    ) -> list[str | None]:
+        """What is hidden of a row, the longest first, for one may be a part of another."""
+        found = [*values] if any(values) and self.hides(table, column) else []
+        shown = self.key(table, key)
+        if key is not None and shown != key:
+            found.append(key)
+            with suppress(DataError):
+                found += [text for _, text in parse(key).parts if text not in (shown or "")]
+        return sorted(found, key=lambda text: -len(text or ""))
+
+    def change(self, change: Change) -> Change | None:
+        """A change without the attributes that are hidden; None where its object is called by one of them."""
+        place = change.row.schema, change.row.table
+        if self._keys.get(place, True):
+            return None
+        hidden = self._hidden.get(place, frozenset())
+        return replace(change, edits=tuple([edit for edit in change.edits if edit.column not in hidden]))
+
+    def names(self, change: Change) -> frozenset[str]:
+        """The attributes of a change that are hidden, as the source calls them."""
+        return self._hidden.get((change.row.schema, change.row.table), frozenset())
+
+
+def mask_of(config: Config, catalog: Catalog | None) -> Mask | None:
+    """What is hidden by the configuration; None where every value is told to some output."""
+    all_steps = [steps_of(output, config.policy) for output in config.output]
+    if catalog is None or not all_steps or not all(all_steps):
+        return None
+    policies = [Policy(steps, catalog) for steps in all_steps]
+    hidden = {
+        (table.schema, table.name): frozenset.intersection(
+            *[policy.hidden.get((table.schema, table.name), frozenset()) for policy in policies]
+        )
+        for table in catalog
+    }
+    return Mask(hidden, catalog) if any(hidden.values()) else None
+
+
+def without(text: str | None, secrets: list[str | None]) -> str | None:
+    """A text without secrets that stand in it."""
+    for secret in secrets:
+        if text and secret:
+            text = text.replace(secret, HIDDEN)
+    return text

@@ -1,0 +1,162 @@
+"""What policies make of changes, step by step, for people to read: of a row of the log, or of samples in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.admin.masking import HIDDEN, Mask
+from eventlog.config.build import name_of
+from eventlog.config.policies import checked, steps_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
+from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies.values import Told
+from eventlog.core.schema import Catalog
+
+
+class PolicyStep(Struct, frozen=True, kw_only=True):
+    """What one step did: what was told before it and after it, by attribute; `note` is why nothing is told any more."""
+
+    step: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    note: str | None = None
+
+
+class PolicyResult(Struct, frozen=True, kw_only=True):
+    """What a policy makes of a change. `outcome` is told, filtered or refused."""
+
+    output: str
+    outcome: str
+    told: Mapping[str, str]
+    steps: tuple[PolicyStep, ...] = ()
+    note: str | None = None
+
+
+class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change as somebody writes it to try a policy: `beside` is what the row has in other attributes, `looked` what rows of
+    other tables have that a step looks up, as `dept.name[id=7]`.
+    """
+
+    table: str
+    key: str
+    op: Literal["add", "modify", "delete"] = "modify"
+    old: Mapping[str, Any] = {}
+    new: Mapping[str, Any] = {}
+    beside: Mapping[str, Any] | None = None
+    looked: Mapping[str, Any] = {}
+
+    def change(self, number: int, catalog: Catalog) -> Change:
+        """The change; its table is looked up as that of a row in the log is."""
+        found = catalog.find(self.table)
+        if found is None:
+            raise DataError(f"{self.table} is no table.", hint="The schema file, or the database, describes tables.")
+        names = dict.fromkeys((*self.old, *self.new))
+        edits = [
+            Edit(column=name, old=_cell(self.old.get(name, ABSENT)), new=_cell(self.new.get(name, ABSENT)))
+            for name in names
+        ]
+        beside = None if self.beside is None else {name: _cell(value) for name, value in self.beside.items()}
+        row = RowId(found.table.schema, found.table.name, self.key)
+        return Change(
+            row=row, op=Op(self.op), edits=tuple(edits), positions=((number,),), beside=beside, looked=self.looked
+        )
+
+
+def policies_of(config: Config) -> list[tuple[str, Steps]]:
+    """The outputs that have policies, by their names, and their steps."""
+    found = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
+    return [(name, steps) for name, steps in found if steps]
+
+
+def results(
+    config: Config, catalog: Catalog, changes: Iterable[Change], mask: Mask | None = None
+) -> Iterator[PolicyResult]:
+    """What the policy of each output makes of each change, without what a mask hides."""
+    policies = [(name, checked(name, steps, catalog)) for name, steps in policies_of(config)]
+    for change in changes:
+        for name, policy in policies:
+            yield result(name, policy, change, mask)
+
+
+def result(output: str, policy: Policy, change: Change, mask: Mask | None = None) -> PolicyResult:
+    """What a policy makes of a change."""
+    steps: list[PolicyStep] = []
+    found: Change | Refusal = change
+    plain: Mapping[str, str] = {}
+    hidden = frozenset[str]() if mask is None else mask.names(change)
+    keys = {} if mask is None else {change.row.key: mask.key(change.row.table, change.row.key) or ""}
+
+    def shown(one: Change, names: Mapping[str, str]) -> dict[str, str]:
+        return said(one, frozenset(name for name, source in names.items() if source in hidden), keys)
+
+    for traced in policy.trace(change):
+        found, plain = traced.after, traced.plain_after
+        before = shown(traced.before, traced.plain)
+        if isinstance(found, Refusal):
+            steps.append(PolicyStep(step=traced.step, before=before, after={}, note=found.note))
+            break
+        after = shown(found, plain)
+        left, came = said(traced.before), said(found)
+        steps.append(
+            PolicyStep(
+                step=traced.step,
+                before={name: text for name, text in before.items() if came.get(name) != left[name]},
+                after={name: text for name, text in after.items() if left.get(name) != came[name]},
+            )
+        )
+    if isinstance(found, Refusal):
+        outcome = "filtered" if found.filtered else "refused"
+        return PolicyResult(output=output, outcome=outcome, told={}, steps=tuple(steps), note=found.note)
+    return PolicyResult(output=output, outcome="told", told=shown(found, plain), steps=tuple(steps))
+
+
+def said(change: Change, hidden: frozenset[str] = frozenset(), keys: Mapping[str, str] = {}) -> dict[str, str]:
+    """A change, attribute by attribute: the object, then what was and what is."""
+    key = keys.get(change.row.key, change.row.key)
+    told = {"": f"{change.op} {change.row.table} {key}{f' to {change.route}' if change.route else ''}"}
+    for edit in change.edits:
+        if edit.column in hidden:
+            told[edit.column] = HIDDEN
+            continue
+        former = "all former values" if edit.reset else _text(edit.old)
+        now = _text(edit.new)
+        told[edit.column] = f"{former} -> {now}" if former else now
+    return told
+
+
+def read_samples(file: Path, catalog: Catalog) -> Iterator[Change]:
+    """The changes of a file of JSON lines; DataError names the line that is none."""
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            sample = msgspec.json.decode(line, type=SampleChange)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            hint = 'A line is, for example, {"table": "usr", "key": "idu=1", "new": {"fname": "Jo"}}.'
+            raise DataError(f"{file}, line {number}: {error}.", hint=hint) from None
+        yield sample.change(number, catalog)
+
+
+def _cell(value: Any) -> Cell | Any:
+    """A list is the values of an attribute that has several."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text(cell: Told) -> str:
+    if cell is ABSENT:
+        return ""
+    if isinstance(cell, tuple):
+        return json.dumps([None if one is None else str(one) for one in cell], ensure_ascii=False)
+    return "NULL" if cell is None else repr(cell) if isinstance(cell, str) else str(cell)

@@ -1,0 +1,50 @@
+"""Asks before what cannot be taken back: --dry-run says what would be done, --yes does it without a question.
+
+Law: a question is only asked at a terminal. Where nobody can be asked, a command that scripts call goes on as it
+always did; only `uninstall` wants --yes there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from eventlog.cli.show import say
+from eventlog.core.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin to act, and is no error
+    """What would be done, by name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = [*names]
+
+
+def asking_options(command: Command) -> Command:
+    """Gives a command --dry-run and --yes."""
+    yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    dry = click.option("--dry-run", "dry", is_flag=True, help="Say what would be done, and do nothing.")
+    return yes(dry(command))
+
+
+def can_ask() -> bool:
+    """Whether there is somebody who can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def agree(lines: Sequence[str], *, yes: bool, must: bool = False) -> None:
+    """Shows what is to be done and asks; `must` refuses to go on where nobody can be asked."""
+    if yes or not (can_ask() or must):
+        return
+    for line in lines:
+        say(line, err=True)
+    if not can_ask():
+        raise UsageError("There is no terminal to ask at; use --yes to do it.")
+    if not click.confirm("Go on?", err=True):
+        raise UsageError("Nothing was changed; answer y, or use --yes, to do it.")

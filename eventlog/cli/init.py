@@ -1,0 +1,129 @@
+"""`eventlog init`: a first configuration file."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from eventlog.cli.asking import can_ask
+from eventlog.cli.show import say
+from eventlog.cli.site import DEFAULT_FILE
+from eventlog.config.first import (
+    PLACES,
+    SCHEMA_FILE,
+    SINKS,
+    First,
+    FirstAnswers,
+    Sink,
+    first_configuration,
+    next_commands,
+)
+from eventlog.core.errors import UsageError
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
+@click.option("--database", "-d", metavar="URL", envvar="EVENTLOG_DATABASE", help="The database, as SQLAlchemy URL.")
+@click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one (default: event_log).")
+@click.option("--schema", metavar="NAME", help="The schema of the tables to capture (default: the connection's own).")
+@click.option(
+    "--table", "tables", metavar="NAME", multiple=True, help="A table to capture; can be given several times."
+)
+@click.option("--output", "sink", type=click.Choice(SINKS), help="Where documents go (default: files).")
+@click.option("--place", metavar="PLACE", help="The folder, URL or brokers of that output (default for files: out).")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+def init(
+    file: Path,
+    database: str | None,
+    log: str | None,
+    schema: str | None,
+    tables: tuple[str, ...],
+    sink: Sink | None,
+    place: str | None,
+    force: bool,
+) -> None:
+    """Writes a first configuration file with comments; FILE is eventlog.toml unless you name another.
+
+    At a terminal it asks for what no option says. Passwords are not written into the file: ${DB_PASSWORD} stands there, and is read from the
+    environment. eventlog.schema.json is written beside the file: editors that know TOML complete and check keys with it.
+
+    Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output files --place out
+    """
+    if file.exists() and not force:
+        raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
+    answers = _answers(database, log, schema, tables, sink, place)
+    first = first_configuration(answers)
+    file.write_text(first.text, encoding="utf-8")
+    for_editors = file.with_name(SCHEMA_FILE)
+    if force or not for_editors.exists():
+        for_editors.write_text(schema_text(), encoding="utf-8")
+    _say_what_next(file, answers, first)
+
+
+def schema_text() -> str:
+    """The JSON schema of the configuration, which docs/generate.py makes from the types that read it."""
+    return files("eventlog.config").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+
+
+def _answers(
+    database: str | None,
+    log: str | None,
+    schema: str | None,
+    tables: tuple[str, ...],
+    sink: Sink | None,
+    place: str | None,
+) -> FirstAnswers:
+    """What options say, and what somebody at a terminal answers to the other questions."""
+    from eventlog.sql.dialect import dialect_of
+
+    asks = can_ask()
+    if database is None and not asks:
+        raise UsageError("No database is named, and nobody can be asked here.", hint="Use --database URL.")
+    url = database or _asked("The database, as SQLAlchemy URL; `eventlog init --help` has an example")
+    with_schemas = dialect_of(url).schemas  # says which databases there are before more is asked
+    if asks:
+        log = log or _asked("The event log table, with its schema if it has one", "event_log")
+        if with_schemas and schema is None:
+            schema = _asked("The schema of the tables to capture; empty is the connection's own", "")
+        tables = tables or tuple(_asked("The tables to capture, with blanks between them; empty is later", "").split())
+        sink = sink or click.prompt("Where documents go", type=click.Choice(SINKS), default="files", err=True)
+    chosen: Sink = sink or "files"
+    return FirstAnswers(
+        url=url,
+        log=log or "event_log",
+        schema=schema or None,
+        tables=tables,
+        sink=chosen,
+        place=_place(chosen, place, asks=asks),
+    )
+
+
+def _place(sink: Sink, place: str | None, *, asks: bool) -> str:
+    """Where an output writes; only a folder has a name that fits everybody."""
+    if sink not in PLACES:
+        return ""
+    key, meaning = PLACES[sink]
+    usual = "out" if sink == "files" else None
+    if place is None and asks:
+        return _asked(meaning, usual)
+    if place is None and usual is None:
+        raise UsageError(f"An output {sink} needs its {key}.", hint="Use --place PLACE.")
+    return place or usual or ""
+
+
+def _asked(question: str, usual: str | None = None) -> str:
+    answer: str = click.prompt(question, default=usual, err=True)
+    return answer.strip()
+
+
+def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
+    say(f"{file} is written. It loads as it is; its comments say what else you may want.", err=True)
+    for name in first.names:
+        say(f"It reads {name} from the environment. Set it there; a password as it is, not quoted for a URL.", err=True)
+    config = "" if file == DEFAULT_FILE else f" --config {quote(str(file))}"
+    say("Next:", err=True)
+    for command in next_commands(answers):
+        say(f"  {command}{config}", err=True)

@@ -1,0 +1,190 @@
+"""`eventlog outputs`: the outputs one by one, and what may be done with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+from msgspec.structs import asdict
+
+from eventlog.cli.asking import agree, asking_options
+from eventlog.cli.care import log_of, somebody
+from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.places import complete_outputs
+from eventlog.cli.show import readable, show_json, show_json_list, show_table
+from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.errors import UsageError
+from eventlog.core.plural import counted
+
+if TYPE_CHECKING:
+    from eventlog.admin.outputs import OutputStanding
+
+why_option = click.option("--why", metavar="TEXT", default="", help="Noted with who did it and when.")
+
+
+class OutputsGroup(LazyGroup):
+    """What can be done with an output."""
+
+    places: ClassVar[Mapping[str, str]] = {
+        "list": "outputs:list_outputs",
+        **{name: f"outputs:{name}" for name in ("pause", "resume", "skip", "forget")},
+    }
+
+
+@click.group(cls=OutputsGroup)
+def outputs() -> None:
+    """Shows how far each output is, pauses one, or gives up what is kept for it.
+
+    An output that fails lags behind the others, which go on. Rows wait in the log until every output has them.
+    """
+
+
+@click.command("list")
+@json_option
+@site_options
+def list_outputs(site: Site, as_json: bool) -> None:
+    """Lists the outputs: whether each is in step, how many rows it is behind, its last document and its last error.
+
+    Example: eventlog outputs list --config eventlog.toml
+    """
+    from eventlog.admin.outputs import standings
+
+    found = standings(log_of(site), site.config.publisher, configured(site))
+    if as_json:
+        show_json_list(asdict(one) for one in found)
+        return
+    columns = ("output", "state", "rows behind", "seconds behind", "last row", "last document", "taken at")
+    show_table(columns, map(_row, found), empty="The configuration has no output.")
+    for sentence in _errors(found):
+        click.echo(readable(sentence))
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_outputs)
+@why_option
+@json_option
+@site_options
+def pause(site: Site, name: str, why: str, as_json: bool) -> None:
+    """Pauses an output: nothing goes to it until it is resumed. The others go on, and rows are kept for it.
+
+    Example: eventlog outputs pause hr-feed --why "their database moves" --config eventlog.toml
+    """
+    from eventlog.admin.outputs import pause as stop
+
+    new = stop(log_of(site), name, configured(site), by=somebody(), why=why)
+    _tell("paused", name, new, as_json, f"{name} is paused.", f"{name} was paused already.")
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_outputs)
+@json_option
+@site_options
+def resume(site: Site, name: str, as_json: bool) -> None:
+    """Resumes an output that was paused. It gets what was kept for it; then it is in step with the others.
+
+    Example: eventlog outputs resume hr-feed --config eventlog.toml
+    """
+    from eventlog.admin.outputs import resume as go_on
+
+    new = go_on(log_of(site), site.config.publisher, name, configured(site))
+    _tell("resumed", name, new, as_json, f"{name} goes on.", f"{name} was not paused.")
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_outputs)
+@click.argument("ids", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every row that is kept for it.")
+@why_option
+@asking_options
+@json_option
+@site_options
+def skip(
+    site: Site, name: str, ids: tuple[str, ...], every: bool, why: str, dry: bool, yes: bool, as_json: bool
+) -> None:
+    """Gives up rows that are kept for an output that lags: it never gets them. The rows end with a warning that says so.
+
+    Example: eventlog outputs skip hr-feed 118 120-125 --why "they have them" --config eventlog.toml
+    """
+    from eventlog.admin.outputs import kept_for
+    from eventlog.admin.outputs import skip as give_up
+    from eventlog.admin.rows import read_runs_of_ids
+    from eventlog.sources.marks import Stretches
+
+    if bool(ids) is every:
+        raise UsageError("Say which rows are given up: their numbers, or --all.")
+    numbers = None if every else Stretches(read_runs_of_ids(ids))
+    log = log_of(site)
+    kept = kept_for(log, name)
+    meant = len(kept if numbers is None else kept & numbers)
+    would = f"{counted(meant, 'row')} would never go to {name}."
+    if dry:
+        _show("would_skip", meant, as_json, would)
+        return
+    agree([would], yes=yes or not meant)
+    delete = site.config.publisher.delete_from_log
+    count = give_up(log, name, numbers, by=somebody(), why=why, delete_from_log=delete)
+    _show("skipped", count, as_json, f"{counted(count, 'row')} given up for {name}.")
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_outputs)
+@asking_options
+@json_option
+@site_options
+def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
+    """Gives up an output that is not configured any more, with all that is kept for it.
+
+    Example: eventlog outputs forget old-feed --config eventlog.toml
+    """
+    from eventlog.admin.outputs import forget as give_up
+    from eventlog.admin.outputs import kept_for
+
+    log = log_of(site)
+    meant = len(kept_for(log, name))
+    would = f"{counted(meant, 'row')} would never go to {name}, and nothing would be kept for it any more."
+    if dry:
+        _show("would_skip", meant, as_json, would)
+        return
+    agree([would], yes=yes)
+    delete = site.config.publisher.delete_from_log
+    count = give_up(log, name, configured(site), by=somebody(), delete_from_log=delete)
+    _show("skipped", count, as_json, f"{counted(count, 'row')} given up. Nothing is kept for {name} any more.")
+
+
+def configured(site: Site) -> list[str]:
+    """What the outputs of the configuration are called."""
+    from eventlog.config.build import name_of
+    from eventlog.config.outputs import StdoutOutput
+
+    return [name_of(output) for output in site.config.output or (StdoutOutput(),)]
+
+
+def _row(one: OutputStanding) -> Sequence[object]:
+    seconds = "" if one.seconds is None else f"{one.seconds:.0f}"
+    return one.name, one.state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
+
+
+def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
+    for one in found:
+        if one.error is not None:
+            yield f"{one.name} did not take everything at {one.failed_at} UTC: {one.error}"
+        if one.state == "unknown":
+            yield (
+                f"The configuration has no output {one.name}, but rows are kept for it."
+                f" Add it again, or say `eventlog outputs forget {one.name!r}`."
+            )
+
+
+def _tell(what: str, name: str, new: bool, as_json: bool, done: str, was: str) -> None:
+    if as_json:
+        show_json({what: name if new else None})
+    else:
+        click.echo(done if new else was)
+
+
+def _show(what: str, count: int, as_json: bool, sentence: str) -> None:
+    if as_json:
+        show_json({what: count})
+    else:
+        click.echo(sentence)

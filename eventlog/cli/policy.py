@@ -1,0 +1,104 @@
+"""`eventlog policy`: tries policies before an output is told anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+from msgspec.structs import asdict
+
+from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.show import readable, show_json_line, show_text
+from eventlog.cli.site import Site, json_option, site_options
+from eventlog.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from eventlog.admin.policies import PolicyResult
+    from eventlog.core.schema import Catalog
+
+
+class PolicyGroup(LazyGroup):
+    """What can be done with policies."""
+
+    places: ClassVar[Mapping[str, str]] = {"import": "policy:import_mapping", "test": "policy:test"}
+
+
+@click.group(cls=PolicyGroup)
+def policy() -> None:
+    """Tries policies: what each output gets, and under which names."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables as JSON, without a database.")
+@json_option
+@site_options
+def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
+    """Runs the policies of all outputs on sample changes and shows each step with before and after.
+
+    FILE holds a JSON object in each line: {"table": "usr", "key": "idu=1", "op": "modify", "old": {…}, "new": {…},
+    "beside": {…}}. `beside` is what the row has in other attributes.
+
+    Example: eventlog policy test samples.jsonl --config eventlog.toml --schema schema.json
+    """
+    from eventlog.admin.policies import policies_of, read_samples, results
+
+    if not policies_of(site.config):
+        hint = "Write steps under [[output.steps]], or under [[policy.steps]] with `policies` in the output."
+        raise UsageError(f"{file} cannot be tried: no output of the configuration has a policy.", hint=hint)
+    catalog = _catalog(site, schema)
+    for change in read_samples(file, catalog):
+        line = change.positions[0][0]
+        for found in results(site.config, catalog, [change]):
+            if as_json:
+                show_json_line({"line": line, **asdict(found)})
+            else:
+                show_result(found, f"Line {line}, ")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--name", default="schema-mapping", show_default=True, help="What the policy is called.")
+def import_mapping(file: Path, name: str) -> None:
+    """Prints a schema mapping of the identity engine as a policy, to be put into the configuration.
+
+    FILE is XML with an <attr-name-map>. The application's names of classes and attributes become the vault's.
+
+    Example: eventlog policy import mapping.xml >> eventlog.toml
+    """
+    from eventlog.config.schema_mapping import policy_text, read_mapping
+
+    try:
+        body = file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
+    show_text(policy_text(name, read_mapping(body, str(file))).rstrip("\n"))
+
+
+def show_result(found: PolicyResult, before: str = "") -> None:
+    """Shows what a policy made of a change."""
+    click.echo(readable(f"{before}output {found.output}: {found.outcome}."))
+    for step in found.steps:
+        click.echo(f"  step {readable(step.step)}")
+        if step.note is not None:
+            click.echo(f"    {readable(step.note)}")
+            continue
+        for name in dict.fromkeys((*step.before, *step.after)):
+            was, now = step.before.get(name, "(not published)"), step.after.get(name, "(not published)")
+            click.echo(readable(f"    {name or 'object'}: {was}  =>  {now}"))
+
+
+def _catalog(site: Site, schema: Path | None) -> Catalog:
+    from eventlog.core.schema import catalog_from_json
+
+    if schema is None:
+        from eventlog.config.build import catalog_of
+
+        engine = site.engine()
+        return catalog_of(engine, site.names(engine), site.config)
+    try:
+        return catalog_from_json(schema.read_bytes(), origin=str(schema))
+    except OSError as error:
+        raise DataError(f"{schema} cannot be read: {error.strerror}.") from None

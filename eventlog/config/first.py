@@ -1,0 +1,146 @@
+"""A first configuration, as `eventlog init` writes it: the answers in force, and as comments what one may want next.
+
+Law: no secret gets into the text. In the place of each one stands `${NAME}`, which is read from the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from typing import Final, Literal, get_args
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from eventlog.config.settings import from_settings
+from eventlog.core.errors import UsageError
+from eventlog.core.secrets import HIDDEN, masked, visible
+
+Sink = Literal["files", "stdout", "http", "database", "kafka"]
+SINKS: Final[tuple[Sink, ...]] = get_args(Sink)
+PLACES: Final = {
+    "files": ("path", "A folder"),
+    "http": ("url", "The address that documents are POSTed to"),
+    "database": ("url", "The database of the change tables, as a SQLAlchemy URL"),
+    "kafka": ("servers", "The brokers to begin with, as host:port,host:port"),
+}
+"""Under which key an output has its place, and what that is."""
+
+FORMATS: Final = {"database": "change-tables", "kafka": "messages"}
+"""What goes to an output that takes no XDS documents, or seldom does."""
+
+SCHEMA_FILE: Final = "eventlog.schema.json"
+SAMPLE: Final = "x" * 16
+"""Stands for a secret while the answers are checked; some secrets must have so many characters."""
+
+_named = re.compile(r"\$\{(?:file:)?[^}]+\}")
+_from_environment = re.compile(r"\$\{(?!file:)([^}]+)\}")
+_blank = re.compile(r"\s")
+_unsaid = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class FirstAnswers(Struct, frozen=True, kw_only=True):
+    """What a first configuration is made from."""
+
+    url: str
+    log: str = "event_log"
+    schema: str | None = None
+    tables: tuple[str, ...] = ()
+    sink: Sink = "files"
+    place: str = "out"
+
+
+class First(Struct, frozen=True, kw_only=True):
+    """The text of a configuration, and the names that the environment must have for it."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+def first_configuration(answers: FirstAnswers) -> First:
+    """The file; ConfigError or UsageError where an answer cannot be used, so that what is written can be read."""
+    url = without_secrets(answers.url, "DB_PASSWORD")
+    place = without_secrets(answers.place, "OUTPUT_PASSWORD")
+    text = "\n".join([*_source(answers, url), *_publisher(), *_output(answers, place), *_next(answers), ""])
+    from_settings(tomllib.loads(_named.sub(SAMPLE, text)), {}, origin="This configuration")
+    return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {place}"))))
+
+
+def without_secrets(text: str, name: str) -> str:
+    """The text with `${NAME}`, `${NAME_2}` … in the place of its secrets; one that is written so already stays."""
+    scheme, mark, rest = text.partition("://")
+    login, at, place = rest.rpartition("@")
+    text = scheme + mark + _blank.sub(lambda found: quote(found[0]), login) + at + place
+    hidden = _named.sub(HIDDEN, text)
+    if hidden != text:
+        if masked(hidden) != hidden:
+            raise UsageError("A secret stands as it is beside one that is written ${NAME}; write both so.")
+        return text
+    first, *others = masked(text).split(HIDDEN)
+    names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]
+    return first + "".join(f"${{{one}}}{part}" for one, part in zip(names, others, strict=False))
+
+
+def next_commands(answers: FirstAnswers) -> list[str]:
+    """What to call next, in order."""
+    tables = " ".join(map(shlex.quote, answers.tables)) or "TABLE"
+    return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
+
+
+def _source(answers: FirstAnswers, url: str) -> Iterator[str]:
+    yield f"#:schema ./{SCHEMA_FILE}"
+    yield "# The configuration of eventlog. A line that begins with # is not in force."
+    yield "# `eventlog config` shows every value and where it comes from; the page Configuration has every key."
+    yield ""
+    yield "[source]"
+    yield "# The database, as a SQLAlchemy URL. ${NAME} is read from the environment, ${file:/run/secrets/name} from a file."
+    yield f"url = {quoted(url)}"
+    yield "# The table that triggers write into, with its schema if it has one."
+    yield f"log = {quoted(answers.log)}"
+    yield "# The schema of the captured tables. Without this key it is the connection's own."
+    yield f"schema = {quoted(answers.schema)}" if answers.schema else '# schema = "app"'
+    yield "# Changes by this database user are not published. Without this key it is the user in the URL."
+    yield '# user = "publisher"'
+    yield ""
+
+
+def _publisher() -> Iterator[str]:
+    yield "[publisher]"
+    yield "# Publish the changes of the publisher's own database user too: for a first try with one user."
+    yield "# allow_loopback = false"
+    yield "# Changes in one document, 1 to 128."
+    yield "# batch_size = 1"
+    yield "# Seconds between two cycles when there is nothing to do. New rows are noticed sooner, see wake_up."
+    yield "# polling_interval = 10"
+    yield "# continue, or halt: end the publisher with exit code 65 when a row ended as an error."
+    yield '# on_error = "continue"'
+    yield ""
+
+
+def _output(answers: FirstAnswers, place: str) -> Iterator[str]:
+    yield "# Where documents go. Several outputs are several [[output]]."
+    yield "[[output]]"
+    yield "# What status, journal and page call it."
+    yield f"name = {quoted(answers.sink)}"
+    yield f"format = {quoted(FORMATS.get(answers.sink, 'xds'))}"
+    yield f"sink = {quoted(answers.sink)}"
+    if answers.sink in PLACES:
+        key, meaning = PLACES[answers.sink]
+        yield f"# {meaning}."
+        yield f"{key} = {quoted(place)}"
+    yield ""
+
+
+def _next(answers: FirstAnswers) -> Iterator[str]:
+    yield "# Tables are not listed here: what `eventlog track` tracks is published. Next:"
+    yield from (f"#   {visible(line)}" for line in next_commands(answers))
+
+
+def quoted(text: str) -> str:
+    """A text as TOML writes it in one line. JSON writes it the same, but for one character that TOML wants escaped."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(f"{text!a} holds bytes that are no text in UTF-8.", hint="Give it another name.")
+    return _unsaid.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

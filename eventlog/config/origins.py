@@ -1,0 +1,184 @@
+"""The configuration in force, key by key, and where each value came from: default, file and line, environment, option."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.config.environment import said_in
+from eventlog.config.settings import SECTIONS, SEVERAL, Config
+from eventlog.core.secrets import HIDDEN, is_secret, masked, secrets_in
+
+Origin = Literal["default", "file", "environment", "option"]
+Place = tuple[str | int, ...]
+"""Where a value stands: the names of tables, the numbers of those that there are several of, and the key."""
+
+_named = re.compile(r"\$\{[^}]+\}")
+_scheme = re.compile(r"(?:Basic|Bearer)?\s*", re.IGNORECASE).fullmatch
+
+
+class ConfigSetting(Struct, frozen=True, kw_only=True):
+    """A key with its value as it may be shown, and where that came from: a file and its line, a variable, an option."""
+
+    key: str
+    value: Any
+    origin: Origin
+    where: str | None
+
+
+class WrittenValue(Struct, frozen=True, kw_only=True):
+    """A value as somebody wrote it, with what stands for a secret."""
+
+    value: Any
+    origin: Origin
+    where: str
+
+
+def settings_in_force(
+    config: Config, written: Mapping[Place, WrittenValue], *, everything: bool = False
+) -> Iterator[ConfigSetting]:
+    """Every key; without `everything` only those tables of a table in which somebody wrote something."""
+    secrets = sorted({*secrets_in(config)}, key=len, reverse=True)
+    for place, value in _leaves(config, ()):
+        found = written.get(place)
+        if found is None and not everything and _is_apart(place, written):
+            continue
+        yield ConfigSetting(
+            key=shown_place(place),
+            value=_shown(place, value, found, secrets),
+            origin="default" if found is None else found.origin,
+            where=None if found is None else found.where,
+        )
+
+
+def what_was_written(
+    file: Path | None, environment: Mapping[str, str], options: Mapping[Place, tuple[str, str]]
+) -> dict[Place, WrittenValue]:
+    """What the file, the environment and the options say; of several the one that counts. Options are (name, value)."""
+    found: dict[Place, WrittenValue] = {}
+    if file is not None:
+        for place, (value, line) in lines_of(file.read_text(encoding="utf-8-sig")).items():
+            found[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
+    for name, section, path, value in said_in(environment, SECTIONS):
+        outer: Place = (section, 0) if section in SEVERAL else (section,)
+        for inner, one in _flat(value, (*outer, *path)):
+            found[inner] = WrittenValue(value=one, origin="environment", where=name)
+    for place, (name, value) in options.items():
+        origin: Origin = "option" if name.startswith("--") else "environment"
+        found[place] = WrittenValue(value=value, origin=origin, where=name)
+    return found
+
+
+def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
+    """Every value of a TOML file that can be read, with the line in which it begins.
+
+    The file is cut into the shortest pieces that are TOML by themselves: headings, keys with values, comments.
+    """
+    found: dict[Place, tuple[Any, int]] = {}
+    several: dict[Place, int] = {}
+    table: Place = ()
+    piece, begin = "", 1
+    for number, line in enumerate(text.split("\n"), 1):
+        piece += f"{line}\n"
+        try:
+            said = tomllib.loads(piece)
+        except tomllib.TOMLDecodeError:
+            continue
+        if piece.lstrip().startswith("["):
+            table = _opened(said, several)
+        else:
+            found |= {place: (value, begin) for place, value in _flat(said, table) if said}
+        piece, begin = "", number + 1
+    return found
+
+
+def shown_place(place: Place) -> str:
+    """A place as errors write it: output[0].path."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return "".join(parts).removeprefix(".")
+
+
+def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
+    """The table that a heading opens; `[[…]]` is one more, and a heading below it means the last one."""
+    table: Place = ()
+    inner: Any = heading
+    while inner:
+        [(name, inner)] = inner.items()
+        table += (name,)
+        if isinstance(inner, list):
+            several[table] = several.get(table, -1) + 1
+            inner = inner[0]
+        if table in several:
+            table += (several[table],)
+    return table
+
+
+def _flat(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """The values in tables and lists of tables, each with its place."""
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _flat(inner, (*place, name))
+    elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+        for number, inner in enumerate(value):
+            yield from _flat(inner, (*place, number))
+    else:
+        yield place, value
+
+
+def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """The values of a configuration, each with its place."""
+    if isinstance(value, Struct):
+        about = value.__struct_config__
+        if about.tag_field:
+            yield (*place, about.tag_field), about.tag
+        for field in msgspec.structs.fields(value):
+            yield from _leaves(getattr(value, field.name), (*place, field.encode_name))
+    elif isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*place, str(name)))
+    elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, (*place, number))
+    else:
+        yield place, value
+
+
+def _is_apart(place: Place, written: Mapping[Place, WrittenValue]) -> bool:
+    """Whether a key is in a table of a table, in which nobody wrote anything."""
+    if len([part for part in place if isinstance(part, str)]) <= 2:  # a key of a section itself
+        return False
+    table = place[:-1]
+    return not any(other[: len(table)] == table for other in written)
+
+
+def _shown(place: Place, value: Any, found: WrittenValue | None, secrets: list[str]) -> Any:
+    """A value without secrets: `${NAME}` where it was written so."""
+    name = str(place[-1])
+    if found is not None and _named.search(str(found.value)):
+        return _as_written(found.value, name)
+    if isinstance(value, tuple | list):
+        return [_without(one, name, secrets) for one in value]
+    return _without(value, name, secrets)
+
+
+def _as_written(value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return [_as_written(one, name) for one in value]
+    if not isinstance(value, str):
+        return value
+    hidden = _named.sub(HIDDEN, value)
+    if is_secret(name):
+        return value if _scheme(_named.sub("", value)) else HIDDEN
+    return value if masked(hidden) == hidden else masked(hidden)
+
+
+def _without(value: Any, name: str, secrets: list[str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if value and is_secret(name) else masked(value, secrets)

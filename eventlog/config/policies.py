@@ -1,0 +1,126 @@
+"""Policies of the configuration: shared ones by name, and each output's own steps behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change
+from eventlog.core.outputs import OutputKeys, refuse_name
+from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies.columns import Places
+from eventlog.core.policies.steps import STEPS, Route, placed
+from eventlog.core.schema import Catalog
+from eventlog.core.secrets import SecretSettings
+from eventlog.core.suggest import did_you_mean
+
+
+class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Steps that outputs share by a name."""
+
+    name: str
+    steps: Steps
+
+    def __post_init__(self) -> None:
+        refuse_name("policy.name", self.name)
+
+
+def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
+    """The steps that an output's changes go through: those of its policies, as it lists them, then its own."""
+    known = {policy.name: policy.steps for policy in policies}
+    steps = (*[step for name in output.policies for step in known[name]], *output.steps)
+    return placed(steps, *output.places) if any(isinstance(step, Route) for step in steps) else steps
+
+
+def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConfig]) -> None:
+    """ConfigError where a name stands twice, or means nothing."""
+    names = [policy.name for policy in policies]
+    doubled = [name for name in names if names.count(name) > 1]
+    if doubled:
+        raise ConfigError(f"Two policies are called {doubled[0]}.", hint="Each needs a `name` of its own.")
+    for output in outputs:
+        for name in output.policies:
+            if name not in names:
+                hint = did_you_mean(name, names) if names else "Write it as [[policy]] with this `name`."
+                raise ConfigError(f"An output names the policy {name}, and there is none.", hint=hint)
+
+
+class Asked(NamedTuple):
+    """What policies need beside changes: of their objects, and of rows of other tables; None where they need nothing."""
+
+    needs: Callable[[Change], frozenset[str]] | None
+    looks: Callable[[Change], Places] | None
+
+
+def checked_needs(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> Asked:
+    """What the policies of these outputs need beside changes; ConfigError, beginning with the output's name, where one
+    names a table or attribute that there is not.
+    """
+    policies = [checked(name, steps, catalog) for name, steps in all_steps if steps]
+    looking = [policy for policy in policies if policy.is_looking]
+
+    def needs(change: Change) -> frozenset[str]:
+        return frozenset[str]().union(*[policy.needs(change) for policy in policies])
+
+    def looks(change: Change) -> Places:
+        return {name: place for policy in looking for name, place in policy.looks(change).items()}
+
+    if len(policies) == 1:
+        return Asked(policies[0].needs, policies[0].looks if looking else None)
+    return Asked(needs if policies else None, looks if looking else None)
+
+
+def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
+    """The policy of an output for these tables; ConfigError, beginning with its name, where it does not fit them."""
+    try:
+        policy = Policy(steps, catalog)
+        policy.check()
+    except ConfigError as error:
+        raise ConfigError(f"Output {name}: {error.message}", hint=error.hint) from None
+    return policy
+
+
+def refuse_unknown_steps(origin: str, text: str, section: str, tables: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses a step that does what there is not, or has a key that it does not take: with its line, and the nearest."""
+    for number, table in enumerate(tables):
+        found = table.get("steps", ())
+        steps = found if isinstance(found, list) else ()
+        for place, step in enumerate(steps):
+            if isinstance(step, dict):
+                _refuse_step(origin, line_of(text, section, number, place), step)
+
+
+def _refuse_step(origin: str, line: str, step: Mapping[str, Any]) -> None:
+    known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
+    done = step.get("do")
+    if done not in known:
+        said = "a step has no `do`" if done is None else f"{done!r} is nothing that a step can do"
+        raise ConfigError(f"{origin}{line}: {said}.", hint=did_you_mean(str(done or ""), known))
+    keys = {field.encode_name for field in msgspec.structs.fields(known[done])}
+    for key in step:
+        if key != "do" and key not in keys:
+            said = f"{key} is no key of a step with do = {done!r}"
+            raise ConfigError(f"{origin}{line}: {said}.", hint=did_you_mean(key, keys))
+
+
+_header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
+
+
+def line_of(text: str, section: str, number: int, place: int) -> str:
+    """Where a step begins in a file, as `, line 12`; nothing where it is not written under a heading of its own."""
+    tables = steps = -1
+    for row, line in enumerate(text.splitlines(), 1):
+        found = _header.match(line)
+        if found is None:
+            continue
+        if found[1] == section:
+            tables, steps = tables + 1, -1
+        elif found[1] == f"{section}.steps":
+            steps += 1
+            if (tables, steps) == (number, place):
+                return f", line {row}"
+    return ""

@@ -1,0 +1,88 @@
+"""A schema mapping of the identity engine, `<attr-name-map>`, as a policy: the application's names become the vault's.
+
+    <attr-name-map>
+      <class-name> <nds-name>User</nds-name> <app-name>indirect.usr</app-name> </class-name>
+      <attr-name class-name="User"> <nds-name>Surname</nds-name> <app-name>lname</app-name> </attr-name>
+    </attr-name-map>
+
+It may stand anywhere in a file, as it does in an exported driver. `class-name` names the vault's class; an `<attr-name>`
+without it is for all classes. What is not listed keeps its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from eventlog.core.errors import DataError
+from eventlog.core.outputs import refuse_name
+from eventlog.core.policies.steps import Rename
+from eventlog.xds.read import XmlElement, line_of, parse
+
+
+def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
+    """The steps of a mapping; DataError where there is none, or it gives two names to one thing."""
+    maps = list(parse(body, huge=True).iter("attr-name-map"))
+    if len(maps) != 1:
+        raise DataError(f"{origin} holds {len(maps)} <attr-name-map>; a policy is made of one.", hint="Cut it out.")
+    classes: dict[str, str] = {}
+    for vault, table, element in _pairs(maps[0], "class-name"):
+        if table in classes:
+            raise DataError(f"{origin}, line {line_of(element)}: {table} is mapped twice.", hint="Keep one of them.")
+        classes[table] = vault
+    named: dict[str, dict[str, str]] = {}
+    for vault, name, element in _pairs(maps[0], "attr-name"):
+        owner = element.get("class-name", "")
+        tables = [table for table, mapped in classes.items() if mapped == owner] if owner else [""]
+        for table in tables or [owner]:  # a class that is not mapped has one name
+            attributes = named.setdefault(table, {})
+            attribute = _bare(name, table)
+            if attribute in attributes or vault in attributes.values():
+                said = f"{origin}, line {line_of(element)}: {name} or {vault} is mapped twice."
+                raise DataError(said, hint="Keep one of them: an attribute has one name.")
+            attributes[attribute] = vault
+    places = dict.fromkeys((*classes, *[place for place in named if place], *[place for place in named if not place]))
+    return tuple(
+        Rename(
+            classes=(place,) if place else (),
+            class_name=classes.get(place, ""),
+            attributes={name: vault for name, vault in named.get(place, {}).items() if name != vault},
+        )
+        for place in places
+        if classes.get(place) or any(name != vault for name, vault in named.get(place, {}).items())
+    )
+
+
+def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
+    """The steps as a policy of the configuration."""
+    refuse_name("The policy's name", name)
+    lines = ["[[policy]]", f"name = {_quoted(name)}"]
+    for step in steps:
+        lines += ["", "[[policy.steps]]", 'do = "rename"']
+        lines += [f"classes = [{_quoted(one)}]" for one in step.classes]
+        lines += [f"class_name = {_quoted(step.class_name)}"] if step.class_name else []
+        if step.attributes:
+            lines += ["", "[policy.steps.attributes]"]
+            lines += [f"{_quoted(old)} = {_quoted(new)}" for old, new in step.attributes.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement]]:
+    """The vault's name and the application's of each element; one that lacks a name maps nothing."""
+    for element in mapping.iterchildren(tag):
+        vault, name = [(element.findtext(one) or "").strip() for one in ("nds-name", "app-name")]
+        if vault and name:
+            yield vault, name, element
+
+
+def _bare(name: str, table: str) -> str:
+    """An attribute as changes call it: a column of a parent may be written with its table, and all with their schema."""
+    schema, dot, parent = table.rpartition(".")
+    if dot:
+        name = name.removeprefix(f"{schema}.")
+    return name.removeprefix(f"{parent}.")
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML, which is one of JSON but for a sign that JSON does not escape."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

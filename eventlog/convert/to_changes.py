@@ -1,0 +1,212 @@
+"""Changes as rows with typed columns, from which each is made again as it was: what a DataFrame of changes holds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventlog.convert.forms import Rendering
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction, Value
+from eventlog.core.schema import Catalog
+
+EDIT: Final = pa.struct(
+    [
+        ("column", pa.string()),
+        ("old", pa.list_(pa.string())),
+        ("new", pa.list_(pa.string())),
+        ("reset", pa.bool_()),
+        ("old_types", pa.string()),
+        ("new_types", pa.string()),
+    ]
+)
+"""An edit: its values as text, a list of one NULL for NULL, and NULL where nobody noted any. `old_types` and `new_types`
+say what the values are in Python, a letter each behind `*` where an attribute has several; without them it is one text.
+"""
+
+CAPTURED: Final = pa.struct(
+    [
+        ("positions", pa.list_(pa.list_(pa.int64()))),
+        ("transaction", pa.int64()),
+        ("committed", pa.string()),
+        ("end", pa.int64()),
+        ("stream", pa.string()),
+    ]
+)
+"""What only a captured stream tells of a change: its positions, of several numbers each, and its transaction."""
+
+CHANGES: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("positions", pa.list_(pa.int64())),
+        ("table_schema", pa.string()),
+        ("table_name", pa.string()),
+        ("table_key", pa.string()),
+        ("event_time", pa.string()),
+        ("refresh", pa.bool_()),
+        ("created", pa.bool_()),
+        ("route", pa.string()),
+        ("edits", pa.list_(EDIT)),
+        ("whole", pa.bool_()),
+        ("captured", CAPTURED),
+    ]
+)
+"""A change; `op` stands beside it in every form's results. Changes of a log have no `captured`."""
+
+SEVERAL: Final = "*"
+_letters: Final[dict[type, str]] = {
+    str: "s",
+    bool: "b",
+    int: "i",
+    float: "f",
+    bytes: "x",
+    Decimal: "d",
+    dt.datetime: "t",
+    dt.date: "D",
+    dt.time: "T",
+    type(None): "n",
+}
+_readers: Final[dict[str, Callable[[str], Value]]] = {
+    "s": str,
+    "b": lambda text: text == "True",
+    "i": int,
+    "f": float,
+    "x": b64decode,
+    "d": Decimal,
+    "t": dt.datetime.fromisoformat,
+    "D": dt.date.fromisoformat,
+    "T": dt.time.fromisoformat,
+}
+
+
+class ChangeForm:
+    """Changes as rows."""
+
+    schema = CHANGES
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one: each is what is written of it."""
+        return Rendering(CHANGES, iter, self.cells)
+
+    def cells(self, change: Change) -> tuple[object, ...]:
+        """A change's row without its position."""
+        return _cells(change)
+
+
+def changes_of(batch: pa.RecordBatch) -> Iterator[Change]:
+    """The changes in rows of CHANGES and `op`."""
+    return map(_change, batch.to_pylist())
+
+
+def _cells(change: Change) -> tuple[object, ...]:
+    row = change.row
+    return (
+        [position[0] for position in change.positions],
+        row.schema,
+        row.table,
+        row.key,
+        None if change.time is None else str(change.time),
+        change.refresh,
+        change.created,
+        change.route,
+        [_edit(edit) for edit in change.edits],
+        change.whole,
+        _captured(change),
+    )
+
+
+def _captured(change: Change) -> dict[str, object] | None:
+    transaction, positions = change.transaction, change.positions
+    if transaction is None and change.stream is None and all(len(position) == 1 for position in positions):
+        return None
+    return {
+        "positions": list(map(list, positions)),
+        "transaction": transaction and transaction.id,
+        "committed": None if transaction is None or transaction.time is None else transaction.time.isoformat(),
+        "end": transaction and transaction.end,
+        "stream": change.stream,
+    }
+
+
+def _edit(edit: Edit) -> dict[str, object]:
+    old, old_types = _told(edit.old)
+    new, new_types = _told(edit.new)
+    return {
+        "column": edit.column,
+        "old": old,
+        "new": new,
+        "reset": edit.reset,
+        "old_types": old_types,
+        "new_types": new_types,
+    }
+
+
+def _told(cell: Any) -> tuple[list[str | None] | None, str | None]:
+    """The values of a cell, and what they are where they are not one text."""
+    if cell is ABSENT:
+        return None, None
+    if cell is None or isinstance(cell, str):
+        return [cell], None
+    several = isinstance(cell, tuple)
+    values: Iterable[Any] = cell if several else (cell,)
+    letters = [_letters[type(value)] for value in values]
+    return list(map(_text, values)), (SEVERAL if several else "") + "".join(letters)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return value.isoformat()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _change(row: Mapping[str, Any]) -> Change:
+    captured = row["captured"] or {"positions": [[position] for position in row["positions"]]}
+    return Change(
+        row=RowId(row["table_schema"], row["table_name"], row["table_key"]),
+        op=Op(row["op"]),
+        edits=tuple(
+            Edit(
+                column=edit["column"],
+                old=_cell(edit["old"], edit["old_types"]),
+                new=_cell(edit["new"], edit["new_types"]),
+                reset=edit["reset"],
+            )
+            for edit in row["edits"]
+        ),
+        positions=tuple(map(tuple, captured["positions"])),
+        time=row["event_time"],
+        whole=row["whole"],
+        transaction=_transaction(captured),
+        stream=captured.get("stream"),
+        refresh=row["refresh"],
+        created=row["created"],
+        route=row["route"],
+    )
+
+
+def _transaction(captured: Mapping[str, Any]) -> Transaction | None:
+    if captured.get("transaction") is None:
+        return None
+    committed = captured["committed"]
+    time = None if committed is None else dt.datetime.fromisoformat(committed)
+    return Transaction(id=captured["transaction"], time=time, end=captured["end"])
+
+
+def _cell(texts: list[str | None] | None, types: str | None) -> Any:
+    if texts is None:
+        return ABSENT
+    if types is None:
+        return texts[0]
+    values = [
+        None if text is None else _readers[letter](text)
+        for text, letter in zip(texts, types.removeprefix(SEVERAL), strict=True)
+    ]
+    return tuple(values) if types.startswith(SEVERAL) else values[0]

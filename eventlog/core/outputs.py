@@ -1,0 +1,47 @@
+"""What every output can be told, whatever its sink is: what it is called, and by which policies it is told what."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.places import PlaceKind
+from eventlog.core.policies.steps import Steps
+from eventlog.core.secrets import SecretSettings, visible
+
+NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
+"""What the name of an output, or of a policy, is made of."""
+
+_named = re.compile(r"[^\W_](?:[\w .-]{0,98}[^\W_])?").fullmatch
+
+
+class OutputKeys(SecretSettings, frozen=True, kw_only=True):
+    """What an output is called, in status, metrics, notes and on the page; without a name it is called after its place.
+
+    `former_names` are those that notes of a batch in hand may still have. `policies` are shared ones by their names;
+    `steps` of its own come behind them. An output that fails lags behind the others, which go on: by `max_behind_rows`
+    at most, and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all others wait
+    for it, or it is paused.
+    """
+
+    name: str = ""
+    former_names: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    steps: Steps = ()
+    max_behind_rows: int = 0
+    max_behind_seconds: float = 0
+    when_behind: Literal["wait", "pause"] = "wait"
+
+    @property
+    def places(self) -> tuple[PlaceKind | None, str, tuple[str, ...]]:
+        """What kind of places it has for steps that route, how it is called, and the topics that have another use."""
+        return None, "this output", ()
+
+
+def refuse_name(key: str, name: str) -> None:
+    """Refuses what is no name, or what would be taken for something else."""
+    if _named(name) is None:
+        raise ConfigError(f"{key} is {visible(name)!r}; a name has {NAME_RULE}.")
+    if name == "decided":
+        raise ConfigError(f"{key} is 'decided', which is the name of the note about a batch; choose another.")

@@ -1,0 +1,474 @@
+"""Actions: what a step does to one change. Each is made once for a table, and changes the table's shape as it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from msgspec.structs import replace
+
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId, Value
+from eventlog.core.packages import function_named
+from eventlog.core.policies import steps
+from eventlog.core.policies.columns import Action, Columns, Looking, Places, Setting, filtered
+from eventlog.core.policies.expressions import Expression, Undecided, cel_value
+from eventlog.core.policies.forms import dating, numbering
+from eventlog.core.policies.known import rows
+from eventlog.core.policies.routes import routing
+from eventlog.core.policies.shape import Shape
+from eventlog.core.policies.values import Told, ValueChange, encrypting, hashing, text_of
+from eventlog.core.sql_types import Category, category
+from eventlog.core.suggest import did_you_mean
+from eventlog.core.tablekey import format_parts, parse
+
+ENTRY_POINTS = "eventlog.policies"
+"""Where packages offer functions for steps."""
+
+KNOWN_VALUES = 1000
+"""Values of an expression that are remembered."""
+
+
+def action_of(step: steps.Step, shape: Shape, number: int) -> Action | None:
+    """What the step does to the changes of a table; None where it does nothing to them. The shape is changed."""
+    meant = shape.is_meant(step.classes)
+    if isinstance(step, steps.OnlyTables):
+        return None if meant else _left_out(shape, number)
+    if not meant:
+        return None
+    if isinstance(step, steps.WithoutTables):
+        return _left_out(shape, number)
+    made = _MADE[type(step)]
+    return made(step, shape, number)
+
+
+def _left_out(shape: Shape, number: int) -> Action:
+    shape.left_out = True
+    shape.hide(tuple(shape.plain))
+    return lambda change: filtered(change, number, "the table is left out")
+
+
+def _keep(step: steps.Keep, shape: Shape, number: int) -> Action | None:
+    kept = {*shape.chosen(step.attributes, number)}
+    gone = frozenset(name for name in shape.table.loggable if name not in kept and shape.key_of(name) is None)
+    shape.drop(gone)
+    return _dropping(gone, number) if gone else None
+
+
+def _drop(step: steps.Drop, shape: Shape, number: int) -> Action | None:
+    gone = frozenset(shape.chosen(step.attributes, number))
+    shape.refuse_key(gone, number, "drop")
+    shape.drop(gone)
+    return _dropping(gone, number) if gone else None
+
+
+def _dropping(names: Iterable[str], number: int) -> Action:
+    return Columns(dict.fromkeys(names), number)
+
+
+def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
+    shape.chosen(step.attributes, number)
+    known = shape.table.loggable
+    names = {old: new for old, new in step.attributes.items() if old in known}
+    taken = {name for name in known if name not in names}.intersection(names.values())
+    if taken:
+        said = f"Step {number} (do = 'rename'): {shape.table.whole} has an attribute {min(taken)} already."
+        raise ConfigError(said, hint="Choose another name, or drop that one before.")
+    shape.rename(names, step.class_name)
+    if not names:
+        return None
+
+    return Columns({name: (other, None) for name, other in names.items()}, number)
+
+
+def _redact(step: steps.Redact, shape: Shape, number: int) -> Action | None:
+    names = shape.chosen(step.attributes, number)
+    shape.refuse_key(names, number, "redact")
+    shape.retype(names, "varchar")
+    shape.hide(names)
+    return _on_values(dict.fromkeys(names, lambda _value: step.value), number)
+
+
+def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
+    names = shape.chosen(step.attributes, number)
+    made = {name: hashing(step.secret, shape.category(name)) for name in names}
+    keys = {native: made[name] for native, name in shape.key_names(names).items()}
+    shape.retype(names, "varchar(64)", refers=True)
+    shape.hide(names)
+    hide = _on_values(made, number)
+    if not keys or hide is None:
+        return hide
+
+    def hidden(change: Change) -> Change | Refusal:
+        found = hide(change)
+        assert isinstance(found, Change)
+        try:
+            parts = parse(change.row.key).parts
+        except DataError:  # nobody has said what the key is; then nothing of it may be told
+            return Refusal(positions=change.positions, note=f"step {number} of the policy: the key cannot be read.")
+        key = format_parts((name, str(keys[name](text)) if name in keys else text) for name, text in parts)
+        return replace(found, row=replace(change.row, key=key))
+
+    return hidden
+
+
+def _encrypt(step: steps.Encrypt, shape: Shape, number: int) -> Action | None:
+    from eventlog.core.packages import require
+
+    require("A policy that encrypts", "cryptography")
+    names = shape.chosen(step.attributes, number)
+    shape.refuse_key(names, number, "encrypt")
+    made = {name: encrypting(step.secret, shape.category(name), name) for name in names}
+    shape.retype(names, "text")
+    shape.hide(names)
+    return _on_values(made, number)
+
+
+def _text(step: steps.Text, shape: Shape, number: int) -> Action | None:
+    names = shape.chosen(step.attributes, number)
+    shape.refuse_key(names, number, "text")
+    write: Callable[[str], str] = _WRITTEN[step.to]
+    texts = [name for name in names if shape.category(name) is Category.STRING]
+
+    def written(value: Value) -> Value:
+        return write(value) if isinstance(value, str) else value
+
+    return _on_values(dict.fromkeys(texts, written), number)
+
+
+_WRITTEN: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "trim": str.strip}
+
+
+def _map(step: steps.Map, shape: Shape, number: int) -> Action | None:
+    names = shape.chosen(step.attributes, number)
+    shape.refuse_key(names, number, "map")
+
+    def mapping(category: Category) -> ValueChange:
+        def mapped(value: Value) -> Value:
+            text = text_of(value, category)
+            return step.values.get(text, text if step.otherwise is None else step.otherwise)
+
+        return mapped
+
+    made = {name: mapping(shape.category(name)) for name in names}
+    shape.retype(names, "varchar")
+    return _on_values(made, number)
+
+
+def _on_values(made: Mapping[str, ValueChange], number: int) -> Columns | None:
+    """Changes single values, before and after alike, and what was read beside them."""
+    return Columns({name: (name, change) for name, change in made.items()}, number) if made else None
+
+
+def _constant(step: steps.Constant, shape: Shape, number: int) -> Action:
+    shape.refuse_key([step.attribute], number, "constant")
+    shape.add(step.attribute, "varchar")
+    return _setting(step.attribute, frozenset(), lambda _row, _change: step.value, {}, number)
+
+
+def _join(step: steps.Join, shape: Shape, number: int) -> Action:
+    names = shape.chosen(step.of, number)
+    names = [name for name in step.of if name in names]
+    shape.refuse_key([step.attribute], number, "join")
+    categories = {name: shape.category(name) for name in names}
+    shape.need(names, asking=frozenset(names))
+    keys = shape.key_names(names)
+    shape.add(step.attribute, "varchar")
+
+    def joined(row: Row, _change: Change) -> Told:
+        found = [(categories[name], row.get(name)) for name in names]
+        texts = [
+            text_of(one, category)
+            for category, cell in found
+            for one in (cell if isinstance(cell, tuple) else (cell,))
+            if one is not None
+        ]
+        return step.separator.join(texts) if texts else None
+
+    return _setting(step.attribute, frozenset(names), joined, keys, number)
+
+
+def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
+    shape.refuse_key([step.attribute], number, "compute")
+    looks = _Looks(step.expression, shape, number, "compute")
+    keys = shape.key_names(looks.names)
+    shape.add(step.attribute, step.type)
+    is_text = category(step.type) is Category.STRING
+
+    def computed(row: Row, change: Change) -> Told:
+        try:
+            found = looks.at(row, row, change)
+        except Undecided:
+            if step.on_error == "null":
+                return None
+            raise
+        if found is None:
+            return None
+        if isinstance(found, bool | int | float | str):
+            return text_of(found, Category.STRING) if is_text else found
+        if isinstance(found, bytes | bytearray):
+            return bytes(found)
+        if step.on_error == "null":
+            return None
+        raise Undecided("it comes to something that is no single value")
+
+    return _setting(step.attribute, looks.names, computed, keys, number)
+
+
+def _call(step: steps.Call, shape: Shape, number: int) -> Action:
+    where = f"Step {number} (do = 'call')"
+    function = function_named(step.function, ENTRY_POINTS, where)
+    names = shape.chosen(step.of, number)
+    shape.refuse_key([step.attribute], number, "call")
+    categories, keys = {name: shape.category(name) for name in names}, shape.key_names(names)
+    shape.need(names, asking=frozenset(names))
+    shape.add(step.attribute, step.type)
+    is_text = category(step.type) is Category.STRING
+
+    def called(row: Row, _change: Change) -> Told:
+        given = {name: cel_value(row[name], categories[name]) for name in names if name in row}
+        try:
+            found = function(given)
+        except Exception as error:  # noqa: BLE001  # it is somebody else's; what it says may hold values
+            why = f"{step.function} ended with {type(error).__name__}"
+        else:
+            if found is None or isinstance(found, bool | int | float | str | bytes):
+                return text_of(found, Category.STRING) if is_text and found is not None else found
+            why = f"{step.function} gave something that is no single value"
+        if step.on_error == "null":
+            return None
+        raise Undecided(why)
+
+    return _setting(step.attribute, frozenset(names), called, keys, number)
+
+
+def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
+    where = f"Step {number} (do = 'lookup')"
+    other = shape.other(step.table, where)
+    if step.take not in other.attributes:
+        raise ConfigError(
+            f"{where}: {step.take} is no attribute of {step.table}.", hint=did_you_mean(step.take, other.attributes)
+        )
+    shape.refuse_key([step.attribute], number, "lookup")
+    names = shape.chosen([step.of], number)[:1]
+    if not names:
+        return None
+    [of], inputs = names, frozenset(names)
+    category, keys = shape.category(of), shape.key_names(names)
+    shape.need(names, asking=inputs)
+    shape.add(step.attribute, other.attributes[step.take].column.type)
+
+    def place(row: Row, change: Change) -> tuple[str, RowId] | None:
+        """What the attribute is called that is looked up, and the row that has it; None where nothing is to be looked up."""
+        cell = row.get(of, ABSENT)
+        if cell is None or (cell is ABSENT and change.op is Op.ADD):  # NULL is not logged of a row that comes
+            return None
+        if cell is ABSENT or isinstance(cell, tuple):
+            raise Undecided(f"{of} is not known" if cell is ABSENT else f"{of} has several values")
+        key = format_parts([(other.bare_key[0], text_of(cell, category))])
+        return f"{other.whole}.{step.take}[{key}]", RowId(other.schema, other.name, key)
+
+    def found(row: Row, change: Change) -> Told:
+        named = place(row, change)
+        known = None if named is None else (change.looked or {}).get(named[0], ABSENT)
+        if known is ABSENT:
+            raise Undecided(f"{step.table} cannot be read")
+        return known
+
+    def asked(change: Change) -> Places:
+        needed: dict[str, tuple[RowId, str]] = {}
+        for row in rows(change, keys, inputs):
+            with suppress(Undecided):
+                named = place(row, change)
+                if named is not None and named[0] not in (change.looked or {}):
+                    needed[named[0]] = named[1], step.take
+        return needed
+
+    return _setting(step.attribute, inputs, found, keys, number, asked)
+
+
+def _setting(
+    attribute: str,
+    inputs: frozenset[str],
+    value: Callable[[Row, Change], Told],
+    keys: Mapping[str, str],
+    number: int,
+    asked: Callable[[Change], Places] | None = None,
+) -> Action:
+    """Adds an attribute to what is told of an object: where it is told whole, or where one of its inputs is told."""
+
+    def is_told(change: Change) -> bool:
+        if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits):
+            return False
+        if change.op is not Op.MODIFY or change.whole or change.created:
+            return True
+        return any(edit.reset or edit.column in inputs for edit in change.edits)
+
+    def told(change: Change) -> Change | Refusal:
+        if not is_told(change):
+            return change
+        old, new = rows(change, keys, inputs)
+        try:
+            edit = _set(attribute, change, (old, new), value, inputs)
+        except Undecided as error:
+            note = f"step {number} of the policy: the value of {attribute} is not known, because {error}."
+            return Refusal(positions=change.positions, note=note)
+        return replace(change, edits=(*[one for one in change.edits if one.column != attribute], edit))
+
+    return Setting(attribute, inputs, told) if asked is None else Looking(attribute, inputs, told, asked)
+
+
+def _set(
+    attribute: str, change: Change, row: tuple[Row, Row], value: Callable[[Row, Change], Told], inputs: frozenset[str]
+) -> Edit:
+    old, new = row
+    if change.op is Op.DELETE:
+        return Edit(column=attribute, old=value(old, change))
+    now = value(new, change)
+    if change.op is Op.ADD:
+        return Edit(column=attribute, new=now)
+    if any(edit.reset for edit in change.edits if not inputs or edit.column in inputs):
+        return Edit(column=attribute, new=now, reset=True)
+    try:
+        return Edit(column=attribute, old=value(old, change), new=now)
+    except Undecided:
+        return Edit(column=attribute, new=now, reset=True)
+
+
+class _Looks:
+    """An expression, and what it looks at of a table."""
+
+    def __init__(self, text: str, shape: Shape, number: int, done: str) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Any] | Undecided] = {}
+        """What it came to lately: conditions are mostly about values of which there are few."""
+        self._expression = Expression(text, f"Step {number} (do = {done!r})")
+        named = self._expression.names
+        known = shape.table.loggable
+        if named is None:
+            self.names = frozenset(known)
+        else:
+            self.names = named
+            shape.chosen(named, number)
+        self._only = min(self.names) if len(self.names) == 1 and not self._expression.old else None
+        """The one attribute that it looks at, where it is one."""
+        self._categories = {name: shape.category(name) for name in self.names}
+        shape.need(self.names, asking=None if done == "where" else self.names)
+
+    def at(self, old: Row, new: Row, change: Change) -> Any:
+        """What the expression comes to; Undecided says why it comes to nothing."""
+        key = self._key(old, new, change)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= KNOWN_VALUES:
+                self._known.clear()
+            try:
+                found = (self._value(old, new, change),)
+            except Undecided as error:
+                found = error
+            self._known[key] = found
+        if isinstance(found, Undecided):
+            raise Undecided(str(found))
+        return found[0]
+
+    def _key(self, old: Row, new: Row, change: Change) -> tuple[Any, ...]:
+        """All that the expression can see; 1 and true are equal in Python, so types stand there too."""
+        if self._only is not None:
+            cell = new.get(self._only, ABSENT)
+            return change.op, cell, type(cell)
+        cells = [
+            row.get(name, ABSENT) for row in ((old, new) if self._expression.old else (new,)) for name in self.names
+        ]
+        return change.op, *cells, *map(type, cells)
+
+    def _value(self, old: Row, new: Row, change: Change) -> Any:
+        before = self._said(old) if self._expression.old else {}
+        return self._expression.value(before, self._said(new), change.op.value, change.row.table)
+
+    def _said(self, row: Row) -> dict[str, Any]:
+        categories = self._categories
+        return {name: cel_value(row[name], category) for name, category in categories.items() if name in row}
+
+
+def _where(step: steps.Where, shape: Shape, number: int) -> Action:
+    looks = _Looks(step.condition, shape, number, "where")
+    keys = shape.key_names(looks.names)
+    names = tuple(shape.table.attributes)
+    if step.when_leaving == "delete":
+        shape.need(names, asking=looks.names)
+
+    def held(old: Row, new: Row, change: Change) -> bool:
+        found = looks.at(old, new, change)
+        if not isinstance(found, bool):
+            raise Undecided("it is neither true nor false")
+        return found
+
+    def undecided(change: Change, error: Undecided) -> Change | Refusal:
+        if step.on_error == "tell":
+            return change
+        why = f"the condition cannot be decided, because {error}"
+        if step.on_error == "leave-out":
+            return filtered(change, number, why)
+        return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
+
+    def asked(change: Change) -> Change | Refusal:
+        if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits and not change.beside):
+            return change  # who is not there any more has no values; an output that never had it loses nothing
+        old, new = rows(change, keys, looks.names)
+        try:
+            if held(old, new, change):
+                return change if step.when_leaving == "nothing" else entered(old, change)
+        except Undecided as error:
+            if change.beside is not None and not change.beside:
+                return filtered(change, number, "its object is gone by now, so the condition cannot be decided")
+            return undecided(change, error)
+        if step.when_leaving == "delete" and change.op is Op.MODIFY and _may_have_been(held, old, change):
+            return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
+        return filtered(change, number, "the condition is not true")
+
+    def entered(old: Row, change: Change) -> Change:
+        """The change, or all of the object where it may be the first that the output is told of it."""
+        told = {edit.column for edit in change.edits}
+        if change.op is not Op.MODIFY or told.isdisjoint(looks.names):
+            return change
+        try:
+            if held(old, old, change):
+                return change
+            op, reset = Op.ADD, False
+        except Undecided:
+            op, reset = Op.MODIFY, True
+        _, now = rows(change, {}, names)
+        edits = [Edit(column=name, new=now[name], reset=reset) for name in names if name in now]
+        return replace(change, op=op, edits=tuple(edits), whole=False)
+
+    return asked
+
+
+def _may_have_been(held: Callable[[Row, Row, Change], bool], old: Row, change: Change) -> bool:
+    """Whether the condition was true of the object before, or nobody knows."""
+    try:
+        return held(old, old, change)
+    except Undecided:
+        return True
+
+
+_MADE: Mapping[type, Callable[[Any, Shape, int], Action | None]] = {
+    steps.Keep: _keep,
+    steps.Drop: _drop,
+    steps.Rename: _rename,
+    steps.Redact: _redact,
+    steps.Hash: _hash,
+    steps.Encrypt: _encrypt,
+    steps.Text: _text,
+    steps.Map: _map,
+    steps.Constant: _constant,
+    steps.Join: _join,
+    steps.Compute: _compute,
+    steps.Where: _where,
+    steps.Lookup: _lookup,
+    steps.Call: _call,
+    steps.Date: dating,
+    steps.Number: numbering,
+    steps.Route: routing,
+    steps.PlacedRoute: routing,
+}

@@ -1,0 +1,192 @@
+"""Steps bound to tables: for each table the actions that its changes go through, and what it looks like behind them.
+
+Law: what a step hides, no later step, format or note can see. So a step that hides a value hides it in what was read
+beside the change as well, and what went wrong is said without values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change, Op, Refusal, RowId
+from eventlog.core.policies.actions import action_of
+from eventlog.core.policies.columns import Action, Looking, Places, together
+from eventlog.core.policies.shape import Shape
+from eventlog.core.policies.steps import Steps
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.suggest import did_you_mean
+
+KNOWN_CHANGES = 1000
+"""Combinations of attributes that a change may have, of which it is remembered what they need."""
+
+Place = tuple[str | None, str]
+
+
+class Traced(NamedTuple):
+    """What a step made of a change; `after` is a Refusal where the change ends here.
+
+    `plain` and `plain_after` are the source attributes whose values can be read before and after it, by their names there.
+    """
+
+    step: str
+    before: Change
+    after: Change | Refusal
+    plain: Mapping[str, str] = {}
+    plain_after: Mapping[str, str] = {}
+
+
+class Bound(NamedTuple):
+    """A step bound to a table; what can be read before and after it."""
+
+    said: str
+    action: Action
+    plain: Mapping[str, str] = {}
+    plain_after: Mapping[str, str] = {}
+
+
+class Plan(NamedTuple):
+    """What the changes of a table go through; `needs` are the attributes that must be known of the object, and why."""
+
+    actions: Sequence[Bound]
+    fast: Sequence[Action]
+    """The same actions, those of single attributes together."""
+    needs: Sequence[tuple[frozenset[str] | None, frozenset[str]]] = ()
+    looks: bool = False
+    """Whether an action looks in rows of other tables."""
+    known: dict[tuple[str, ...], frozenset[str]] = {}  # noqa: RUF012  # that of a plan without needs, which is never filled
+    """What changes of the same attributes needed lately."""
+
+
+class Policy:
+    """Steps bound to the tables of a catalog. `catalog` is what the tables look like behind them."""
+
+    def __init__(self, steps: Steps, catalog: Catalog | None) -> None:
+        self.catalog = catalog
+        self.shapes: list[Shape] = []
+        self._steps = steps
+        self._plans: dict[Place, Plan] = {}
+        if catalog is None or not steps:
+            return
+        tables: list[Table] = []
+        for table in catalog:
+            shape = Shape(table, catalog)
+            self._plans[table.schema, table.name] = self._bound(shape)
+            self.shapes.append(shape)
+            if not shape.left_out:
+                tables.append(shape.table)
+        self.catalog = Catalog(tables, case_sensitive=catalog.case_sensitive)
+
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
+    def check(self, *, whole: bool = True) -> None:
+        """ConfigError where a step names a table or an attribute that there is not.
+
+        Where the catalog is not the `whole` one, other tables may be there too; what names no table is let pass then.
+        """
+        for number, step in enumerate(self._steps, 1):
+            where = f"Step {number} (do = {step.__struct_config__.tag!r})"
+            for pattern in step.classes:
+                known = {name for shape in self.shapes for name in shape.names}
+                if whole and not any(shape.is_meant((pattern,)) for shape in self.shapes):
+                    raise ConfigError(f"{where}: {pattern} is no table.", hint=did_you_mean(pattern, known))
+            if not whole and not step.classes:
+                continue
+            missed = [shape.missed.get(number, frozenset()) for shape in self.shapes if shape.is_meant(step.classes)]
+            for name in sorted(frozenset.intersection(*missed) if missed else ()):
+                known = {one for shape in self.shapes for one in shape.had.get(number, ())}
+                raise ConfigError(f"{where}: {name} is no attribute.", hint=did_you_mean(name, known))
+
+    @property
+    def hidden(self) -> Mapping[Place, frozenset[str]]:
+        """The attributes of each table whose values nobody can read behind the steps."""
+        return {
+            (shape.source.schema, shape.source.name): frozenset(shape.hidden - shape.told)
+            for shape in self.shapes
+            if shape.hidden
+        }
+
+    def tell(self, change: Change) -> Change | Refusal:
+        """What the output is told of a change, or why it is told nothing."""
+        row = change.row
+        plan = self._plans.get((row.schema, row.table), _UNKNOWN) if self._steps else _NOTHING
+        for action in plan.fast:
+            found = action(change)
+            if isinstance(found, Refusal):
+                return found
+            change = found
+        return change
+
+    def trace(self, change: Change) -> Iterator[Traced]:
+        """Each step that did something to the change, with before and after."""
+        for one in self._plan(change).actions:
+            found = one.action(change)
+            if found is not change:
+                yield Traced(one.said, change, found, one.plain, one.plain_after)
+            if isinstance(found, Refusal):
+                return
+            change = found
+
+    def needs(self, change: Change) -> frozenset[str]:
+        """The attributes that must be read for this change, because steps look at them and it does not bring them."""
+        plan = self._plan(change)
+        if not plan.needs or change.whole or change.op in (Op.DELETE, Op.TRUNCATE):
+            return frozenset()
+        told = tuple([edit.column for edit in change.edits])
+        found = plan.known.get(told)
+        if found is None:
+            if len(plan.known) >= KNOWN_CHANGES:
+                plan.known.clear()
+            asked = [needed for asking, needed in plan.needs if asking is None or not asking.isdisjoint(told)]
+            found = plan.known[told] = frozenset[str]().union(*asked).difference(told)
+        return found
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a step looks in rows of other tables."""
+        return any(plan.looks for plan in self._plans.values())
+
+    def looks(self, change: Change) -> Places:
+        """What must be read in rows of other tables before the change can be told; nothing once it brings all of it.
+
+        Where one is found by what another one has, they are asked for one after the other.
+        """
+        plan, found = self._plan(change), dict[str, tuple[RowId, str]]()
+        for one in plan.actions if plan.looks else ():
+            asked = one.action.asked(change) if isinstance(one.action, Looking) else {}
+            found |= asked
+            told = change if asked else one.action(change)
+            if isinstance(told, Refusal):
+                break
+            change = told
+        return found
+
+    def _plan(self, change: Change) -> Plan:
+        if not self._steps:
+            return _NOTHING
+        return self._plans.get((change.row.schema, change.row.table), _UNKNOWN)
+
+    def _bound(self, shape: Shape) -> Plan:
+        actions: list[Bound] = []
+        for number, step in enumerate(self._steps, 1):
+            if shape.left_out:
+                break
+            plain = shape.plain
+            action = action_of(step, shape, number)
+            if action is not None:
+                actions.append(Bound(f"{number}. {step.__struct_config__.tag}", action, plain, shape.plain))
+        looks = any(isinstance(one.action, Looking) for one in actions)
+        return Plan(actions, together([one.action for one in actions]), shape.needs, looks, {})
+
+
+def _refused(change: Change) -> Refusal:
+    return Refusal(
+        positions=change.positions,
+        note=f"{change.row.table} is not described, so nobody knows what of it the policy hides.",
+    )
+
+
+_NOTHING = Plan((), ())
+_UNKNOWN = Plan([Bound("unknown table", _refused)], [_refused])

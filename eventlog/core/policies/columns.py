@@ -1,0 +1,167 @@
+"""What steps do to single attributes, in one pass over a change: leave them out, call them otherwise, change values.
+
+Steps that follow each other are put together, because five passes over a change would cost more than publishing it.
+Law: together they tell what they tell one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from eventlog.core.model import Change, Edit, Op, Refusal, Row, RowId
+from eventlog.core.policies.values import ValueChange, each
+
+Action = Callable[[Change], Change | Refusal]
+Places = Mapping[str, tuple[RowId, str]]
+"""Attributes of rows of other tables, by the names that `Change.looked` has for them."""
+Way = tuple[str, ValueChange | None] | None
+"""What becomes of an attribute: its name and what changes its values; or None, it is left out."""
+
+
+STAYS: Final[tuple[str, None]] = ("", None)
+"""The way of an attribute that a step does nothing to."""
+
+
+class Columns:
+    """An action: what becomes of the attributes that `ways` has; others stay. `steps` are the actions that it is made of."""
+
+    def __init__(self, ways: Mapping[str, Way], number: int, steps: Sequence[Action] = ()) -> None:
+        self._ways = dict(ways)
+        self._number = number
+        self._steps = steps
+        self._drops = None in self._ways.values()
+
+    def then(self, other: Columns) -> Columns:
+        """Both in one pass, the other one after this one."""
+        ways: dict[str, Way] = {}
+        for column, way in self._ways.items():
+            ways[column] = way if way is None else _one_after_the_other(way, other._ways.get(way[0], (way[0], None)))
+        for column, way in other._ways.items():
+            ways.setdefault(column, way)
+        return Columns(ways, self._number, (*(self._steps or (self,)), *(other._steps or (other,))))
+
+    def keeps_apart(self, names: frozenset[str]) -> bool:
+        """Whether it only changes values, and none of these attributes."""
+        return all(way is not None and way[0] == name and name not in names for name, way in self._ways.items())
+
+    def __call__(self, change: Change) -> Change | Refusal:
+        way_of, beside = self._ways.get, change.beside
+        edits: list[Edit] = []
+        same = True
+        for edit in change.edits:
+            way = way_of(edit.column, STAYS)
+            if way is STAYS:
+                edits.append(edit)
+                continue
+            same = False
+            if way is None:
+                continue
+            name, changed = way
+            old, new = edit.old, edit.new
+            if changed is not None:
+                old = changed(old) if type(old) is str else each(old, changed)
+                new = changed(new) if type(new) is str else each(new, changed)
+            edits.append(Edit(column=name, old=old, new=new, reset=edit.reset))
+        if beside:
+            beside = self._beside(beside)
+        if same:
+            return change if beside == change.beside else replace(change, beside=beside)
+        if self._drops and change.op is Op.MODIFY and not (any(map(says, edits)) if change.whole else edits):
+            return self._emptied(change)
+        return replace(change, edits=tuple(edits), beside=beside)
+
+    def _beside(self, row: Row) -> Row:
+        found: dict[str, Any] = {}
+        for name, cell in row.items():
+            way = self._ways.get(name, (name, None))
+            if way is not None:
+                found[way[0]] = cell if way[1] is None else each(cell, way[1])
+        return found
+
+    def _emptied(self, change: Change) -> Change | Refusal:
+        """What becomes of a change of which nothing seems to be left: as the steps by themselves have it."""
+        for step in self._steps:
+            found = step(change)
+            if isinstance(found, Refusal):
+                return found
+            change = found
+        return change if self._steps else filtered(change, self._number, "it changes only attributes that are left out")
+
+
+def filtered(change: Change, number: int, why: str) -> Refusal:
+    """That a policy leaves a change out."""
+    return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.", filtered=True)
+
+
+def says(edit: Edit) -> bool:
+    """Whether an edit of a whole row is a change."""
+    return edit.reset or edit.old != edit.new
+
+
+class Setting:
+    """An action that sets one attribute, from the values of `inputs`; it looks at nothing else of a change."""
+
+    def __init__(self, attribute: str, inputs: frozenset[str], action: Action) -> None:
+        self._touched = inputs | {attribute}
+        self._action = action
+
+    def __call__(self, change: Change) -> Change | Refusal:
+        return self._action(change)
+
+    def lets_pass(self, columns: Columns) -> bool:
+        """Whether it makes no difference if what is done to these columns is done before it."""
+        return columns.keeps_apart(self._touched)
+
+
+class Looking(Setting):
+    """One that looks in rows of other tables: `asked` names them as long as the change does not bring what they have."""
+
+    def __init__(
+        self, attribute: str, inputs: frozenset[str], action: Action, asked: Callable[[Change], Places]
+    ) -> None:
+        super().__init__(attribute, inputs, action)
+        self.asked = asked
+
+
+def together(actions: Sequence[Action]) -> list[Action]:
+    """The actions, with those of single attributes put together where they follow each other, or nothing that stands
+    between them has to do with them.
+    """
+    found: list[Action] = []
+    for action in actions:
+        place = _place(found, action) if isinstance(action, Columns) else None
+        former = None if place is None else found[place]
+        if place is not None and isinstance(action, Columns) and isinstance(former, Columns):
+            found[place] = former.then(action)
+        else:
+            found.append(action)
+    return found
+
+
+def _place(actions: Sequence[Action], columns: Columns) -> int | None:
+    """The action that these columns can go together with."""
+    for place in reversed(range(len(actions))):
+        action = actions[place]
+        if isinstance(action, Columns):
+            return place
+        if not (isinstance(action, Setting) and action.lets_pass(columns)):
+            return None
+    return None
+
+
+def _one_after_the_other(first: tuple[str, ValueChange | None], then: Way) -> Way:
+    if then is None:
+        return None
+    name, changed = then
+    if changed is None or first[1] is None:
+        return name, first[1] or changed
+    before, after = first[1], changed
+
+    def both(value: object) -> object:
+        found = before(value)  # type: ignore[arg-type]  # a value goes in and comes out
+        return None if found is None else after(found)
+
+    return name, both  # type: ignore[return-value]  # as above

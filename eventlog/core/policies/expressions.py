@@ -1,0 +1,98 @@
+"""Conditions and computed values in CEL, by Google's own evaluator: no loops without end, no files, no Python.
+
+What went wrong with an expression is said without the values that it was about: they may be what a policy hides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Cell, Value
+from eventlog.core.packages import require
+from eventlog.core.policies.values import plain_of
+from eventlog.core.sql_types import Category
+
+_mention = re.compile(
+    r"""(?P<text>r?"(?:[^"\\]|\\.)*"|r?'(?:[^'\\]|\\.)*')|\b(?P<side>new|old)\b"""
+    r"""(?:\s*\.\s*(?P<name>[A-Za-z_]\w*)(?!\s*\()|\s*\[\s*(?:"(?P<double>[^"\\]*)"|'(?P<single>[^'\\]*)')\s*\])?"""
+)
+
+_variable = re.compile(
+    r"""r?"(?:[^"\\]|\\.)*"|r?'(?:[^'\\]|\\.)*'|\b(?P<name>new|old|op|table)\b""",
+)
+
+_REASONS: Final = {
+    "NOT_FOUND": "an attribute that it names is not known here",
+    "OUT_OF_RANGE": "a number in it is too large",
+    "INVALID_ARGUMENT": "a value in it cannot be read as what it must be",
+}
+
+
+class Undecided(Exception):  # noqa: N818  # an outcome, told in the note of a row
+    """The expression has no value for these values; why, without the values."""
+
+
+class Expression:
+    """An expression that was read. `names` are the attributes that it looks at; None: all of them."""
+
+    def __init__(self, text: str, where: str) -> None:
+        require("A policy with an expression in CEL", "cel_expr_python")
+        from cel_expr_python import cel
+
+        kinds = cel.Type
+        row = kinds.Map(kinds.STRING, kinds.DYN)
+        known = {"new": row, "old": row, "op": kinds.STRING, "table": kinds.STRING}
+        try:
+            self._compiled = cel.NewEnv(variables=known).compile(text)
+        except RuntimeError as error:
+            said = " ".join(str(error).replace("INVALID_ARGUMENT: ", "").replace("ERROR: ", "").split())
+            hint = "It may name new.ATTRIBUTE, old.ATTRIBUTE, op and table."
+            raise ConfigError(f"{where}: CEL cannot read the expression: {said}.", hint=hint) from None
+        self._error = kinds.ERROR
+        self.names = mentioned(text)
+        self._variables = frozenset(found["name"] for found in _variable.finditer(text))
+        self.old = "old" in self._variables
+        """Whether it looks at the row before the change."""
+
+    def value(self, old: Mapping[str, Any], new: Mapping[str, Any], op: str, table: str) -> Any:
+        """What it comes to; Undecided says why it comes to nothing."""
+        # Each variable is copied whenever it is handed over, which takes longer than most expressions.
+        variables = self._variables
+        known: dict[str, Any] = {"new": new} if "new" in variables else {}
+        if len(known) < len(variables):
+            every = {"old": old, "op": op, "table": table}
+            known.update((name, value) for name, value in every.items() if name in variables)
+        found = self._compiled.eval(data=known)
+        value = found.value()
+        if isinstance(value, str) and found.type() == self._error:  # an error's value is its text
+            kind = value.partition(":")[0]
+            raise Undecided(_REASONS.get(kind, "a value in it is NULL, or of another type"))
+        return value
+
+
+def mentioned(text: str) -> frozenset[str] | None:
+    """The attributes that an expression names; None where it may look at any."""
+    names = set()
+    for found in _mention.finditer(text):
+        if found["text"] is not None:
+            continue
+        name = found["name"] or found["double"] or found["single"]
+        if name is None:
+            return None
+        names.add(name)
+    return frozenset(names)
+
+
+def cel_value(cell: Cell, category: Category) -> Any:
+    """A cell as CEL takes it: whole numbers, fractions, truth, text, bytes, lists; times as text in ISO 8601."""
+    if type(cell) is str and category is Category.STRING:
+        return cell
+    if isinstance(cell, tuple):
+        return [cel_value(one, category) for one in cell]
+    plain: Value = plain_of(cell, category)
+    if plain is None or isinstance(plain, str | bool | int | bytes | float):
+        return plain
+    return float(plain)  # type: ignore[arg-type]  # a Decimal is what is left

@@ -1,0 +1,62 @@
+"""Dates and numbers in other forms. What is no date or number has a stated outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eventlog.core.model import Change, Refusal, Value
+from eventlog.core.policies import steps
+from eventlog.core.policies.columns import Action, Columns
+from eventlog.core.policies.shape import Shape
+from eventlog.core.policies.values import dated, numbered
+
+
+class Unfit(Exception):  # noqa: N818  # an outcome, told in the note of a row
+    """A value is none of what a step is for; which attribute it is of."""
+
+
+def dating(step: steps.Date, shape: Shape, number: int) -> Action | None:
+    """Writes times in another form."""
+    zone = step.clock()
+    return _written(step, shape, number, lambda value: dated(value, step.form, zone), "time")
+
+
+def numbering(step: steps.Number, shape: Shape, number: int) -> Action | None:
+    """Writes numbers in another form."""
+    decimals, mark, group = step.decimals, step.decimal_mark, step.group_mark
+    return _written(step, shape, number, lambda value: numbered(value, decimals, mark, group), "number")
+
+
+def _written(
+    step: steps.Date | steps.Number, shape: Shape, number: int, write: Callable[[Value], str | None], kind: str
+) -> Action | None:
+    names = shape.chosen(step.attributes, number)
+    done = step.__struct_config__.tag
+    shape.refuse_key(names, number, str(done))
+    shape.retype(names, "varchar")
+    if not names:
+        return None
+    columns = Columns({name: (name, _unfit(write, name, step.on_error)) for name in names}, number)
+
+    def told(change: Change) -> Change | Refusal:
+        try:
+            return columns(change)
+        except Unfit as error:
+            note = f"step {number} of the policy: the value of {error} is no {kind}."
+            return Refusal(positions=change.positions, note=note)
+
+    return told
+
+
+def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUnfit) -> Callable[[Value], Value]:
+    """What writes a value, or does what is to be done where it is none."""
+
+    def written(value: Value) -> Value:
+        found = write(value)
+        if found is not None or on_error == "null":
+            return found
+        if on_error == "keep":
+            return value
+        raise Unfit(name)
+
+    return written

@@ -1,0 +1,41 @@
+"""What is known of the row of a change: from its edits, its key, and what was read beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Change, Op, Row
+from eventlog.core.tablekey import parse
+
+
+def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tuple[Row, Row]:
+    """The row before a change and after it, as far as they are known, with these attributes. Of a delete both are the
+    row that went.
+
+    `keys` are the attributes that key columns are, by the names that keys have for them.
+    """
+    old: dict[str, Any] = {}
+    new: dict[str, Any] = {}
+    if change.row.key and keys:
+        try:
+            key = {keys.get(name, name): text for name, text in parse(change.row.key).parts}
+        except DataError:
+            key = {}
+        old.update(key)
+        new.update(key)
+    if change.beside is not None:
+        old.update(change.beside)
+        new.update(change.beside)
+    for edit in change.edits:
+        column = edit.column
+        if column not in names:
+            continue
+        if edit.new is not ABSENT:
+            new[column] = edit.new
+        if edit.old is not ABSENT and not (edit.reset and edit.old is None):
+            old[column] = edit.old
+        else:
+            old.pop(column, None)
+    return (old, old) if change.op is Op.DELETE else (old, new)

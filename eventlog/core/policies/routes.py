@@ -1,0 +1,78 @@
+"""Where changes go: what a step that routes says of each, by a template over its table, class and values."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import ABSENT, Change, Op, Refusal
+from eventlog.core.places import NoPlace, place
+from eventlog.core.policies import steps
+from eventlog.core.policies.columns import Action
+from eventlog.core.policies.known import rows
+from eventlog.core.policies.shape import Shape
+from eventlog.core.policies.values import text_of
+
+KNOWN_PLACES = 1000
+"""Places that are remembered of each table."""
+
+
+def routing(step: steps.Route, shape: Shape, number: int) -> Action:
+    """Says of each change where it goes: by its new values, and of a delete by those of the row that went."""
+    template = step.template()
+    kind, taken = (step.kind, step.taken) if isinstance(step, steps.PlacedRoute) else ("folder", ())
+    names = frozenset(name.removeprefix("new.") for name in template.fields if name.startswith("new."))
+    shape.chosen(names, number)
+    shape.need(names, asking=None)
+    shape.tell(names)
+    keys, categories = shape.key_names(names), {name: shape.category(name) for name in names}
+    table = shape.table
+    fixed = {"schema": table.schema or "", "table": table.name, "class": table.class_name or table.name}
+    known: dict[tuple[str, ...], str | NoPlace] = {}
+
+    def values(change: Change) -> dict[str, str]:
+        """The values of the template; NoPlace where one is not known."""
+        if change.op is Op.TRUNCATE:
+            raise NoPlace("it is about the whole table")
+        _, new = rows(change, keys, names)
+        found = dict(fixed)
+        for name in names:
+            value = new.get(name, ABSENT)
+            if value is None or value is ABSENT or isinstance(value, tuple):
+                why = "NULL" if value is None else "not known" if value is ABSENT else "several values"
+                raise NoPlace(f"{name} is {why}")
+            found[f"new.{name}"] = text_of(value, categories[name])
+        return found
+
+    def place_of(change: Change) -> str:
+        found = values(change) if names else fixed
+        key = tuple(found.values())
+        if key not in known:
+            if len(known) >= KNOWN_PLACES:
+                known.clear()
+            try:
+                known[key] = place(template, found, kind, taken)
+            except NoPlace as error:
+                known[key] = error
+        told = known[key]
+        if isinstance(told, NoPlace):
+            raise NoPlace(str(told))
+        return told
+
+    if not names and not step.otherwise:
+        try:
+            place(template, fixed, kind, taken)
+        except NoPlace as error:
+            said = f"Step {number} (do = 'route'): `to` gives no {kind} for {table.whole}, because {error}."
+            raise ConfigError(said, hint="Write another template, or say `otherwise`.") from None
+
+    def routed(change: Change) -> Change | Refusal:
+        try:
+            return replace(change, route=place_of(change))
+        except NoPlace as error:
+            if step.otherwise:
+                return replace(change, route=step.otherwise)
+            note = f"step {number} of the policy: `to` gives no {kind}, because {error}."
+            return Refusal(positions=change.positions, note=note)
+
+    return routed

@@ -1,0 +1,192 @@
+"""What a table looks like at one step of a policy: steps change it, and actions are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.sql_types import Category
+from eventlog.core.suggest import did_you_mean
+from eventlog.core.view_columns import read_column_name
+
+
+class Shape:
+    """A table on its way through the steps. `needs` are source attributes that must be known of an object: each with the
+    attributes whose changes ask for them, None where every change does.
+
+    `hidden` are source attributes whose values nobody can read behind the steps so far, and `told` those that a place tells.
+    `missed` are names that a step names and the table has not, and `had` what it has there, by the step's number.
+    """
+
+    def __init__(self, table: Table, catalog: Catalog | None = None) -> None:
+        self.table = self.source = table
+        self._catalog = catalog or Catalog()
+        self.left_out = False
+        self.needs: list[tuple[frozenset[str] | None, frozenset[str]]] = []
+        self.missed: dict[int, frozenset[str]] = {}
+        self.had: dict[int, tuple[str, ...]] = {}
+        self.names = tuple(dict.fromkeys((table.class_name or table.name, table.name, table.whole)))
+        self.hidden: set[str] = set()
+        self.told: set[str] = set()
+        self._source = {name: name for name in table.loggable}
+        """The attributes of the source by the names that they have now; what was added has none."""
+
+    def other(self, name: str, where: str) -> Table:
+        """Another table as its database has it; ConfigError where there is none, or its key is no single column."""
+        found = self._catalog.find(name)
+        if found is None or found.child is not None:
+            known = [table.whole for table in self._catalog]
+            raise ConfigError(f"{where}: {name} is no table.", hint=did_you_mean(name, known))
+        if len(found.table.key) != 1:
+            raise ConfigError(
+                f"{where}: {name} has no key of one column.", hint="Such a row cannot be named by a value."
+            )
+        return found.table
+
+    def is_meant(self, patterns: Iterable[str]) -> bool:
+        """Whether a step with these classes is about the table."""
+        patterns = tuple(patterns)
+        return not patterns or any(fnmatchcase(name, pattern) for name in self.names for pattern in patterns)
+
+    def chosen(self, patterns: Iterable[str], number: int) -> list[str]:
+        """The attributes that a step names, in the table's order, key columns too."""
+        patterns = tuple(patterns)
+        known = tuple(self.table.loggable)
+        self.had[number] = known
+        found = {one: [name for name in known if fnmatchcase(name, one)] for one in patterns}
+        self.missed[number] = frozenset(one for one, names in found.items() if not names)
+        meant = {name for names in found.values() for name in names}
+        return [name for name in known if name in meant]
+
+    def category(self, name: str) -> Category:
+        attribute = self.table.loggable.get(name)
+        return Category.STRING if attribute is None else attribute.column.category
+
+    def hide(self, names: Iterable[str]) -> None:
+        """Values of these attributes are not told, or not in a form that anybody can read."""
+        self.hidden.update(self._source[name] for name in names if name in self._source)
+
+    def tell(self, names: Iterable[str]) -> None:
+        """Values of these attributes are told, whatever becomes of them later."""
+        self.told.update(source for name, source in self.plain.items() if name in names)
+
+    @property
+    def plain(self) -> dict[str, str]:
+        """The attributes of the source whose values can be read here, by their names here."""
+        return {now: source for now, source in self._source.items() if source not in self.hidden}
+
+    def key_of(self, name: str) -> str | None:
+        """The key column that an attribute is, by its own name; None where it is none."""
+        attribute = self.table.loggable.get(name)
+        if attribute is None or attribute.child is not None or attribute.column.name not in self.table.key:
+            return None
+        return attribute.column.name
+
+    def key_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Those of the attributes that are key columns, by the names that keys have for them."""
+        found: dict[str, str] = {}
+        for name in names:
+            native = self.key_of(name)
+            if native is not None:
+                found |= {read_column_name(native).column: name, native: name}
+        return found
+
+    def refuse_key(self, names: Iterable[str], number: int, done: str) -> None:
+        """Refuses what must not be done to a key: objects are told apart by it."""
+        for name in names:
+            if self.key_of(name) is not None:
+                raise ConfigError(
+                    f"Step {number} (do = {done!r}): {name} is a key column of {self.table.whole}, and objects are named by it.",
+                    hint="do = 'hash' hides it and keeps objects apart; or leave the table out.",
+                )
+
+    def need(self, names: Iterable[str], *, asking: Iterable[str] | None) -> None:
+        """A step looks at these attributes, at each change or where one of those `asking` changes: they must be known."""
+        needed = self._of_source(names)
+        self.needs.append((None if asking is None else self._of_source(asking), needed))
+
+    def _of_source(self, names: Iterable[str]) -> frozenset[str]:
+        attributes = self.table.attributes
+        return frozenset(self._source[name] for name in names if name in self._source and name in attributes)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """The table without these attributes."""
+        gone = frozenset(names)
+        self.hide(gone)
+        own = [self._named(column) not in gone for column in self.table.columns]
+        columns = tuple(column for column, stays in zip(self.table.columns, own, strict=True) if stays)
+        children = tuple(
+            replace(
+                child,
+                columns=tuple(
+                    column
+                    for column in child.columns
+                    if column.name in child.parent_key or _child_name(child.name, column) not in gone
+                ),
+            )
+            for child in self.table.children
+        )
+        left_out = tuple(one for one in self.table.left_out if one.name not in gone)
+        self.table = replace(self.table, columns=columns, children=children, left_out=left_out)
+
+    def rename(self, names: Mapping[str, str], class_name: str) -> None:
+        """The table with other names of attributes, and of its class."""
+        self._source = {names.get(now, now): source for now, source in self._source.items()}
+        columns = tuple(_called(column, names.get(self._named(column))) for column in self.table.columns)
+        children = tuple(
+            replace(
+                child,
+                columns=tuple(_called(column, names.get(_child_name(child.name, column))) for column in child.columns),
+            )
+            for child in self.table.children
+        )
+        left_out = tuple(replace(one, name=names.get(one.name, one.name)) for one in self.table.left_out)
+        self.table = replace(self.table, columns=columns, children=children, left_out=left_out)
+        if class_name:
+            self.table = replace(self.table, class_name=class_name)
+
+    def retype(self, names: Iterable[str], sql_type: str, *, refers: bool = False) -> None:
+        """The table with attributes of another type; what `refers` goes on naming objects."""
+        meant = frozenset(names)
+
+        def typed(column: Column, name: str) -> Column:
+            if name not in meant:
+                return column
+            return replace(column, type=sql_type, made=None, references=column.references if refers else None)
+
+        columns = tuple(typed(column, self._named(column)) for column in self.table.columns)
+        children = tuple(
+            replace(child, columns=tuple(typed(column, _child_name(child.name, column)) for column in child.columns))
+            for child in self.table.children
+        )
+        self.table = replace(self.table, columns=columns, children=children)
+
+    def add(self, name: str, sql_type: str) -> None:
+        """The table with one attribute more, or with one of another type."""
+        if name in self.table.loggable:
+            self.retype([name], sql_type)
+        else:
+            # In a view names say what a column is: this one is to be a plain one, whatever it is called.
+            view = self.table.view
+            column = Column(name=f"sv_{name}" if view else name, type=sql_type, called=name if view else None)
+            self.table = replace(self.table, columns=(*self.table.columns, column))
+        self._source.pop(name, None)
+
+    def _named(self, column: Column) -> str:
+        """What an own column is called as an attribute."""
+        return self._names().get(column.name, column.name)
+
+    def _names(self) -> dict[str, str]:
+        return {one.column.name: one.name for one in self.table.loggable.values() if one.child is None}
+
+
+def _child_name(child: str, column: Column) -> str:
+    return column.called or f"{child}.{column.name}"
+
+
+def _called(column: Column, name: str | None) -> Column:
+    return column if name is None else replace(column, called=name)

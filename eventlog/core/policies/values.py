@@ -1,0 +1,180 @@
+"""Values as policies see them: text that is the same however a value came, and what hides it.
+
+A log has every value as text, and a database hands out numbers and times. Both become one text here, so that equal
+values have equal hashes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Literal
+
+from eventlog.core.model import ABSENT, Absent, Cell, Value
+from eventlog.core.rules.times import moment
+from eventlog.core.sql_types import Category
+
+Told = Cell | Literal[Absent.ABSENT]
+ValueChange = Callable[[Value], Value]
+"""What a step puts in the place of a value that is not NULL."""
+
+NONCE_BYTES = 12
+DAY_CHARACTERS = 10
+"""Characters of a day without a time, which is the same in every zone."""
+BLOCK_BYTES = 64
+"""Bytes that SHA-256 takes at once."""
+TRUE = frozenset(("1", "t", "true", "y", "yes"))
+FALSE = frozenset(("0", "f", "false", "n", "no"))
+
+
+def each(cell: Told, change: ValueChange) -> Told:
+    """The cell with its value changed, or each of its values; NULL and what is not known stay."""
+    if cell is None or cell is ABSENT:
+        return cell
+    if isinstance(cell, tuple):
+        return tuple([None if one is None else change(one) for one in cell])
+    return change(cell)
+
+
+def text_of(value: Value, category: Category) -> str:
+    """The one text of a value that is not NULL."""
+    if type(value) is str and category is Category.STRING:
+        return value
+    plain = plain_of(value, category)
+    if isinstance(plain, bool):
+        return "true" if plain else "false"
+    if isinstance(plain, bytes):
+        return binascii.b2a_base64(plain, newline=False).decode("ascii")
+    if isinstance(plain, Decimal):
+        return format(plain, "f")
+    return str(plain)
+
+
+def plain_of(value: Value, category: Category) -> Value:
+    """The value as its column means it, whether it came as text or not; text that is none of that stays text."""
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return _moment_text(value)
+    if isinstance(value, float) and category is Category.NUMBER:
+        return _number(repr(value))
+    if isinstance(value, Decimal):
+        return _number(format(value, "f"))
+    if not isinstance(value, str):
+        return bool(value) if category is Category.STATE and value in (0, 1) else value
+    text = value.strip(" ")
+    if category in (Category.INT, Category.NUMBER):
+        return _number(text)
+    if category is Category.STATE:
+        return True if text.lower() in TRUE else False if text.lower() in FALSE else value
+    if category is Category.TIMESTAMP:
+        found = moment(text)
+        return value if found is None else _moment_text(found)
+    return value
+
+
+def _moment_text(value: dt.datetime | dt.date | dt.time) -> str:
+    """ISO 8601; a time without a zone counts as UTC, as everywhere here."""
+    if isinstance(value, dt.datetime):
+        found = moment(value) or value.replace(tzinfo=None)
+        return found.isoformat() + "Z"
+    return value.isoformat()
+
+
+def _number(text: str) -> Value:
+    """A whole number, or a decimal one without zeros at its end."""
+    try:
+        found = Decimal(text)
+        if not found.is_finite() or abs(found.adjusted()) > 400:
+            return text
+        whole = found == found.to_integral_value()
+    except InvalidOperation:
+        return text
+    return int(found) if whole else found.normalize()
+
+
+def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
+    """A time in another form; None where the value is none."""
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = value.isoformat()
+    found = moment(value) if isinstance(value, str | dt.datetime) else None
+    if found is None:
+        return None
+    try:
+        is_day = isinstance(value, str) and len(value.strip()) == DAY_CHARACTERS
+        there = found if is_day else found.replace(tzinfo=dt.UTC).astimezone(zone)
+    except OverflowError:
+        return None
+    # Systems write years before 1000 with or without zeros.
+    year = f"{there.year:04d}"
+    return there.strftime(re.sub(r"%%|%Y", lambda part: year if part[0] == "%Y" else "%%", form))
+
+
+def numbered(value: Value, decimals: int | None, mark: str, group: str) -> str | None:
+    """A number with so many decimals and these marks; None where the value is none."""
+    try:
+        found = Decimal(str(value).strip()) if not isinstance(value, bool | bytes) else None
+        if found is None or not found.is_finite() or abs(found.adjusted()) > 400:
+            return None
+        if decimals is not None:
+            with localcontext(prec=1000):
+                found = found.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    except InvalidOperation:
+        return None
+    whole, _, rest = format(found, ",f").partition(".")
+    return whole.replace(",", group) + (mark + rest if rest else "")
+
+
+def hashing(secret: str, category: Category) -> ValueChange:
+    """HMAC-SHA256 of the value's text, in hexadecimal digits."""
+    key = hmac.new(secret.encode(), b"eventlog policy hash", hashlib.sha256).digest().ljust(BLOCK_BYTES, b"\0")
+    # What the standard library does with a key for each value anew is more than half of the work (RFC 2104).
+    inner, outer = (hashlib.sha256(bytes([byte ^ pad for byte in key])) for pad in (0x36, 0x5C))
+    is_text = category is Category.STRING
+
+    def hashed(value: Value) -> Value:
+        text = value if is_text and type(value) is str else text_of(value, category)
+        first, second = inner.copy(), outer.copy()
+        first.update(text.encode(errors="surrogatepass"))
+        second.update(first.digest())
+        return second.hexdigest()
+
+    return hashed
+
+
+def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
+    """AES-256-GCM of the value's text: nonce and cipher text in Base64.
+
+    The nonce is made from the value, with a key of its own: a batch that is repeated gives the same bytes, and one nonce
+    never serves two values of an attribute. What shows is that two values of an attribute are equal.
+    """
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    keys = [hmac.new(secret.encode(), b"eventlog policy " + use, hashlib.sha256).digest() for use in (b"key", b"nonce")]
+    cipher, beside = AESGCM(keys[0]), attribute.encode(errors="surrogatepass")
+
+    def encrypted(value: Value) -> Value:
+        plain = text_of(value, category).encode(errors="surrogatepass")
+        nonce = hmac.new(keys[1], beside + b"\0" + plain, hashlib.sha256).digest()[:NONCE_BYTES]
+        sealed = nonce + cipher.encrypt(nonce, plain, beside)
+        return binascii.b2a_base64(sealed, newline=False).decode("ascii")
+
+    return encrypted
+
+
+def decrypted(secret: str, attribute: str, text: str) -> str:
+    """What `encrypting` has hidden, for who has the secret; ValueError where it is not ours."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    sealed = binascii.a2b_base64(text)
+    key = hmac.new(secret.encode(), b"eventlog policy key", hashlib.sha256).digest()
+    beside = attribute.encode(errors="surrogatepass")
+    try:
+        plain = AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], beside)
+    except InvalidTag:
+        raise ValueError("The value was not encrypted with this secret for this attribute.") from None
+    return plain.decode(errors="surrogatepass")

@@ -1,0 +1,94 @@
+"""Spans of what a publisher does with a batch, where somebody has switched traces on; else nothing at all.
+
+What makes them, OpenTelemetry, is no business of those who say where a span begins and ends: they know these few words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import time_ns
+from typing import Protocol, TypeVar
+
+Interval = tuple[int, int]
+"""When something began and ended, in nanoseconds since 1970."""
+
+
+class Span(Protocol):
+    """A span that has begun. Attributes are numbers and names of outputs, never values of rows."""
+
+    def child(self, name: str, began: int, attributes: Mapping[str, str | int]) -> Span:
+        """A span in it."""
+
+    def headers(self) -> Mapping[str, str]:
+        """What whoever goes on with the trace elsewhere must be told."""
+
+    def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
+        """It has ended, well or not."""
+
+
+Begin = Callable[[str, int, Mapping[str, str | int]], Span]
+"""Begins a trace: its name, when, and attributes."""
+
+_begin: Begin | None = None
+_headers: ContextVar[Mapping[str, str]] = ContextVar("eventlog_trace_headers")
+_nobody: Mapping[str, str] = {}
+
+Read = TypeVar("Read")
+
+
+def switch(begin: Begin | None) -> None:
+    """Switches traces on in this process, or off with None."""
+    global _begin  # noqa: PLW0603  # a process has traces or has none; handing this through every sink would say no more
+    _begin = begin
+
+
+def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
+    """What is read, and when that began and ended; None where nobody wants to know."""
+    if _begin is None:
+        return read(), None
+    began = time_ns()
+    return read(), (began, time_ns())
+
+
+def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
+    """The span of a batch, from the time of its oldest row, with that of its reading in it; None while traces are off."""
+    if _begin is None:
+        return None
+    now = time_ns()
+    began = min([now, *(int(at * 1e9) for at in oldest()), *(read or ())])
+    span = _begin("batch", began, {"eventlog.rows": rows})
+    if read is not None:
+        span.child("read", read[0], {"eventlog.rows": rows}).end(read[1], None, {})
+    return span
+
+
+@contextmanager
+def step(parent: Span | None, name: str, **attributes: str | int) -> Iterator[None]:
+    """A span in that of a batch, around what is done within the block; nothing without one."""
+    if parent is None:
+        yield
+        return
+    span = parent.child(name, time_ns(), {f"eventlog.{key}": entry for key, entry in attributes.items()})
+    token = _headers.set(span.headers())
+    failure: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        _headers.reset(token)
+        span.end(time_ns(), failure, {})
+
+
+def end(span: Span | None, failure: BaseException | None = None, **attributes: str | int) -> None:
+    """A batch has ended, or what was made of it is forgotten."""
+    if span is not None:
+        span.end(time_ns(), failure, {f"eventlog.{key}": entry for key, entry in attributes.items()})
+
+
+def headers() -> Mapping[str, str]:
+    """What a receiver is told of the step that this thread is in; nothing while traces are off."""
+    return _nobody if _begin is None else _headers.get(_nobody)

@@ -1,0 +1,104 @@
+"""How files of change tables are written: what can be said of it, and what holds where nothing is said."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from eventlog.core.errors import ConfigError
+
+RowFormat = Literal["parquet", "csv", "json"]
+
+
+class RowFiles(Struct, frozen=True, kw_only=True):
+    """Files of rows as they are written."""
+
+    format: RowFormat = "parquet"
+    header: bool = True
+    delimiter: str = ","
+    null_value: str = "\\N"
+    quote: str = '"'
+    gzip: bool = False
+    names: Literal["change_seq", "time"] = "change_seq"
+    full_load: Literal["rows", "files"] = "rows"
+    descriptions: Literal["beside", "apart"] = "beside"
+
+    @property
+    def ending(self) -> str:
+        """How the names of the files end."""
+        return f"{self.format}.gz" if self.gzip else self.format
+
+    @property
+    def told_format(self) -> str:
+        """What a description calls the format."""
+        return "delimited" if self.format == "csv" else self.format
+
+    @property
+    def told_options(self) -> dict[str, str]:
+        """What a description says of it."""
+        if self.format != "csv":
+            return {}
+        return {
+            "fieldDelimiter": self.delimiter,
+            "recordDelimiter": "\n",
+            "nullValue": self.null_value,
+            "quoteChar": self.quote,
+            "escapeChar": self.quote,
+        }
+
+
+PRESETS: Final = {
+    "eventlog": RowFiles(),
+    "qlik": RowFiles(header=False, null_value="", gzip=True, names="time", full_load="files"),
+}
+
+
+class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of files of change tables; the preset says the rest."""
+
+    preset: Literal["eventlog", "qlik"] = "eventlog"
+    header: bool | None = None
+    delimiter: str | None = None
+    null_value: str | None = None
+    quote: str | None = None
+    gzip: bool | None = None
+    names: Literal["change_seq", "time"] | None = None
+    full_load: Literal["rows", "files"] | None = None
+    descriptions: Literal["beside", "apart"] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no reader could take apart."""
+        for name in ("delimiter", "quote"):
+            said = getattr(self, name)
+            if said is not None and (len(said) != 1 or said in "\r\n"):
+                raise ConfigError(f"row_files.{name} is {said!r}; it must be one character, and no end of a line.")
+        if self.delimiter is not None and self.delimiter == (self.quote or '"'):
+            raise ConfigError("row_files.delimiter and row_files.quote are the same character; choose another one.")
+        if self.null_value is not None and set(self.null_value) & {
+            "\r",
+            "\n",
+            self.delimiter or ",",
+            self.quote or '"',
+        }:
+            raise ConfigError(
+                "row_files.null_value holds the delimiter, the quote or the end of a line; choose another text."
+            )
+
+    def chosen(self, form: RowFormat) -> RowFiles:
+        """How files of this format are written; ConfigError where that has no such setting."""
+        if form == "parquet" and self.gzip:
+            raise ConfigError(
+                "row_files.gzip does not go with Parquet, which is compressed; leave it out, or write CSV or JSON."
+            )
+        said = {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
+        preset = PRESETS[self.preset]
+        if form == "parquet":
+            # Spark reads no folder in which another file stands beside those of Parquet.
+            apart = self.preset == "eventlog"
+            preset = replace(preset, gzip=False, descriptions="apart" if apart else "beside")
+        return replace(preset, format=form, **said)
+
+
+PARQUET: Final = RowFileSettings().chosen("parquet")

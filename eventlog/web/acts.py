@@ -1,0 +1,212 @@
+"""What somebody may do through the page: read from a question or a form, and said in words. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.admin.listing import Filters
+from eventlog.admin.rows import HELD_SINCE, LARGEST_NUMBER, MOST_LETTERS, PROCESSED, LogRow
+from eventlog.core.errors import DataError, UsageError, shortened
+from eventlog.core.model import Reason, Status
+from eventlog.core.plural import counted
+
+RowAction = Literal["hold", "release", "requeue"]
+OutputAction = Literal["pause", "resume"]
+TableAction = Literal["refresh", "stop"]
+
+ACTIONS: Final[Mapping[RowAction, str]] = {
+    "hold": "Keep waiting rows from being published until they are released.",
+    "release": "Let held rows be published again.",
+    "requeue": "Let processed rows wait again; reasons and attempts are forgotten.",
+}
+"""What can be done with rows, and what it does."""
+
+OUTPUT_ACTIONS: Final[Mapping[OutputAction, str]] = {
+    "pause": "Let nothing go to this output until somebody resumes it. The others go on, and rows are kept for it.",
+    "resume": "Let documents go to this output again. It gets what was kept for it, in order.",
+}
+"""What can be done with an output, and what it does."""
+
+TABLE_ACTIONS: Final[Mapping[TableAction, str]] = {
+    "refresh": "Publish every row that the table has now, while changes go on. One row of the log is written for each; it"
+    " waits while 50,000 rows wait. One that was interrupted goes on where it stopped.",
+    "stop": "End the refresh after the current rows. What was written stands, and another refresh goes on from there.",
+}
+"""What can be done with a table, and what it does."""
+
+DONE: Final[Mapping[RowAction, str]] = {"hold": "held", "release": "released", "requeue": "requeued"}
+
+NOTHING_DONE: Final = {
+    "hold": "Nothing was done: none of these rows waits now.",
+    "release": "Nothing was done: none of these rows was held.",
+    "requeue": "Nothing was done: none of these rows was processed.",
+}
+"""What is said where somebody or something else was quicker."""
+
+GIVES_REASON: Final = frozenset({"hold", "pause"})
+"""Acts of which it is noted why."""
+
+WHY_CHARACTERS: Final = 200
+NAME_CHARACTERS: Final = 1000
+
+ACT_ROWS: Final = 500
+"""Rows that one act may name."""
+
+FILTERED_ROWS: Final = 10_000
+"""Rows that one act on all rows of a filter may mean."""
+
+Fields = Mapping[str, Sequence[str]]
+"""What an address or a form says, by name."""
+
+_digits = re.compile(r"-?[0-9]{1,19}").fullmatch
+
+
+class RowsAct(Struct, frozen=True, kw_only=True):
+    """What is to be done with which rows: those that are named, or all of a filter up to the `last` number."""
+
+    action: RowAction
+    numbers: tuple[int, ...] = ()
+    filters: Filters | None = None
+    last: int = LARGEST_NUMBER
+    why: str = ""
+
+
+class OutputAct(Struct, frozen=True, kw_only=True):
+    """What is to be done with an output, by the name that its notes have."""
+
+    action: OutputAction
+    output: str
+    why: str = ""
+
+
+class TableAct(Struct, frozen=True, kw_only=True):
+    """What is to be done with a table, by the name that its triggers have for it."""
+
+    action: TableAction
+    table: str
+
+
+Act = RowsAct | OutputAct | TableAct
+
+
+def read_act(fields: Fields) -> Act:
+    """What a question or a form asks for; UsageError when it is nothing that can be done."""
+    action = _one(fields, "action", 40)
+    why = " ".join(_one(fields, "why", WHY_CHARACTERS).split()) if action in GIVES_REASON else ""
+    for known in get_args(OutputAction):
+        if action == known:
+            return OutputAct(action=known, output=_one(fields, "output", NAME_CHARACTERS), why=why)
+    for table_action in get_args(TableAction):
+        if action == table_action:
+            return TableAct(action=table_action, table=_one(fields, "table", NAME_CHARACTERS))
+    for row_action in get_args(RowAction):
+        if action == row_action:
+            return _of_rows(row_action, fields, why)
+    raise UsageError(f"There is no such action; there are {', '.join((*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS))}.")
+
+
+def _of_rows(action: RowAction, fields: Fields, why: str) -> RowsAct:
+    if _one(fields, "all", 1):
+        last = read_number(_one(fields, "last", 20))
+        filters = narrowed(action, read_filters(fields))
+        return RowsAct(action=action, filters=filters, last=LARGEST_NUMBER if last is None else last, why=why)
+    numbers = tuple(sorted({number for text in fields.get("id", ()) if (number := read_number(text)) is not None}))
+    if not numbers:
+        raise UsageError("No row was chosen. Go back and tick some.")
+    if len(numbers) > ACT_ROWS:
+        raise UsageError(f"That is more than {ACT_ROWS} rows at once; `eventlog {action}` takes ranges.")
+    return RowsAct(action=action, numbers=numbers, why=why)
+
+
+def read_filters(fields: Fields) -> Filters:
+    """Which rows an address asks for; what cannot be read asks for nothing."""
+    return Filters(
+        letters="".join(dict.fromkeys(_one(fields, "status", 400)))[:MOST_LETTERS],
+        reason=_one(fields, "reason", 40),
+        table=_one(fields, "table", 400),
+        key=_one(fields, "key", 4000),
+        text=_one(fields, "text", 200),
+    )
+
+
+def letters_for(action: RowAction, filters: Filters) -> str:
+    """The letters of those rows of a filter with which that can be done."""
+    can = PROCESSED if action == "requeue" else Status.NEW.value
+    return "".join(letter for letter in can if not filters.letters or letter in filters.letters)
+
+
+def narrowed(action: RowAction, filters: Filters) -> Filters:
+    """Those rows of a filter with which that can be done; UsageError where there can be none."""
+    letters = letters_for(action, filters)
+    if not letters:
+        what = "processed rows are requeued" if action == "requeue" else "waiting rows are held and released"
+        raise UsageError(
+            f"Only {what}, and rows with the status {filters.letters} are none.", hint="Choose another status."
+        )
+    return replace(filters, letters=letters)
+
+
+def read_row(text: str) -> int:
+    """The number of a row in an address; DataError where no log has such a row."""
+    number = read_number(text)
+    if number is None:
+        hint = "A row is found by its number, such as /rows/42."
+        raise DataError(f"{shortened(text, 40)} is not the number of a row.", hint=hint)
+    return number
+
+
+def read_number(text: str | None) -> int | None:
+    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a minus."""
+    found = _digits(text or "")
+    return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None
+
+
+def said_of(action: str, count: int) -> str:
+    """What was done, as a sentence."""
+    others = {
+        "refresh": ("It is refreshed already.", "The refresh has begun."),
+        "stop": ("It is not refreshed now.", "The refresh ends after the current rows."),
+        "pause": ("It was paused already.", "It is paused now."),
+        "resume": ("It was not paused.", "It is resumed now, and gets what was kept for it."),
+    }
+    if action in others:
+        return others[action][count > 0]
+    if not count:
+        return NOTHING_DONE[action]
+    did = {"hold": "held", "release": "released", "requeue": "waiting again"}[action]
+    return f"{counted(count, 'row')} {'is' if count == 1 else 'are'} {did} now."
+
+
+def read_done(text: str) -> str:
+    """What was done, by an address that an act leads to; nothing where it says nothing."""
+    action, _, count = text.partition(" ")
+    rows = read_number(count)
+    return said_of(action, rows) if rows is not None and action in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS) else ""
+
+
+def possible(row: LogRow) -> list[str]:
+    """What can be done with a row as it is."""
+    if row.status == Status.NEW:
+        return ["release"] if _is_held(row) else ["hold", "release"] if row.reason == Reason.HELD else ["hold"]
+    return ["requeue"] if row.status in set(Status) else []
+
+
+def can_be(action: RowAction, row: LogRow) -> bool:
+    """Whether an act changes anything of a row that comes from a filter."""
+    return _is_held(row) if action == "release" else action in possible(row)
+
+
+def _is_held(row: LogRow) -> bool:
+    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by an older version."""
+    return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
+
+
+def _one(fields: Fields, name: str, longest: int) -> str:
+    """A text as databases take it, which know no zero bytes and no halves of characters."""
+    text = (fields.get(name) or ("",))[-1]
+    return text.replace("\0", "")[:longest].encode("utf-8", "ignore").decode()

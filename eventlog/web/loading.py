@@ -1,0 +1,163 @@
+"""Full loads that somebody has begun on the page: each in a thread of its own, slow where many rows wait, with its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.admin.refresh import Refresh, RefreshPace, loads
+from eventlog.admin.refresh.ranges import read
+from eventlog.core.errors import EventlogError, UsageError
+from eventlog.core.secrets import shown
+from eventlog.sources.marks import Marks
+from eventlog.sql.connect import reading_engine
+from eventlog.sql.log import Log
+from eventlog.sql.triggers import located
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from eventlog.sql.names import LogNames
+
+PACE: Final = RefreshPace(chunk=2_000, backlog=50_000)
+"""Rows of a transaction, and so many that may wait: what is published meanwhile is not held up for long."""
+
+LOADED_TABLES: Final = 2
+"""Tables that are loaded at the same time."""
+
+
+class LoadView(Struct, frozen=True, kw_only=True):
+    """How far the load of a table is: of `total` rows, counted when it began, so many are written."""
+
+    table: str
+    rows: int = 0
+    total: int = 0
+    state: str = "running"
+    """`running`, `ended`, `stopped`, `failed`, or `interrupted` where a process ended before it did."""
+    by: str = ""
+    error: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it goes on."""
+        return self.state == "running"
+
+
+class Loading:
+    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL that reads tables."""
+
+    def __init__(self, engine: Engine, names: LogNames, reader: str, tell: Callable[[], None]) -> None:
+        self._engine = engine
+        self._names = names
+        self._reader = reader
+        self._tell = tell
+        self._lock = Lock()
+        self._views: dict[str, LoadView] = {}
+        self._works: dict[str, Refresh] = {}
+        self._threads: list[Thread] = []
+        self._stopping: set[str] = set()
+        self._closed = False
+
+    def view(self, table: str) -> LoadView | None:
+        """How far the load of a table is; None where there is none. One that another process has left is `interrupted`."""
+        with self._lock:
+            found = self._views.get(table)
+        return found or self._left(table)
+
+    def begin(self, table: str, by: str) -> bool:
+        """Begins the load of a table, or goes on with one that was broken off; whether it was not running already."""
+        with self._lock:
+            running = [one.table for one in self._views.values() if one.running]
+            if table in running:
+                return False
+            if len(running) >= LOADED_TABLES:
+                raise UsageError(
+                    f"{' and '.join(running)} are loaded now.", hint="Begin this one when one of them has ended."
+                )
+            if self._closed:
+                raise UsageError(f"The page ends, so {table} is not loaded.", hint="Begin it again on the next page.")
+            self._stopping.discard(table)
+            self._views[table] = LoadView(table=table, by=by)
+            thread = Thread(target=self._work, args=(table,), name="eventlog-web-refresh", daemon=True)
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            thread.start()
+        return True
+
+    def stop(self, table: str) -> bool:
+        """Ends a load after the stretch in hand; whether it was running."""
+        with self._lock:
+            found, work = self._views.get(table), self._works.get(table)
+            if found is None or not found.running:
+                return False
+            self._stopping.add(table)
+        if work is not None:
+            work.gate.close()
+        return True
+
+    def end(self) -> None:
+        """Asks all to end, and begins no other."""
+        with self._lock:
+            self._closed = True
+            works = list(self._works.values())
+        for work in works:
+            work.gate.close()
+
+    def close(self) -> None:
+        """Ends them all and waits for their last stretches."""
+        self.end()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, table: str) -> None:
+        try:
+            self._load(table)
+        except EventlogError as error:
+            self._now(table, state="failed", error=shown(str(error)))
+        except Exception as error:  # noqa: BLE001  # whoever looks is told; the page goes on
+            self._now(table, state="failed", error=f"{type(error).__name__}, which is a fault of eventlog.")
+        finally:
+            with self._lock:
+                self._works.pop(table, None)
+
+    def _load(self, table: str) -> None:
+        with self._engine.connect() as connection:
+            names = located(connection, self._names)
+        [load] = loads(self._engine, names, [table], None, None)
+        reading = reading_engine(self._engine, self._reader)
+        work = Refresh(Log(self._engine, names), load, PACE, reading=reading)
+        with self._lock:
+            self._works[table] = work
+            if self._closed or table in self._stopping:
+                work.gate.close()
+        stands = {stand.place: stand for stand in work.begin()}
+        order = tuple(stands.values())
+        self._now(table, rows=sum(one.rows for one in order), total=sum(one.total for one in order))
+        for stand in order:
+            for gone in work.stretches(stand):
+                stands[gone.place] = gone
+                self._now(table, rows=sum(one.rows for one in stands.values()))
+        if all(one.done for one in stands.values()):
+            work.end(order)
+            self._now(table, state="ended")
+        else:
+            self._now(table, state="stopped")
+
+    def _left(self, table: str) -> LoadView | None:
+        log = Log(self._engine, self._names)
+        with log.transaction() as connection:
+            marks = Marks(log).all(connection)
+        for called in (table, table.rpartition(".")[2]):
+            stands = read(called, marks)
+            if stands is not None:
+                rows, total = sum(one.rows for one in stands), sum(one.total for one in stands)
+                return LoadView(table=table, rows=rows, total=total, state="interrupted")
+        return None
+
+    def _now(self, table: str, **news: object) -> None:
+        with self._lock:
+            self._views[table] = replace(self._views[table], **news)
+        self._tell()

@@ -1,0 +1,28 @@
+// A box that chooses all rows of the page, and how many are chosen. Without it, each row is chosen by itself.
+"use strict";
+(() => {
+  const boxes = [...document.querySelectorAll('input[name="id"]')];
+  const head = document.querySelector("table.rows thead th");
+  const actions = document.querySelector(".actions");
+  if (!boxes.length || !head || !actions) return;
+  const all = document.createElement("input");
+  all.type = "checkbox";
+  all.setAttribute("aria-label", "Choose all rows of this page");
+  head.replaceChildren(all);
+  const said = document.createElement("span");
+  said.className = "quiet chosen";
+  said.setAttribute("role", "status");
+  actions.append(said);
+  const tell = () => {
+    const chosen = boxes.filter((box) => box.checked).length;
+    all.checked = chosen === boxes.length;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+    said.textContent = chosen ? `${chosen} of ${boxes.length} rows chosen` : "";
+  };
+  all.addEventListener("change", () => {
+    for (const box of boxes) box.checked = all.checked;
+    tell();
+  });
+  for (const box of boxes) box.addEventListener("change", tell);
+  tell();
+})();

@@ -1,0 +1,263 @@
+"""Conversions from and to any file system that Hadoop knows: Spark reads, the step decides, Spark's writers write.
+
+    events      Parquet by Spark, lines and CSV by our own readers, whole files
+    decided     blobs to buckets, buckets through the step, as everywhere (`exchange`, `deciding`); kept as blobs by ranges
+    parts       tasks write parts as the local engine does, and give their bytes to Spark's writers (`parting`)
+    committed   files renamed to the names of the contract, `_SUCCESS` last (`hadoop`)
+
+No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there (`convert`), of every kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.commit import OUTCOMES_FILE, WORK, Summary
+from eventlog.convert.inputs import Unit, kind_of_file
+from eventlog.convert.partitions import ranges
+from eventlog.convert.pipeline import summary_of
+from eventlog.convert.plan import RANGE_ROWS
+from eventlog.convert.reading import read
+from eventlog.convert.rows import OUTCOMES
+from eventlog.convert.rows import ROWS as EVENTS
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
+from eventlog.convert.tasks import DecidedBucket, UnitNumbers, may_conflict
+from eventlog.convert.writing import PartTasks, Write
+from eventlog.core.errors import UsageError
+from eventlog.core.schema import Catalog
+from eventlog.xds.write import XdsFormat
+from eventlog_spark.cluster import Cluster, session
+from eventlog_spark.cutting import Cut
+from eventlog_spark.deciding import CHANGES, ENDED, BucketResult, BucketRules, Name, decided, local_folder
+from eventlog_spark.exchange import NOTES, SCHEMA
+from eventlog_spark.faults import arriving, travelling
+from eventlog_spark.frames import blobs_of, conflicts_of, events
+from eventlog_spark.hadoop import HadoopFolder
+from eventlog_spark.parting import FILES, labels_needed, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.readback import names_of_tables, tables_of
+from eventlog_spark.types import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Addresses(Struct, frozen=True, kw_only=True):
+    """Where a conversion reads and writes. Without a `snapshot` the conversion says what answers read-backs."""
+
+    destination: str
+    inputs: tuple[str, ...] = ()
+    snapshot: str | None = None
+
+
+def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None) -> Summary:
+    """Converts from and to addresses."""
+    _refuse(conversion)
+    with session(cluster or Cluster()) as spark, arriving(), _whole_times(spark):
+        target = HadoopFolder(spark, places.destination)
+        target.begin(overwrite=conversion.overwrite)
+        try:
+            with _decided(spark, conversion, places) as found:
+                return _written(conversion, found, target)
+        except BaseException:
+            target.discard()
+            raise
+
+
+@contextmanager
+def _whole_times(spark: SparkSession) -> Iterator[None]:
+    """Spark writes times to Parquet in a form that says no zone, unless it is told otherwise."""
+    key, wanted = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
+    former = spark.conf.get(key)
+    spark.conf.set(key, wanted)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, former or wanted)
+
+
+def _refuse(conversion: Conversion) -> None:
+    """What needs a folder."""
+    form, hint = conversion.format, "Write into a folder that all nodes mount."
+    if not isinstance(conversion.input, FilesInput):
+        raise UsageError("An address goes with rows in files.", hint=hint)
+    if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
+        raise UsageError("A conversion that sends has no address for its output.", hint=hint)
+    if isinstance(form, TableFiles) and (form.files.format != "parquet" or form.settings.partition_every):
+        raise UsageError("Change tables at an address are Parquet files without partitions.", hint=hint)
+    if isinstance(form, MessageFiles) and form.settings.encoding != "json":
+        raise UsageError("Messages at an address are JSON lines.", hint=hint)
+
+
+def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> DataFrame:
+    """The rows of all files of log rows at these places."""
+    files = sorted({file for place in places for file in HadoopFolder(spark, place).files()})
+    kinds = {file: kind for file in files if (kind := kind_of_file(Path(PurePosixPath(file).name)))}
+    if not kinds:
+        raise UsageError(
+            f"There is no .parquet, .jsonl or .csv file at {', '.join(places)}.",
+            hint="Name one, or a folder that has some.",
+        )
+    tables = [file for file, kind in kinds.items() if kind == "parquet"]
+    lines = [file for file, kind in kinds.items() if kind != "parquet"]
+    frames = [events(spark.read.parquet(*tables), clock=source.clock)] if tables else []
+    if lines:
+        whole = spark.read.format("binaryFile").load(lines).select("path", "content")
+        frames.append(whole.mapInArrow(partial(_lines, source.clock), ddl(EVENTS)))
+    found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return found.where(found["status"].isin(list(source.statuses))) if source.statuses else found
+
+
+def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of whole files of lines, by the local engine's readers."""
+    with travelling(), local_folder() as folder:
+        for batch in batches:
+            for place, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                name = PurePosixPath(place).name
+                file = folder / name
+                file.write_bytes(content.as_py())
+                unit = Unit(path=str(file), kind=kind_of_file(file) or "", packed=name.endswith(".gz"))
+                yield from read(replace(unit, end=None if unit.packed else file.stat().st_size), clock=clock)
+                file.unlink()
+
+
+def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, DataFrame]:
+    """The Parquet files of tables in a folder, a file or a folder each."""
+    folder, known = HadoopFolder(spark, place), names_of_tables(catalog)
+    stems = {name: name.removesuffix(".parquet") for name in folder.names()}
+    found = {stem: name for name, stem in stems.items() if catalog.fold(stem) in known}
+    if not found:
+        hint = "They are called like usr.parquet."
+        raise UsageError(f"{place} has no Parquet file of a table of the schema.", hint=hint)
+    frames = {stem: spark.read.parquet(folder.subfolder(name)) for stem, name in found.items()}
+    return tables_of(frames, catalog)
+
+
+class DecidedBlobs(Struct, frozen=True, kw_only=True):
+    """What the step made of everything: blobs with changes and outcomes by ranges of positions, and what buckets told."""
+
+    blobs: Any
+    numbers: tuple[UnitNumbers, ...]
+    buckets: tuple[DecidedBucket, ...]
+
+
+@contextmanager
+def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> Iterator[DecidedBlobs]:
+    """Decides everything; once more where record_ids may stand at several objects, and do."""
+    source, catalog = conversion.input, conversion.catalog
+    assert isinstance(source, FilesInput)
+    found = _events(spark, places.inputs, source)
+    tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
+    if tables:
+        conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
+    rows, boundaries = _ranges(found)
+    buckets = Cut(pieces=(), rows=rows).buckets
+    rules = BucketRules(conversion=conversion, tables=tuple(tables), boundaries=boundaries)
+    blobs = blobs_of(found, catalog, buckets, tables)
+    made = decided_blobs(blobs, buckets, rules)
+    kept = [made.blobs]
+    try:
+        if may_conflict(made.numbers):
+            conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
+            kept.append(conflicts)
+            if not conflicts.isEmpty():
+                made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
+                kept.append(made.blobs)
+        yield made
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def decided_blobs(blobs: DataFrame, buckets: int, rules: BucketRules) -> DecidedBlobs:
+    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
+    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(partial(decided, rules), SCHEMA).persist()
+    told = [msgspec.json.decode(row.content, type=BucketResult) for row in kept.where(f"kind = {NOTES}").collect()]
+    return DecidedBlobs(
+        blobs=kept,
+        numbers=tuple(one for answer in told for one in answer.noted),
+        buckets=tuple(answer.decided for answer in told),
+    )
+
+
+def _ranges(found: DataFrame) -> tuple[int, tuple[int, ...]]:
+    """How many rows there are, and the positions where ranges of them begin. Of tables Spark reads one column for it."""
+    shares = ", ".join(f"{place / SAMPLED_VALUES}D" for place in range(SAMPLED_VALUES))
+    [row] = found.selectExpr("count(1)", f"percentile_approx(record_id, array({shares}))").collect()
+    return row[0], ranges(row[1] or (), 1 + row[0] // RANGE_ROWS)
+
+
+SAMPLED_VALUES: Final = 1_000
+"""So many positions, with equally many rows between them, say where ranges may begin."""
+
+
+def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
+    """Writes everything and lets it appear."""
+    tasks = PartTasks(conversion=conversion, decided=found.buckets, tables=None, folder="", staged="")
+    summary = summary_of(sum(one.rows for one in found.numbers), found.buckets)
+    moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
+    ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
+    ended.write.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
+    moves += [(path, OUTCOMES_FILE) for path in target.parts("outcomes").values()]
+    folders = {name.split("/")[0] for _, name in moves if "/" in name}
+    summary = replace(summary, parts=-(-summary.changes // conversion.part_events))
+    target.commit(moves, replace(summary, folders=tuple(sorted(folders))))
+    return summary
+
+
+def _stored(
+    conversion: Conversion, tasks: PartTasks, blobs: DataFrame, target: HadoopFolder
+) -> Iterator[tuple[str, str]]:
+    """Has Spark write the files of all parts; where each lies, and what it is to be called."""
+    if not isinstance(conversion.format, TableFiles):
+        files = _parted(tasks, list(tasks.each()), blobs)
+        place = target.subfolder(f"{WORK}/text")
+        text = files.selectExpr("path", "chunk", "CAST(content AS STRING) AS value").sortWithinPartitions(
+            "path", "chunk"
+        )
+        text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)  # one file each
+        yield from target.files_by("path", place)
+        return
+    files = _parted(tasks, list(tasks.each(at_once=1)), blobs).persist()
+    try:
+        yield from _stored_tables(files, target)
+    finally:
+        files.unpersist()
+
+
+def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[tuple[str, str]]:
+    """The same of tables, each with columns of its own, of which a task has one file."""
+    told = [tuple(row) for row in files.select("folder", "layout", "part", "path").distinct().collect()]
+    if len({(folder, part) for folder, _, part, _ in told}) < len(told):
+        raise UsageError(
+            "A step with do = 'route' does not go with change tables at an address; `--out` needs a folder for that.",
+            hint="Write into a folder that all nodes mount.",
+        )
+    for number, (folder, layout) in enumerate(sorted({(folder, layout) for folder, layout, *_ in told})):
+        columns = pa.ipc.read_schema(pa.py_buffer(layout))
+        name = f"table-{number}"
+        here = files.where(files["folder"] == folder).select("content")
+        here.mapInArrow(rows_of_blobs, ddl(columns)).write.parquet(target.subfolder(f"{WORK}/{name}"))
+        found = target.parts(name)
+        yield from [(found[part], path) for place, _, part, path in told if place == folder]
+
+
+def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFrame:
+    """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
+    counted = tasks.counted()
+    places = [(label, number) for number, task in enumerate(several) for label in labels_needed(task, counted)]
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    wanted = blobs.sparkSession.createDataFrame(places, "label int, task int")
+    changes = blobs.where(f"kind = {CHANGES}")
+    meant = changes.join(F.broadcast(wanted), changes["bucket"] == wanted["label"]).select("task", "label", "content")
+    write = partial(parted, [replace(task, rendered=()) for task in several])
+    return meant.repartitionById(len(several), "task").mapInArrow(write, ddl(FILES))

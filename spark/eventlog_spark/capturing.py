@@ -1,0 +1,251 @@
+"""Captured streams as DataFrames: a capture of GBase's or LINTER's is read in order by one task, captures side by side.
+
+    files      of any file system, in chunks, each capture's to one task in their order       binaryFile, repartitionById, sort
+    results    changes and outcomes as `eventlog convert` makes them of the stream            mapInArrow
+
+Images are whole and come in the order of their commits, so there is nothing to bring together and nothing to decide
+afterwards: changes go to `documents`, `change_tables` and `messages` as those of `decide` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.forms import Rendering
+from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
+from eventlog.convert.step import CHANGE, OUTCOME, RESULT, object_text
+from eventlog.convert.streams import PieceReading, ReadPiece
+from eventlog.convert.to_changes import CHANGES, ChangeForm
+from eventlog.core.errors import UsageError
+from eventlog.core.model import Change, Reason
+from eventlog.core.plural import counted
+from eventlog.core.policies import Steps
+from eventlog.core.rules.meaning import STATUS
+from eventlog.core.schema import Catalog, Table
+from eventlog.sources.gbase.files import refuse_dirty
+from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.linter.settings import LinterSettings
+from eventlog_spark.deciding import local_folder
+from eventlog_spark.faults import arriving, travelling
+from eventlog_spark.types import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHUNK_BYTES: Final = 1 << 20
+"""How much of a file goes to its task in one row."""
+
+NOTE: Final = "note"
+TABLE: Final = "table"
+RESULTS: Final = pa.schema(
+    [*RESULT, *list(CHANGES)[1:], ("capture", pa.string()), ("source_position", pa.string())],
+)
+OUTCOMES: Final = ("capture", "position", "source_position", "status", "reason", "note")
+
+
+class Captures(Struct, frozen=True, kw_only=True):
+    """What captures say."""
+
+    results: DataFrame
+
+    @property
+    def changes(self) -> DataFrame:
+        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells its transaction."""
+        return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names, "capture")
+
+    @property
+    def outcomes(self) -> DataFrame:
+        """One row an image. What ended a capture before its end, or was left out of it, is one more row, without `position`."""
+        return self.results.where(f"kind = '{OUTCOME}'").select(*OUTCOMES)
+
+    @property
+    def damage(self) -> DataFrame:
+        """`capture` and `note` of what is missing: empty where every capture was read to its end."""
+        return self.outcomes.where("position IS NULL").select("capture", "note")
+
+    @property
+    def notes(self) -> DataFrame:
+        """`capture` and `note` of what was odd and harmless, such as transactions that were open at the end."""
+        return self.results.where(f"kind = '{NOTE}'").select("capture", "note")
+
+    def catalog(self) -> Catalog:
+        """The tables that captures speak of, as they look behind the policies; the last look of each. Runs a job of Spark's."""
+        with arriving():
+            told = self.results.where(f"kind = '{TABLE}'").select("position", "note").orderBy("position").collect()
+        tables = [msgspec.json.decode(row["note"], type=Table) for row in told]
+        return Catalog({(table.schema, table.name): table for table in tables}.values())
+
+    def persisted(self) -> Captures:
+        """The same, whose files are read once however often changes and outcomes are asked for."""
+        return Captures(results=self.results.persist())
+
+
+def captures(
+    spark: SparkSession,
+    places: str | Sequence[str],
+    settings: GBaseSettings | LinterSettings,
+    catalog: Catalog | None = None,
+    *,
+    policies: Steps = (),
+) -> Captures:
+    """Reads captures: a place is a file, or a folder whose files go on from each other in the order of their names.
+
+    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their tables, whose keys
+    stand in the settings.
+    """
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    found = (places,) if isinstance(places, str) else tuple(places)
+    if not found:
+        raise UsageError("`places` names no capture.", hint="Name files or folders.")
+    if isinstance(settings, LinterSettings) and catalog is None:
+        raise UsageError("LINTER's queue has only numbers of tables.", hint="Give `captures` a catalog.")
+    frames = [_files(spark, place, settings).withColumn("capture", F.lit(turn)) for turn, place in enumerate(found)]
+    last = F.expr(f"greatest(length(content) - 1, 0) DIV {CHUNK_BYTES}")
+    chunks = (
+        reduce(lambda one, other: one.unionAll(other), frames)
+        .select("capture", "path", "content", F.explode(F.sequence(F.lit(0), last.cast("int"))).alias("chunk"))
+        .selectExpr(
+            *("capture", "path", "chunk"),
+            f"substring(content, chunk * {CHUNK_BYTES} + 1, {CHUNK_BYTES}) AS content",
+        )
+    )
+    together = chunks.repartitionById(len(found), "capture").sortWithinPartitions("capture", "path", "chunk")
+    order = Conversion(
+        input=StreamInput(places=(), settings=settings),
+        destination=Path(),
+        catalog=catalog,
+        format=ChangeRows(),
+        steps=policies,
+    )
+    return Captures(results=together.mapInArrow(partial(_read, order, found), ddl(RESULTS)))
+
+
+def _files(spark: SparkSession, place: str, settings: GBaseSettings | LinterSettings) -> DataFrame:
+    with arriving():
+        found = spark.read.format("binaryFile").load(place).select("path", "content")
+        names = found.inputFiles()
+    if not names:
+        raise UsageError(f"There is no file at {place}.", hint="Name one, or a folder that has some.")
+    if isinstance(settings, GBaseSettings) and settings.dirty:
+        refuse_dirty(map(Path, names))
+    return found
+
+
+def _read(order: Conversion, places: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The results of whole captures, one after the other; each is copied to this node's disk, where the readers look."""
+    with travelling(), local_folder() as folder:
+        for number, chunks in groupby(_chunks(batches), key=lambda chunk: chunk[0]):
+            files = _copied(folder, chunks)
+            yield from _Capture(order, places[number], number, files, folder).results()
+            for file in files:
+                Path(file).unlink()
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, str, Any]]:
+    for batch in batches:
+        numbers, paths = batch.column("capture").to_pylist(), batch.column("path").to_pylist()
+        yield from zip(numbers, paths, batch.column("content"), strict=True)
+
+
+def _copied(folder: Path, chunks: Iterable[tuple[int, str, Any]]) -> dict[str, str]:
+    """The files of a capture where they are now, and where they come from."""
+    files: dict[str, str] = {}
+    for path, contents in groupby(chunks, key=lambda chunk: chunk[1]):
+        file = folder / f"{len(files):06d}-{PurePosixPath(path).name}"
+        with file.open("wb") as opened:
+            for _, _, content in contents:
+                opened.write(content.as_py())
+        files[str(file)] = path
+    return files
+
+
+class _CapturedForm(ChangeForm):
+    """Changes as rows, with what the step writes beside those of a log."""
+
+    schema = pa.schema([*CHANGES, ("object", pa.string()), ("op", pa.string())])
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        def cells(change: Change) -> tuple[object, ...]:
+            return *self.cells(change), object_text(change.row), change.op.value
+
+        return Rendering(self.schema, iter, cells)
+
+
+class _Rows:
+    """Keeps what a reading writes until it is taken."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Keeps rows."""
+        self._batches.append(batch)
+
+    def taken(self) -> list[pa.RecordBatch]:
+        """What was kept since this was last asked."""
+        found, self._batches = self._batches, []
+        return found
+
+
+class _Capture:
+    """One capture, as results."""
+
+    def __init__(self, order: Conversion, place: str, number: int, files: dict[str, str], folder: Path) -> None:
+        assert isinstance(order.input, StreamInput)
+        source = StreamInput(places=tuple(files), settings=order.input.settings)
+        task = ReadPiece(
+            name="capture", conversion=replace(order, input=source), number=number, split=None, folder=str(folder)
+        )
+        self._place = place
+        self._files = files
+        self._changes, self._ended = _Rows(), _Rows()
+        self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at the end."""
+        for _ in self._reading.steps():
+            for rows in self._changes.taken():
+                yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})
+            for rows in self._ended.taken():
+                told = {name: rows.column(name) for name in ("status", "reason", "note")}
+                places = {"position": rows.column("place"), "source_position": rows.column("position")}
+                yield self._batch(OUTCOME, {**told, **places})
+        tables = self._reading.tables
+        described = [msgspec.json.encode(table).decode() for table in tables.values()]
+        yield self._batch(TABLE, {"position": pa.array(tables, pa.int64()), "note": pa.array(described, pa.string())})
+        yield self._batch(NOTE, {"note": pa.array(map(self._in_words, self._reading.notes), pa.string())})
+        missing = self._missing()
+        words = {"status": STATUS[Reason.INVALID].value, "reason": Reason.INVALID.value}
+        columns = {name: pa.array([word] * len(missing), pa.string()) for name, word in words.items()}
+        yield self._batch(OUTCOME, {**columns, "note": pa.array(missing, pa.string())})
+
+    def _missing(self) -> list[str]:
+        lost = self._reading.lost
+        said = [] if self._reading.damage is None else [f"{self._reading.damage} Everything before it is there."]
+        if lost:
+            said.append(f"Left out: {counted(lost, 'record')} of which nobody knows what was said.")
+        return list(map(self._in_words, said))
+
+    def _in_words(self, said: str) -> str:
+        """The same with the names of files as they were given."""
+        for file, path in self._files.items():
+            said = said.replace(file, path)
+        return said
+
+    def _batch(self, kind: str, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+        """Results with these columns; the others are NULL."""
+        count = len(columns["note"] if "note" in columns else columns["op"])
+        same = {"kind": kind, "capture": self._place}
+        known = {name: pa.repeat(pa.scalar(word, pa.string()), count) for name, word in same.items()} | columns
+        made = [known[field.name] if field.name in known else pa.nulls(count, field.type) for field in RESULTS]
+        return pa.RecordBatch.from_arrays(made, schema=RESULTS)

@@ -1,0 +1,193 @@
+"""Follows a log: Spark hands out its rows batch by batch, and each batch is converted as a folder of files would be.
+
+    _checkpoint              how far the stream is: Spark's
+    _rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
+    batch-00000007           what `convert` makes of them, with `_SUCCESS`; a batch that has it is not converted again
+
+Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there. So each row is converted
+exactly once, whatever was killed when, and messages that are sent are those of one conversion that is taken up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.commit import SUCCESS, Summary
+from eventlog.convert.pipeline import ConversionWatch
+from eventlog.convert.settings import Conversion, FilesInput, LogInput
+from eventlog.core.errors import UsageError
+from eventlog.daemon.signals import requests_by_signal
+from eventlog_spark.addresses import Addresses, convert_at
+from eventlog_spark.cluster import Cluster, session
+from eventlog_spark.convert import convert
+from eventlog_spark.faults import arriving
+from eventlog_spark.hadoop import HadoopFolder
+from eventlog_spark.source import EventLogSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+CHECKPOINT: Final = "_checkpoint"
+ROWS: Final = "_rows"
+LOOK_SECONDS: Final = 1
+"""How often somebody looks whether the end is asked for."""
+
+SLOW: Final = "failed to connect back"
+MOST_TRIES: Final = 5
+"""Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was read then."""
+
+Told = Callable[[str, Summary], None]
+"""Told of each batch that is done: its name, and what it amounts to."""
+
+
+class Following(Struct, frozen=True, kw_only=True):
+    """How a log is followed. `address` is the destination where it is no folder; `seconds` pass between two looks at the log."""
+
+    conversion: Conversion
+    address: str | None = None
+    seconds: float = 10
+    until_empty: bool = False
+    batch_rows: int = 200_000
+
+    @property
+    def destination(self) -> str:
+        """The destination as Spark takes it."""
+        return self.address or f"file:{self.conversion.destination.absolute()}"
+
+
+def follow(
+    following: Following, told: Told, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None
+) -> None:
+    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in hand is finished first."""
+    source = following.conversion.input
+    if not isinstance(source, LogInput):
+        raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
+    with session(cluster or Cluster()) as spark, arriving():
+        target = HadoopFolder(spark, following.destination)
+        names = target.names()
+        if names and CHECKPOINT not in names:
+            hint = "Choose another folder; one that was followed into is gone on with."
+            raise UsageError(f"{target.address} is not empty.", hint=hint)
+        batches = _Batches(spark, following, target, told, watch)
+        spark.dataSource.register(EventLogSource)
+        rows = spark.readStream.format("eventlog").options(**_options(source, following.batch_rows)).load()
+        writer = rows.writeStream.option("checkpointLocation", target.subfolder(CHECKPOINT)).foreachBatch(batches.take)
+        writer = writer.trigger(processingTime=f"{0 if following.until_empty else following.seconds} seconds")
+        with requests_by_signal(batches.stop):  # after PySpark has set its own
+            query = _run(writer, batches, until_empty=following.until_empty)
+            batches.end()
+            query.stop()
+
+
+def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
+    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly is begun again."""
+    from pyspark.errors import PySparkException
+
+    for tried in range(1, MOST_TRIES + 1):
+        query = writer.start()
+        try:
+            _wait(query, batches, until_empty=until_empty)
+        except PySparkException as error:
+            if batches.failed is not None:
+                raise batches.failed from error
+            if batches.stopping.is_set():
+                break
+            if tried < MOST_TRIES and SLOW in str(error):
+                continue
+            raise
+        break
+    return query
+
+
+def _options(source: LogInput, rows: int) -> dict[str, str]:
+    columns = source.columns if isinstance(source.columns, str) else ",".join(source.columns)
+    return {"url": source.url, "log": source.log, "columns": columns, "clock": source.clock, "rows": str(rows)}
+
+
+def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> None:
+    """Returns when the end was asked for, or when nothing is left; what ended the query is raised."""
+    emptied = Event()
+    if until_empty:
+        Thread(target=_emptied, args=(query, emptied), daemon=True).start()
+    while not batches.stopping.is_set() and not emptied.is_set():
+        if query.awaitTermination(LOOK_SECONDS):
+            return
+
+
+def _emptied(query: StreamingQuery, emptied: Event) -> None:
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException):  # what ended the query is raised where somebody waits for it
+        query.processAllAvailable()
+        emptied.set()
+
+
+class _Batches:
+    """Takes the batches of the stream, one at a time."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        following: Following,
+        target: HadoopFolder,
+        told: Told,
+        watch: ConversionWatch | None,
+    ) -> None:
+        self.stopping = Event()
+        self.failed: Exception | None = None
+        self._spark = spark
+        self._following = following
+        self._target = target
+        self._told = told
+        self._watch = watch
+        self._busy = Lock()
+        self._ended = False
+
+    def stop(self) -> None:
+        """Asks for the end."""
+        self.stopping.set()
+
+    def end(self) -> None:
+        """Returns when no batch is in hand; none is taken after that."""
+        with self._busy:
+            self._ended = True
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """Converts a batch, unless that was done before Spark could note it."""
+        with self._busy:
+            if self._ended or self.stopping.is_set():
+                raise InterruptedError("The end was asked for; the batch comes again.")
+            try:
+                self._take(batch, f"batch-{number:08d}")
+            except Exception as error:
+                self.failed = error
+                raise
+
+    def _take(self, batch: DataFrame, name: str) -> None:
+        rows = f"{ROWS}/{name}"
+        if SUCCESS not in HadoopFolder(self._spark, self._target.subfolder(name)).names():
+            held = HadoopFolder(self._spark, self._target.subfolder(rows))
+            if SUCCESS not in held.names():
+                batch.write.mode("overwrite").parquet(held.address)
+            if not self._spark.read.parquet(held.address).isEmpty():  # a number may turn out to be nobody's
+                self._told(name, self._converted(name, rows))
+        self._target.remove(rows)
+
+    def _converted(self, name: str, rows: str) -> Summary:
+        following = self._following
+        conversion = replace(following.conversion, destination=following.conversion.destination / name)
+        if following.address is not None:
+            found = replace(conversion, input=FilesInput(places=()))
+            places = Addresses(destination=self._target.subfolder(name), inputs=(self._target.subfolder(rows),))
+            return convert_at(found, places)
+        place = following.conversion.destination / Path(rows)
+        return convert(replace(conversion, input=FilesInput(places=(str(place),))), watch=self._watch)

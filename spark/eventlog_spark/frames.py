@@ -1,0 +1,174 @@
+"""The rules as DataFrames: events in, changes and outcomes out; Spark reads, orders and writes.
+
+    events     ten columns by name, whatever their types, as rows of a log          mapInArrow only where types differ
+    decide     rows to the bucket of their objects, whole objects through the step  mapInArrow, repartition, mapInArrow
+
+What formats write of changes is in `outputs`. Nothing here touches a file or collects a row, so input and output are
+wherever Spark can read and write. Every frame is lazy, as Spark's are: changes and outcomes come from one pass of the rules when `Decisions.results` is persisted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.forms import form_of
+from eventlog.convert.inputs import places_of
+from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, told_in_utc
+from eventlog.convert.rows import ROWS as EVENTS
+from eventlog.convert.settings import ChangeRows, Conversion, DatabaseRows, FilesInput, SnapshotRows
+from eventlog.convert.step import CHANGE, DUPLICATE, result_schema
+from eventlog.convert.to_changes import CHANGES
+from eventlog.core.errors import UsageError
+from eventlog.core.policies import Steps
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.sql.clocks import UTC, zone_of
+from eventlog.sql.names import TRANSACTION
+from eventlog_spark.cutting import MOST_BUCKETS
+from eventlog_spark.deciding import Name, decided_rows
+from eventlog_spark.exchange import (
+    NAMING,
+    SCHEMA,
+    TABLES,
+    contested,
+    scattered_numbers,
+    scattered_rows,
+    scattered_table,
+)
+from eventlog_spark.readback import tables_of
+from eventlog_spark.types import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Decisions(Struct, frozen=True, kw_only=True):
+    """What became of events. `catalog` are the tables as they look behind the policies, for formats."""
+
+    results: DataFrame
+    catalog: Catalog | None = None
+
+    @property
+    def changes(self) -> DataFrame:
+        """One row a change: where it stands, its object, `op`, and `edits` with old and new values."""
+        return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names)
+
+    @property
+    def outcomes(self) -> DataFrame:
+        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
+        return self.results.where(f"kind NOT IN ('{CHANGE}', '{DUPLICATE}')").select(*OUTCOMES.names)
+
+    def persisted(self) -> Decisions:
+        """The same, whose rules run once however often changes and outcomes are asked for."""
+        return Decisions(results=self.results.persist(), catalog=self.catalog)
+
+
+def events(frame: DataFrame, *, clock: str = UTC) -> DataFrame:
+    """Rows of a log from a frame that has the ten columns, in any order and of any types; other columns are left out.
+
+    `clock` is whose time `event_time` is, as in the configuration. What cannot be a number becomes the row's problem, and
+    the rules tell it as its outcome.
+    """
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    places = places_of(frame.columns, "The frame")
+    columns = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
+    if TRANSACTION not in places:
+        columns.append(F.lit(None).cast("bigint").alias(TRANSACTION))
+    chosen = frame.select(*columns)
+    usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
+    if not usual or zone_of(clock) is not None:
+        return chosen.mapInArrow(partial(_shaped, clock), ddl(EVENTS))
+    missing = F.when(F.col("record_id").isNull(), F.lit("record_id is NULL; it must be a number."))
+    cast = [F.col(name).cast("bigint" if name in NUMBERS else "string").alias(name) for name in chosen.columns]
+    return chosen.select(*cast, missing.alias(PROBLEM))
+
+
+def decide(
+    found: DataFrame,
+    catalog: Catalog | None = None,
+    *,
+    rows: str | Mapping[str, DataFrame] | None = None,
+    policies: Steps = (),
+    options: Options | None = None,
+    unique: bool = False,
+) -> Decisions:
+    """What events amount to, by the rules of the publisher and of `eventlog convert`.
+
+    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With `unique` it is known that no record_id stands at two
+    objects, as in a log with a primary key, and nobody looks for that.
+    """
+    order = _order(catalog, rows if isinstance(rows, str) else None, policies, options or Options())
+    tables = None if isinstance(rows, str) else rows
+    return Decisions(results=results_of(found, order, tables, unique=unique), catalog=order.told_catalog)
+
+
+def results_of(
+    found: DataFrame, order: Conversion, tables: Mapping[str, DataFrame] | None = None, *, unique: bool = False
+) -> DataFrame:
+    """What the step makes of events, in the form that the order asks for; frames of `tables` answer read-backs."""
+    catalog = order.catalog
+    if tables is not None and catalog is None:
+        raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
+    named = {} if tables is None or catalog is None else tables_of(tables, catalog)
+    buckets = _buckets(found)
+    blobs = blobs_of(found, catalog, buckets, named)
+    if not unique:
+        blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
+    order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
+    decide = partial(decided_rows, order, tuple(named))
+    return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order))))
+
+
+def blobs_of(found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame]) -> DataFrame:
+    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects."""
+    blobs = found.mapInArrow(partial(scattered_rows, catalog, buckets), SCHEMA)
+    for kind, ((place, child), frame) in enumerate(tables.items(), TABLES):
+        assert catalog is not None
+        blobs = blobs.unionAll(frame.mapInArrow(partial(scattered_table, catalog, place, child, kind, buckets), SCHEMA))
+    return blobs
+
+
+def conflicts_of(found: DataFrame, catalog: Catalog | None, buckets: int, *, by_bucket: bool = False) -> DataFrame:
+    """The record_ids that stand at several objects, on their way to these; the rules cannot see it, object by object.
+
+    There are as many tasks as Spark has for any exchange, or one for each bucket.
+    """
+    numbers = found.select(*NAMING.names).mapInArrow(partial(scattered_numbers, catalog, buckets), SCHEMA)
+    together = numbers.repartitionById(buckets, "bucket") if by_bucket else numbers.repartition("bucket")
+    return together.mapInArrow(partial(contested, buckets), SCHEMA)
+
+
+def _buckets(found: DataFrame) -> int:
+    """A power of two: several for each task of Spark's, so that tasks get about as many rows."""
+    tasks = int(found.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return min(MOST_BUCKETS, 2 << tasks.bit_length())
+
+
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+_TEXTS: Final = ("string", "void")
+
+
+def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: Options) -> Conversion:
+    return Conversion(
+        input=FilesInput(places=()),
+        destination=Path(),
+        catalog=catalog,
+        options=options,
+        format=ChangeRows(),
+        read_back=None if rows is None else DatabaseRows(url=rows),
+        steps=policies,
+    )
+
+
+def _shaped(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    zone = zone_of(clock)
+    for batch in batches:
+        yield told_in_utc(shaped({name: batch.column(name) for name in batch.schema.names}), zone)

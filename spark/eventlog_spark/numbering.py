@@ -1,0 +1,50 @@
+"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place, and its change_seq.
+
+A window over all rows would bring them into one task. So positions are cut into stretches of equal width: how many changes
+each has, and the latest of their times, is a short list that one task adds up; within a stretch a window counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from eventlog.convert.forms import STAMP
+from eventlog.qlik.change_seq import ChangeSeq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NUMBER: Final = "number"
+"""A change's place among all of them, from 1."""
+
+SEQUENCE: Final = "sequence"
+"""A change's change_seq."""
+
+STRETCH_BITS: Final = 16
+"""A stretch is 65,536 positions wide."""
+
+
+def numbered(written: DataFrame, after: str = "") -> DataFrame:
+    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their numbers; they go on `after`."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    start = ChangeSeq.parse(after)
+    stamp = F.col(STAMP) if STAMP in written.columns else F.lit(start.time)
+    placed = written.withColumn("stretch", F.shiftright("position", STRETCH_BITS))
+    together = Window.partitionBy(F.lit(0))  # a row for each stretch
+    former = together.orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
+    counted = placed.groupBy("stretch").agg(F.count(F.lit(1)).alias("count"), F.max(stamp).alias("latest"))
+    first = counted.select(
+        "stretch",
+        F.coalesce(F.sum("count").over(former), F.lit(0)).alias("before"),
+        F.greatest(F.max("latest").over(former), F.lit(start.time)).alias("since"),
+    )
+    here = Window.partitionBy("stretch").orderBy("position").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    number = F.col("before") + F.row_number().over(here.orderBy("position"))
+    time = F.greatest(F.col("since"), F.max(stamp).over(here))
+    digits = F.lpad((number + F.lit(start.number)).cast("string"), 19, "0")
+    found = placed.join(first, "stretch").select(
+        *placed.columns, number.alias(NUMBER), time.alias("time"), digits.alias("digits")
+    )
+    return found.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")

@@ -1,0 +1,231 @@
+"""What formats write of changes, as DataFrames: XDS documents, change tables, messages; Spark's writers do the rest.
+
+    documents       each change as a whole document                       mapInArrow
+    change_tables   rows with header columns, a frame for each table      mapInArrow, numbers, mapInArrow
+    messages        key, value and topic, as Spark's Kafka writer takes   mapInArrow, numbers
+
+The formats are those of the publisher and of `eventlog convert`, and so are the numbers: change_seq counts all changes in
+the order of their positions, whatever their table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.forms import ROUTE, STAMP, Form, Rendering
+from eventlog.convert.settings import TableFiles
+from eventlog.convert.to_change_tables import PackedRows, TableForm
+from eventlog.convert.to_changes import changes_of
+from eventlog.convert.to_messages import SENT, PackedMessages, writer_of
+from eventlog.core.errors import ExpressionError, UsageError
+from eventlog.core.model import Refusal
+from eventlog.core.schema import Catalog
+from eventlog.qlik.change_tables.gathering import Gathered
+from eventlog.qlik.change_tables.partitions import Partitions
+from eventlog.qlik.change_tables.rows import folder_of
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.tables import ChangeTable
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import sequence_time
+from eventlog.sinks.change_files.row_files import arrow_columns, arrow_schema
+from eventlog.xds.write import XdsFormat
+from eventlog_spark.numbering import SEQUENCE, numbered
+from eventlog_spark.types import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DOCUMENTS: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("route", pa.string()),
+        ("body", pa.string()),
+        ("note", pa.string()),
+    ]
+)
+NOTE: Final = pa.field("note", pa.string())
+
+
+class ChangeTableFrames(Struct, frozen=True, kw_only=True):
+    """Change tables as frames. `written` are the rows of all of them, packed, with their numbers."""
+
+    written: DataFrame
+    notes: DataFrame
+    """`position` and `note` of what cannot be written, or not with all of its values."""
+    catalog: Catalog
+    settings: ChangeTableSettings
+
+    def tables(self, route: str = "") -> dict[str, DataFrame]:
+        """A frame for each table by the name of its change table; with a `route`, of what a policy sends there."""
+        found = {}
+        for number, table in enumerate(self.catalog):
+            try:
+                made = ChangeTable(table, self.settings, route=route)
+            except ExpressionError:  # its changes were refused, each with the reason
+                continue
+            here = self.written.where((self.written["table"] == number) & (self.written[ROUTE] == route))
+            unpack = partial(_unpacked, made.columns, self.catalog, self.settings)
+            found[folder_of(made.table, made.target)] = here.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
+        return found
+
+    def last(self) -> str:
+        """The change_seq of the last change; empty where there is none. It is where the next changes go on."""
+        return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
+
+    def persisted(self) -> ChangeTableFrames:
+        """The same, whose changes are written once however many tables there are."""
+        return replace(self, written=self.written.persist())
+
+
+class MessageFrames(Struct, frozen=True, kw_only=True):
+    """Messages as a frame: `position`, `topic`, `key`, `value`."""
+
+    frame: DataFrame
+    notes: DataFrame
+    """`position` and `note` of what cannot be written, or not with all of its values."""
+    catalog: Catalog
+    settings: MessageSettings
+
+    def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
+        """Topic, key and value of the messages that describe the tables, told at the time of a change_seq; they go before all others."""
+        found = {}
+        for table in self.catalog:
+            writer = writer_of(table, self.settings)
+            structure = None if writer is None else writer.structure
+            if structure is not None and structure.schema_id not in found:
+                value = structure.told(structure.version, sequence_time(sequence))
+                found[structure.schema_id] = (structure.topic, structure.key, value)
+        return [*found.values()]
+
+
+def documents(changes: DataFrame, catalog: Catalog | None = None, *, format: str = "xds", **settings: Any) -> DataFrame:  # noqa: A002  # Spark's word
+    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note` where a value cannot be written.
+
+    A change that the format cannot write has no body. `settings` are those of `eventlog.xds.XdsFormat`.
+    """
+    if format != "xds":
+        raise UsageError(
+            f"There is no format {format} for documents; there is xds.", hint="Or take change_tables or messages."
+        )
+    writer = XdsFormat(**{**settings, "batch_size": 1})
+    return changes.mapInArrow(partial(_documents, writer, catalog), ddl(DOCUMENTS))
+
+
+def change_tables(
+    changes: DataFrame, catalog: Catalog, settings: ChangeTableSettings | None = None, *, after: str = ""
+) -> ChangeTableFrames:
+    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before."""
+    settings = settings or ChangeTableSettings()
+    form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
+    found = changes.mapInArrow(partial(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    return ChangeTableFrames(written=rows, notes=_notes(found), catalog=catalog, settings=settings)
+
+
+def messages(
+    changes: DataFrame, catalog: Catalog, settings: MessageSettings | None = None, *, after: str = ""
+) -> MessageFrames:
+    """A message for each change, and one more for each tombstone. Numbers go on `after` a changeSequence."""
+    settings = settings or MessageSettings()
+    if settings.mode == "registry":
+        hint = "eventlog convert --kafka asks the registry; here choose bare, envelope or metadata."
+        raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
+    form = MessageRows(settings, catalog)
+    found = changes.mapInArrow(partial(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    return MessageFrames(
+        frame=_as_messages(rows, catalog, settings), notes=_notes(found), catalog=catalog, settings=settings
+    )
+
+
+class MessageRows:
+    """Messages in rows."""
+
+    schema = SENT
+
+    def __init__(self, settings: MessageSettings, catalog: Catalog) -> None:
+        self._packed = PackedMessages(settings, dict(enumerate(catalog)))
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one."""
+        return self._packed.rendering(SENT, catalog, first)
+
+
+def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -> DataFrame:
+    """Messages with their numbers. A row of a full load tells none: its value is whole."""
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    value = F.coalesce(F.concat("head", F.encode(SEQUENCE, "utf-8"), "tail"), F.col("head"))
+    values = F.array(value)
+    if settings.tombstones:
+        both = F.array(value, F.lit(None).cast("binary"))
+        values = F.when(F.col("deleted") & F.col("key").isNotNull(), both).otherwise(values)
+    topic = F.lit(None).cast("string")
+    for place, table in enumerate(catalog):
+        writer = writer_of(table, settings)
+        if writer is not None:
+            topic = F.when(F.col("table") == place, F.lit(writer.shape.topic)).otherwise(topic)
+    topic = F.when(F.col(ROUTE) == "", topic).otherwise(F.col(ROUTE)).alias("topic")
+    return rows.select("position", SEQUENCE, topic, "key", F.explode(values).alias("value"))
+
+
+def _notes(found: DataFrame) -> DataFrame:
+    return found.where("note IS NOT NULL").select("position", "note")
+
+
+def _rendered(form: Form, catalog: Catalog, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a form writes of changes; what it cannot write is a row with a note and nothing else."""
+    rendering = form.rendering(catalog)
+    schema = form.schema.append(NOTE)
+    for batch in batches:
+        told: list[dict[str, object]] = []
+        for place, change in zip(batch.column("position").to_pylist(), changes_of(batch), strict=True):
+            rendering.take(change, place)
+            told += [{"position": place, "note": one.note} for one in rendering.refused]
+            rendering.refused.clear()
+        rows = rendering.rendered()
+        yield rows.append_column("note", pa.nulls(len(rows), pa.string())).cast(schema)
+        if told:
+            yield pa.RecordBatch.from_pylist(told, schema)
+
+
+def _unpacked(
+    columns: Any, catalog: Catalog, settings: ChangeTableSettings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The finished rows of one change table."""
+    packed = PackedRows(settings, dict(enumerate(catalog)))
+    every = settings.partition_every
+    partitions = Partitions(every, settings.base()) if every else None
+    for batch in batches:
+        if not len(batch):
+            continue
+        gathered = Gathered(partitions)
+        for written, sequence in zip(packed.written(batch), batch.column(SEQUENCE).to_pylist(), strict=True):
+            gathered.take_rows(written, sequence)
+        for block in gathered.document().blocks:
+            yield from arrow_columns(columns, block.cells).to_batches()
+
+
+def _documents(form: XdsFormat, catalog: Catalog | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    write = form.writer(catalog)
+    for batch in batches:
+        found: list[tuple[Any, ...]] = []
+        for place, change in zip(batch.column("position").to_pylist(), changes_of(batch), strict=True):
+            note = document = None
+            for item in write((change,)):
+                if isinstance(item, Refusal):
+                    note = item.note
+                else:
+                    [document] = form.bind([item], whole=True)
+            if note is not None or document is not None:
+                found.append((place, document and document.id, change.route, document and document.body.decode(), note))
+        columns = list(zip(*found, strict=True)) or [()] * len(DOCUMENTS)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS)

@@ -1,0 +1,130 @@
+"""Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and gives their bytes away.
+
+Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break. Rows of Parquet files go
+as packed batches, and become columns when Spark writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from msgspec.structs import replace
+from pyarrow import parquet
+
+from eventlog.convert.partitions import (
+    OUTCOME_ORDER,
+    PartitionFile,
+    PartitionWriter,
+    in_order,
+    labels_of,
+    partition_file,
+    read_label,
+)
+from eventlog.convert.work import guarded
+from eventlog.convert.writing import Write, produce
+from eventlog_spark.deciding import local_folder
+from eventlog_spark.exchange import packed, unpacked
+from eventlog_spark.faults import travelling
+
+FILES: Final = pa.schema(
+    [
+        ("part", pa.int32()),
+        ("folder", pa.string()),
+        ("path", pa.string()),
+        ("chunk", pa.int32()),
+        ("layout", pa.binary()),
+        ("content", pa.binary()),
+    ]
+)
+"""Files in pieces: which task wrote it, where it is to stand, and for tables what columns it has."""
+
+PIECE_BYTES: Final = 1 << 20
+
+
+def labels_needed(task: Write, counted: Mapping[int, int]) -> Iterator[int]:
+    """The ranges that hold the changes of a task; `counted` says how many each holds."""
+    wanted = task.skipped + task.last - task.first
+    for label in sorted(counted):
+        if label >= task.range and wanted > 0:
+            yield label
+            wanted -= counted[label]
+
+
+def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The files of the one task whose changes come."""
+    with travelling(), local_folder() as folder:
+        number, changes = _taken(batches, folder / "changes.arrow")
+        if changes is None:
+            return
+        out = folder / "out"
+        out.mkdir()
+        guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
+        for path in sorted(out.rglob("*")):
+            if path.suffix == ".parquet":
+                yield from _pieces(number, path, out, *_of_rows(path))
+            elif path.suffix in (".xml", ".jsonl"):
+                yield from _pieces(number, path, out, None, _of_text(path))
+
+
+def outcomes_in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The outcomes of all rows in their order; their blobs come in none."""
+    with travelling(), local_folder() as folder:
+        columns = (batch.select(["bucket", "bucket", "content"]) for batch in batches)
+        _, file = _taken(columns, folder / "outcomes.arrow")
+        for label in labels_of([file] if file is not None else []):
+            assert file is not None
+            yield from in_order(read_label([file], label), OUTCOME_ORDER, folder / "spill")
+
+
+def rows_of_blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of packed batches."""
+    with travelling():
+        for batch in batches:
+            for content in batch.column(0):
+                yield from unpacked(content.as_py())
+
+
+def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
+    """Blobs with the numbers of their task and of their range, in a file under these ranges."""
+    writer: PartitionWriter | None = None
+    number = 0
+    with ExitStack() as files:
+        for batch in batches:
+            for task, label, content in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                number = task
+                for rows in unpacked(content):
+                    writer = writer or files.enter_context(partition_file(path, rows.schema))
+                    writer.write(label, rows)
+    return number, None if writer is None else writer.finished()
+
+
+def _of_text(path: Path) -> Iterator[bytes]:
+    """A file's lines, many together, without the last line break of each piece."""
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(PIECE_BYTES):
+            whole, end, rest = (rest + block).rpartition(b"\n")
+            if end:
+                yield whole
+    assert not rest, path.name
+
+
+def _of_rows(path: Path) -> tuple[bytes, Iterator[bytes]]:
+    """A table's columns, and its rows."""
+    file = parquet.ParquetFile(path)
+    layout = file.schema_arrow.remove_metadata()
+    return layout.serialize().to_pybytes(), (packed(batch) for batch in file.iter_batches())
+
+
+def _pieces(
+    number: int, path: Path, out: Path, layout: bytes | None, pieces: Iterator[bytes]
+) -> Iterator[pa.RecordBatch]:
+    there = path.relative_to(out)
+    for chunk, content in enumerate(pieces):
+        row = (number, str(there.parent), str(there), chunk, layout, content)
+        columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=FILES)

@@ -1,0 +1,52 @@
+"""Read-backs from DataFrames of tables: what the frames are, and their columns as read-backs ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from eventlog.convert.snapshot import wanted_columns
+from eventlog.core.errors import UsageError
+from eventlog.core.schema import Catalog
+from eventlog_spark.deciding import Name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def names_of_tables(catalog: Catalog) -> dict[str, Name]:
+    """The tables and child tables by what they may be called: `table` or `schema.table`, as the catalog folds names."""
+    known: dict[str, Name] = {}
+    for place, table in enumerate(catalog):
+        for name, child in [(table.name, None), *((one.name, number) for number, one in enumerate(table.children))]:
+            known.setdefault(catalog.fold(name), (place, child))
+            if table.schema is not None:
+                known[catalog.fold(f"{table.schema}.{name}")] = (place, child)
+    return known
+
+
+def tables_of(frames: Mapping[str, DataFrame], catalog: Catalog) -> dict[Name, DataFrame]:
+    """The frames by the tables that they are rows of, with the columns that read-backs may ask for."""
+    known = names_of_tables(catalog)
+    unknown = [name for name in frames if catalog.fold(name) not in known]
+    if unknown:
+        raise UsageError(
+            f"A frame is given for {unknown[0]}, and the schema has no such table.",
+            hint="Name it as the schema does, or take it out of `rows`.",
+        )
+    found = {known[catalog.fold(name)]: frame for name, frame in frames.items()}
+    return {name: _chosen(frame, catalog, *name) for name, frame in found.items()}
+
+
+def _chosen(frame: DataFrame, catalog: Catalog, place: int, child: int | None) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    spelled = {catalog.fold(name): name for name in frame.columns}
+    columns = wanted_columns(catalog.tables[place], child)
+    missing = [name for name in columns if catalog.fold(name) not in spelled]
+    if missing:
+        raise UsageError(
+            f"The frame of {catalog.tables[place].name} has no column {', '.join(missing)}.",
+            hint="Add it to the frame, or take it out of the schema.",
+        )
+    return frame.select(*[F.col(f"`{spelled[catalog.fold(name)]}`").alias(name) for name in columns])

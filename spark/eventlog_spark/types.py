@@ -1,0 +1,19 @@
+"""Schemas of Arrow as Spark takes them, and batches of Spark's as ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+def ddl(schema: pa.Schema) -> Any:
+    """The schema as Spark takes it; a time without a zone stays one."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have no NULLs."""
+    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)

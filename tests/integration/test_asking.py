@@ -1,0 +1,98 @@
+"""What cannot be taken back: --dry-run, the question at a terminal, --yes, and scripts that nobody sits before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import EX_USAGE, OK
+from eventlog.sql.install import install
+from eventlog.sql.triggers import track
+from tests.conformance.event_logs import LogTable
+
+
+@pytest.fixture
+def tracked(tmp_path: Path) -> LogTable:
+    """A log with one old row, and a table that is tracked."""
+    log = LogTable(create_engine(f"sqlite:///{tmp_path / 'app.db'}"))
+    install(log.engine)
+    log.run("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT)")
+    track(log.engine, ["usr"])
+    log.write(1, status="S", event_time="2020-01-01 00:00:00")
+    return log
+
+
+@pytest.fixture
+def call(tracked: LogTable, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command on the log; gives its exit code, what it printed, and what it said on the side."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = exit_code([*arguments, "--database", str(tracked.engine.url)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def somebody(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Somebody sits at the terminal, and answers from this list."""
+    answers: list[str] = []
+    monkeypatch.setattr("eventlog.cli.asking.can_ask", lambda: True)
+    monkeypatch.setattr("eventlog.cli.care.can_ask", lambda: True)
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _prompt: answers.pop(0))
+    return answers
+
+
+ACTS = (["requeue", "--status", "S"], ["purge", "--older-than", "1d"], ["untrack", "usr"], ["uninstall", "--purge"])
+PLANNED = (
+    "1 row would wait again.",
+    "1 row would be deleted.",
+    "event_log_usr_update",
+    "1 row of the log, of which 0 wait",
+)
+
+
+def state(log: LogTable) -> list[tuple[Any, ...]]:
+    return log.ask("SELECT name FROM sqlite_master ORDER BY name") + log.ask("SELECT record_id, status FROM event_log")
+
+
+@pytest.mark.parametrize("act, planned", [*zip(ACTS, PLANNED, strict=True)])
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    tracked: LogTable, call: Any, act: list[str], planned: str
+) -> None:
+    before = state(tracked)
+    code, printed, said = call(*act, "--dry-run")
+    assert (code, planned in printed + said) == (OK, True), printed + said
+    assert state(tracked) == before
+    if act[0] in ("requeue", "purge"):
+        assert 1 in json.loads(call(*act, "--dry-run", "--json")[1]).values()
+
+
+@pytest.mark.parametrize("act, planned", [*zip(ACTS, PLANNED, strict=True)])
+def test_somebody_at_a_terminal_is_asked(
+    tracked: LogTable, call: Any, somebody: list[str], act: list[str], planned: str
+) -> None:
+    before = state(tracked)
+    somebody += ["n"]
+    code, printed, said = call(*act)
+    assert (code, planned in printed + said, "Nothing was changed" in said) == (EX_USAGE, True, True)
+    assert state(tracked) == before
+    somebody += ["y"]
+    assert call(*act)[0] == OK
+    assert (state(tracked) if act[0] != "uninstall" else []) != before
+    assert somebody == []
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_yes_asks_nobody(tracked: LogTable, call: Any, somebody: list[str], act: list[str]) -> None:
+    assert call(*act, "--yes")[0] == OK
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_scripts_go_on_as_they_always_did(tracked: LogTable, call: Any, act: list[str]) -> None:
+    assert call(*act)[0] == (EX_USAGE if act[0] == "uninstall" else OK)

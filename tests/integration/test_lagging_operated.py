@@ -1,0 +1,417 @@
+"""What an operator does with outputs that lag: they are paused, bounded, given up, and drained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Semaphore
+from typing import Literal
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.admin.outputs import forget, pause, resume, skip, standings
+from eventlog.config.outputs import FilesOutput
+from eventlog.config.settings import Config, PublisherConfig
+from eventlog.core.errors import SinkError, SourceError, UsageError
+from eventlog.core.seams import Batch
+from eventlog.daemon.post import LogPost
+from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.output import Output
+from eventlog.sources.log.flow import OutputLag
+from eventlog.sources.log.lagging import LaggingSource
+from eventlog.sources.marks import Stretches, paused_outputs
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable
+from tests.integration.lagging import Outputs, all_settled, config, lagging, marks_of, owed, write
+from tests.integration.publishing import in_thread, site, until
+
+POLLING = PublisherConfig()
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def log(request: pytest.FixtureRequest) -> LogTable:
+    engine: Engine = request.getfixturevalue(request.param)
+    return site(engine)
+
+
+def test_an_output_that_is_paused_gets_nothing_until_it_is_resumed(log: LogTable, tmp_path: Path) -> None:
+    outputs = Outputs("near", "far")
+    known = Log(log.engine, log.names)
+    assert pause(known, "far", ["near", "far"], by="me", why="they move")
+    assert not pause(known, "far", ["near", "far"], by="me")
+    write(log, 1, 10)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [*range(1, 11)], "near has all")
+        write(log, 11, 14)
+        until(lambda: outputs["near"].numbers == [*range(1, 15)], "near goes on")
+        assert outputs["far"].numbers == []
+        assert resume(known, POLLING, "far", ["near", "far"])
+        assert not resume(known, POLLING, "far", ["near", "far"])
+        until(all_settled(log, 14), "all is settled")
+    assert outputs["far"].numbers == [*range(1, 15)]
+
+
+@pytest.mark.parametrize("until_empty", [True, False])
+def test_where_all_outputs_are_paused_all_waits(log: LogTable, tmp_path: Path, until_empty: bool) -> None:
+    outputs = Outputs("near", "far")
+    known = Log(log.engine, log.names)
+    for name in ("near", "far"):
+        pause(known, name, ["near", "far"], by="me")
+    write(log, 1, 3)
+    if until_empty:
+        with Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher:
+            for _ in publisher.rounds(until_empty=True):
+                pass
+            assert set(log.statuses().values()) == {"N"}
+            resume(known, POLLING, "near", ["near", "far"])
+            for _ in publisher.rounds(until_empty=True):
+                pass
+            assert outputs["near"].numbers == [1, 2, 3]
+            assert lagging(log) == ["far"]
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        time.sleep(0.5)
+        assert outputs["far"].numbers == []
+        for name in ("near", "far"):
+            resume(known, POLLING, name, ["near", "far"])
+        until(all_settled(log, 3), "all is settled")
+    assert outputs["near"].numbers == outputs["far"].numbers == [1, 2, 3]
+
+
+def test_rows_can_be_given_up_for_an_output(log: LogTable, tmp_path: Path) -> None:
+    outputs = Outputs("near", "far", "farther")
+    outputs["far"].away = outputs["farther"].away = True
+    known = Log(log.engine, log.names)
+    write(log, 1, 6)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near has all")
+        until(lambda: owed(log, "far") == 6 and owed(log, "farther") == 6, "both are owed all")
+        assert skip(known, "far", Stretches([(2, 3), (60, 70)]), by="me", why="twice is enough.") == 2
+        assert skip(known, "farther", None, by="me") == 6
+        outputs["far"].away = outputs["farther"].away = False
+        until(lambda: "N" not in log.statuses().values(), "all is settled")
+        write(log, 7, 8)
+        until(lambda: log.statuses()[8] == "S", "all goes on")
+    assert set(outputs["far"].numbers) >= {1, 4, 5, 6, 7, 8}
+    assert outputs["farther"].numbers[-2:] == [7, 8]
+    assert log.statuses() == dict.fromkeys(range(1, 7), "W") | {7: "S", 8: "S"}
+    assert log.outcomes()[2][1] == "skipped"
+    assert log.outcomes()[5][1:3] == ("skipped", "farther: given up by me.")
+
+
+def test_an_output_that_is_not_configured_any_more_keeps_its_rows_until_it_is_forgotten(
+    log: LogTable, tmp_path: Path
+) -> None:
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    known = Log(log.engine, log.names)
+    write(log, 1, 4)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [1, 2, 3, 4], "near has all")
+    del outputs.receivers["far"]
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        write(log, 5, 6)
+        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near goes on")
+        assert set(log.statuses().values()) == {"N"}
+        with pytest.raises(UsageError, match="far is still configured"):
+            forget(known, "far", ["near", "far"], by="me")
+    assert forget(known, "far", ["near"], by="me") == 6
+    assert set(log.statuses().values()) == {"W"}
+    assert [one.state for one in standings(known, PublisherConfig(), ["near"])] == ["in step"]
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        write(log, 7, 7)
+        until(lambda: log.statuses()[7] == "S", "all goes on")
+
+
+@pytest.mark.parametrize("when", ["wait", "pause"])
+def test_an_output_is_not_further_behind_than_it_may(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: Literal["wait", "pause"]
+) -> None:
+    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 30)
+    with in_thread(Publisher(bounded(log, tmp_path, when), outputs=outputs.made())):
+        if when == "wait":
+            until(lambda: owed(log, "far") > 7 if lagging(log) else False, "far is too far behind")
+            near = outputs["near"].numbers
+            time.sleep(1.5)
+            assert outputs["near"].numbers == near, "all others wait for it"
+            assert len(near) < 30
+        else:
+            until(lambda: outputs["near"].numbers == [*range(1, 31)], "near goes on")
+            until(lambda: far_of(log) == ("paused", 30), "far is paused")
+            resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
+        outputs["far"].away = False
+        until(all_settled(log, 30), "all is settled")
+    assert outputs["far"].numbers == [*range(1, 31)] == outputs["near"].numbers
+
+
+def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that takes, and whoever publishes then; it is paused again by what comes after that."""
+    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    looks: list[str] = []
+    lags = LogPost.lags
+
+    def counted(post: LogPost) -> Mapping[str, OutputLag]:
+        looks.append("")
+        return lags(post)
+
+    def several_looks() -> None:
+        seen = len(looks)
+        until(lambda: len(looks) > seen + 3, "the publisher looks again and again")
+
+    monkeypatch.setattr(LogPost, "lags", counted)
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 30)
+    settings = bounded(log, tmp_path, "pause")
+    with in_thread(Publisher(settings, outputs=outputs.made())):
+        until(lambda: far_of(log) == ("paused", 30), "far is paused")
+        resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
+        several_looks()
+        assert far_of(log) == ("lagging", 30)
+    with in_thread(Publisher(settings, outputs=outputs.made())):
+        several_looks()
+        assert far_of(log) == ("lagging", 30), "whoever publishes then knows it as well"
+        write(log, 31, 37)
+        until(lambda: owed(log, "far") == 37, "it is further behind, by its bound")
+        several_looks()
+        assert far_of(log) == ("lagging", 37)
+        write(log, 38, 38)
+        until(lambda: far_of(log) == ("paused", 38), "far is paused, for it is further behind than that")
+        resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
+        outputs["far"].away = False
+        until(all_settled(log, 38), "all is settled")
+        until(lambda: not lagging(log), "far is in step")
+        assert not [name for name in marks_of(log) if name.startswith("resumed")]
+        outputs["far"].away = True
+        write(log, 39, 48)
+        until(lambda: far_of(log) == ("paused", 10), "its bound is what it was")
+
+
+def test_a_receiver_that_can_never_be_reached_holds_up_nobody(sqlite: Engine, tmp_path: Path) -> None:
+    """Such as one whose certificate is not right: who waits for it waits for somebody who mends that."""
+    log, outputs = site(sqlite), Outputs("near", "far")
+    outputs["far"].away = outputs["far"].for_good = True
+    write(log, 1, 10)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [*range(1, 11)], "near has all")
+        outputs["far"].away = False
+        until(all_settled(log, 10), "all is settled")
+    assert outputs["far"].numbers == [*range(1, 11)]
+
+
+def test_what_fails_for_good_while_the_others_lag_ends_nobody(sqlite: Engine, tmp_path: Path) -> None:
+    log, outputs = site(sqlite), Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 5)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())) as publisher:
+        until(lambda: outputs["near"].numbers == [*range(1, 6)], "near has all")
+        outputs["near"].away = outputs["near"].for_good = True
+        write(log, 6, 9)
+        until(lambda: publisher.vitals.reading().failures.get("sink"), "nobody is left")
+        outputs["far"].away = False
+        until(lambda: outputs["far"].numbers == [*range(1, 10)], "far goes on alone")
+        outputs["near"].away = False
+        until(all_settled(log, 9), "all is settled")
+    assert outputs["near"].numbers == [*range(1, 10)]
+
+
+def test_who_waits_for_one_that_lags_shows_that_it_goes_on(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.04)
+    log, outputs, signs = site(sqlite), Outputs("near", "far"), [1]
+    outputs["far"].away = True
+    vitals = PublisherHealth(on_move=lambda: signs.append(1))
+    publisher = Publisher(config(log, tmp_path), outputs=outputs.made(answers=["far"]), vitals=vitals)
+
+    def work() -> None:
+        with publisher:
+            for _ in publisher.rounds():
+                pass
+
+    write(log, 1, 6)
+    working = ThreadPoolExecutor(1).submit(work)
+    until(lambda: outputs["near"].numbers == [*range(1, 7)], "near has all")
+    gate = outputs["far"].gate = Semaphore(0)
+    outputs["far"].away = False
+    until(lambda: outputs["far"].waits, "far hangs")
+    publisher.stop()
+    until(lambda: vitals.reading().state == "stopping", "the publisher waits for it")
+    for _ in range(3):
+        signs.clear()
+        gate.release()
+        until(lambda: signs, "a document that it takes is a sign")
+    gate.release(100)
+    working.result(60)
+    assert outputs["far"].numbers[:3] == [1, 2, 3]
+
+
+def test_where_every_output_fails_for_good_the_publisher_ends(sqlite: Engine, tmp_path: Path) -> None:
+    log, outputs = site(sqlite), Outputs("near", "far")
+    for receiver in outputs.receivers.values():
+        receiver.away = receiver.for_good = True
+    write(log, 1, 2)
+    with (
+        Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher,
+        pytest.raises(SinkError, match="The receiver is away"),
+    ):
+        for _ in publisher.rounds():
+            pass
+
+
+@pytest.mark.parametrize("form", ["xds", "change-tables"])
+def test_a_file_in_the_place_of_a_folder_holds_up_nobody(
+    sqlite: Engine, tmp_path: Path, form: Literal["xds", "change-tables"]
+) -> None:
+    log = site(sqlite)
+    (tmp_path / "far").touch()
+    near = FilesOutput(name="near", path=str(tmp_path / "near"))
+    far = FilesOutput(name="far", path=str(tmp_path / "far"), format=form, file_format="json")
+    write(log, 1, 4)
+    with in_thread(Publisher(replace(config(log, tmp_path), output=(near, far)))):
+        until(lambda: lagging(log) == ["far"] and owed(log, "far") == 4, "the others go on")
+        (tmp_path / "far").unlink()
+        until(all_settled(log, 4), "all is settled")
+    assert [*(tmp_path / "far").rglob("*.xml" if form == "xds" else "*.json")]
+
+
+def test_what_ends_an_output_that_all_wait_for_ends_the_publisher(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    log, outputs = site(sqlite), Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 30)
+
+    def broken(_source: LaggingSource, _limit: int) -> Batch:
+        raise RuntimeError("a fault of ours")
+
+    def work(publisher: Publisher) -> None:
+        for _ in publisher.rounds():
+            pass
+
+    with Publisher(bounded(log, tmp_path, "wait"), outputs=outputs.made()) as publisher:
+        working = ThreadPoolExecutor(1).submit(work, publisher)
+        until(lambda: publisher._lagging._waited_for, "all wait for far")
+        monkeypatch.setattr(LaggingSource, "read", broken)
+        with pytest.raises(RuntimeError, match="a fault of ours"):
+            working.result(60)
+
+
+def test_a_log_that_is_away_when_an_output_fails_is_waited_for(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are behind the same network, which is gone."""
+    log, outputs = site(sqlite), Outputs("near", "far")
+    outputs["far"].away = True
+    leave, tried = LogPost.leave_behind, []
+
+    def cut_off(post: LogPost, leaving: Sequence[Output]) -> None:
+        tried.append(1)
+        if len(tried) == 1:
+            raise SourceError("The server is away.")
+        leave(post, leaving)
+
+    monkeypatch.setattr(LogPost, "leave_behind", cut_off)
+    write(log, 1, 3)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [1, 2, 3], "near has all")
+        until(lambda: lagging(log) == ["far"], "far is left behind")
+        outputs["far"].away = False
+        until(all_settled(log, 3), "all is settled")
+    assert len(tried) > 1
+
+
+def test_who_was_left_behind_with_a_batch_goes_on_where_the_others_fail_with_it(sqlite: Engine, tmp_path: Path) -> None:
+    """The publisher ended before the others had settled it, and they cannot be reached now."""
+    log, outputs = site(sqlite), Outputs("near", "far")
+    write(log, 1, 4)
+    with Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher:
+        outputs["far"].away = True
+        with pytest.raises(SinkError):
+            publisher.run_once()
+        publisher.post.leave_behind([outputs.made()[1]])  # type: ignore[attr-defined]  # that of a log
+    assert outputs["near"].numbers == [1, 2, 3, 4]
+    outputs["far"].away, outputs["near"].refuses_to_open = False, True
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["far"].numbers == [1, 2, 3, 4], "far has all")
+        write(log, 5, 6)
+        until(lambda: outputs["far"].numbers == [*range(1, 7)], "far goes on")
+        outputs["near"].refuses_to_open = False
+        until(all_settled(log, 6), "all is settled")
+    assert outputs["near"].numbers == [*range(1, 7)] == outputs["far"].numbers
+
+
+def bounded(log: LogTable, folder: Path, when: Literal["wait", "pause"]) -> Config:
+    """A publisher whose output far may be seven rows behind."""
+    settings = config(log, folder, query_limit=5)
+    far = FilesOutput(path=str(folder / "far"), name="far", max_behind_rows=7, when_behind=when)
+    return replace(settings, output=(*settings.output, far))
+
+
+def far_of(log: LogTable) -> tuple[str, int]:
+    """How far stands, and how many rows it is behind."""
+    [found] = standings(Log(log.engine, log.names), POLLING, ["far"])
+    return found.state, found.rows
+
+
+def test_one_run_ends_when_who_lagged_has_all(log: LogTable, tmp_path: Path) -> None:
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 12)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [*range(1, 13)], "near has all")
+    with (
+        Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher,
+        pytest.raises(SinkError, match="The receiver is away"),
+    ):
+        for _ in publisher.rounds(until_empty=True):
+            pass
+    outputs["far"].away = False
+    with Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+    assert list(log.statuses().values()) == ["S"] * 12
+    assert outputs["far"].numbers == [*range(1, 13)]
+    assert lagging(log) == []
+
+
+def test_an_output_that_is_renamed_while_it_lags_goes_on_under_its_new_name(log: LogTable, tmp_path: Path) -> None:
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 6)
+    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
+        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near has all")
+    outputs["far"].away = False
+    near, far = outputs.made()
+    renamed = replace(far, name="feed", former_names=("far",))
+    with in_thread(Publisher(config(log, tmp_path), outputs=[near, renamed])):
+        write(log, 7, 8)
+        until(all_settled(log, 8), "all is settled")
+    assert outputs["far"].numbers == [*range(1, 9)]
+    assert not [name for name in marks_of(log) if name.endswith(": far")]
+
+
+def test_outputs_that_are_paused_and_renamed_stay_paused(sqlite: Engine, tmp_path: Path) -> None:
+    log, outputs = site(sqlite), Outputs("near", "far")
+    known = Log(log.engine, log.names)
+    for name in outputs.receivers:
+        pause(known, name, [*outputs.receivers], by="me")
+    near, far = outputs.made()
+    renamed = replace(far, name="feed", former_names=("far",))
+    write(log, 1, 3)
+    with in_thread(Publisher(config(log, tmp_path), outputs=[near, renamed])):
+        until(lambda: paused_outputs(marks_of(log)) == {"near", "feed"}, "it is paused under its new name")
+        assert resume(known, POLLING, "near", ["near", "feed"])
+        until(lambda: outputs["near"].numbers == [1, 2, 3], "the other goes on")
+        assert outputs["far"].numbers == []
+        assert resume(known, POLLING, "feed", ["near", "feed"])
+        until(all_settled(log, 3), "all is settled")
+    assert outputs["far"].numbers == [1, 2, 3]

@@ -1,0 +1,130 @@
+"""`eventlog outputs`: what an operator sees of each output, and does with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.core.model import Outcome
+from eventlog.sources.log.owed import leave_behind
+from eventlog.sources.log.source import LogSource
+from eventlog.sources.marks import PAUSED, Marks
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable, installed
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogTable:
+    return installed(create_engine(f"sqlite:///{tmp_path / 'app.db'}"))
+
+
+@pytest.fixture
+def call(log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command with a configuration of two outputs; gives its exit code, what it printed, and what it said on the side."""
+    config = tmp_path / "eventlog.toml"
+    places = "".join(
+        f'[[output]]\nname = "{name}"\nsink = "files"\npath = "{tmp_path / name}"\n' for name in ("near", "far")
+    )
+    config.write_text(f'[source]\nurl = "{log.engine.url}"\n{places}')
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = exit_code(["outputs", *arguments, "--config", str(config)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def behind(log: LogTable, name: str, rows: int) -> None:
+    """So many rows are kept for an output."""
+    known = Log(log.engine, log.names)
+    with known.transaction() as connection:
+        leave_behind(connection, known, {name: (name,)})
+    for number in range(1, rows + 1):
+        log.write(number, key=f"idu={number}")
+    source = LogSource(log.engine, log.names)
+    batch = source.read(100)
+    source.settle(batch, [Outcome(position=event.position) for event in batch.events])
+
+
+def marks(log: LogTable) -> dict[str, str]:
+    known = Log(log.engine, log.names)
+    with known.transaction() as connection:
+        return Marks(known).all(connection)
+
+
+def test_each_output_is_listed_with_how_far_it_is(log: LogTable, call: Any) -> None:
+    behind(log, "far", 3)
+    code, printed, _ = call("list")
+    assert code == OK
+    heading, _, near, far = [line for line in printed.splitlines() if line.strip()]
+    assert heading.split()[:2] == ["output", "state"]
+    assert near.split() == ["near", "in", "step", "0"]
+    assert far.split()[:3] == ["far", "lagging", "3"]
+    code, printed, _ = call("list", "--json")
+    assert code == OK
+    [_, standing] = json.loads(printed)
+    assert (standing["name"], standing["state"], standing["rows"]) == ("far", "lagging", 3)
+    assert standing["seconds"] > 0
+
+
+def test_what_the_configuration_does_not_have_is_listed_where_rows_are_kept_for_it(log: LogTable, call: Any) -> None:
+    behind(log, "old", 2)
+    code, printed, _ = call("list")
+    assert code == OK
+    assert "The configuration has no output old, but rows are kept for it." in printed
+    assert ["old", "unknown"] in [line.split()[:2] for line in printed.splitlines()]
+    assert call("forget", "near", "--yes")[0] == EX_USAGE
+    assert call("forget", "old", "--dry-run")[1] == (
+        "2 rows would never go to old, and nothing would be kept for it any more.\n"
+    )
+    code, printed, _ = call("forget", "old", "--yes")
+    assert (code, printed) == (OK, "2 rows given up. Nothing is kept for old any more.\n")
+    assert set(log.statuses().values()) == {"W"}
+    assert not [name for name in marks(log) if name.endswith(": old")]
+
+
+def test_an_output_is_paused_and_resumed(log: LogTable, call: Any) -> None:
+    assert call("pause", "far", "--why", "they move")[1] == "far is paused.\n"
+    assert marks(log)[f"{PAUSED}far"].endswith("they move")
+    assert call("pause", "far")[1] == "far was paused already.\n"
+    assert ["far", "paused"] in [line.split()[:2] for line in call("list")[1].splitlines()]
+    assert json.loads(call("resume", "far", "--json")[1]) == {"resumed": "far"}
+    assert call("resume", "far")[1] == "far was not paused.\n"
+    assert f"{PAUSED}far" not in marks(log)
+
+
+def test_who_does_not_know_the_name_is_told_the_nearest(log: LogTable, call: Any) -> None:
+    for verb in ("pause", "resume"):
+        code, _, said = call(verb, "fra")
+        assert code == EX_USAGE
+        assert "'fra' is no output of the configuration." in said
+        assert "far" in said
+    code, _, said = call("skip", "far", "1", "--yes")
+    assert code == EX_USAGE
+    assert "far does not lag, so nothing is kept for it." in said
+
+
+def test_rows_are_given_up(log: LogTable, call: Any) -> None:
+    behind(log, "far", 5)
+    assert call("skip", "far")[0] == EX_USAGE
+    assert call("skip", "far", "1", "--all")[0] == EX_USAGE
+    assert call("skip", "far", "2-3", "9", "--dry-run")[1] == "2 rows would never go to far.\n"
+    assert call("skip", "far", "2-3", "9", "--yes", "--why", "they have them.")[1] == "2 rows given up for far.\n"
+    assert log.statuses() == {1: "N", 2: "W", 3: "W", 4: "N", 5: "N"}
+    assert log.outcomes()[2][2].endswith(": they have them.")
+    assert json.loads(call("skip", "far", "--all", "--yes", "--json")[1]) == {"skipped": 3}
+    assert call("skip", "far", "--all", "--yes")[1] == "0 rows given up for far.\n"
+
+
+def test_a_bound_that_makes_no_sense_is_refused(log: LogTable, tmp_path: Path, call: Any) -> None:
+    config = tmp_path / "eventlog.toml"
+    config.write_text(config.read_text() + "max_behind_rows = -1\n")
+    code, _, said = call("list")
+    assert code == EX_CONFIG
+    assert "output[1].max_behind_rows" in said

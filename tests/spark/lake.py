@@ -1,0 +1,74 @@
+"""Runs what the page about Spark shows of lake tables, on the Spark of the level `lakes`: the code, a folder, the jars."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from eventlog_spark.java import find_java
+
+os.environ.update(find_java(os.environ).environment())
+
+from pyspark.sql import SparkSession  # Java is chosen before
+
+import eventlog_spark
+from tests.spark.inputs import Row
+from tests.support.strategies import CATALOG
+
+TYPES = (
+    "record_id bigint, status string, event_type bigint, event_time string, perpetrator string,"
+    " table_name string, table_key string, column_name string, old_value string, new_value string"
+)
+
+
+def row(number: int, kind: int, key: int, column: str | None = None, new: str | None = None) -> Row:
+    return number, "N", kind, "2026-01-01", "app", "usr", f"idu={key}", column, None, new
+
+
+BATCHES = [
+    [row(1, 1, 1, "fname", "Ann"), row(2, 1, 1, "lname", "A"), row(3, 1, 2, "fname", "Bob")],
+    [row(4, 2, 1, "fname", "Anna"), row(5, 4, 2), row(6, 1, 3, "fname", "Cid")],
+]
+
+
+def main(code: str, folder: Path, jars: str) -> None:
+    """Two batches into tables of both kinds; the second one comes twice."""
+    conf = {
+        "spark.master": "local[2]",
+        "spark.driver.extraClassPath": jars,
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": str(folder / "ice"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    known: dict[str, object] = {"spark": spark, "eventlog_spark": eventlog_spark, "catalog": CATALOG}
+    exec(code, known)  # noqa: S102  # the page's own words
+    for lake, using in (("", "delta"), ("ice.app.", "iceberg")):
+        if lake:
+            spark.sql("CREATE NAMESPACE ice.app")
+        users, history = f"{lake}users", f"{lake}history"
+        spark.sql(f"CREATE TABLE {users} (idu BIGINT, fname STRING, lname STRING) USING {using}")
+        for number in (0, 1, 1):
+            found = eventlog_spark.events(spark.createDataFrame(BATCHES[number], TYPES))
+            changes = eventlog_spark.decide(found, CATALOG, unique=True).persisted().changes
+            known["merged"](changes, users)  # type: ignore[operator]  # the page defines it
+            known["appended"](changes, history, using)  # type: ignore[operator]  # and this one
+        told = [tuple(one) for one in spark.table(users).orderBy("idu").collect()]
+        rows = [row.header__stream_position for row in spark.table(history).orderBy("header__change_seq").collect()]
+        sys.stdout.write(f"{told} {rows}\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[3])

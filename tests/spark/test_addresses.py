@@ -1,0 +1,194 @@
+"""What a conversion writes to an address is what the local engine writes to a folder: on files and an HDFS."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+from pyarrow import parquet
+
+from eventlog.convert import local
+from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK
+from eventlog.convert.settings import MessageFiles, SnapshotRows, TableFiles, Target
+from eventlog.core.errors import UsageError
+from eventlog.core.model import RowId
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog_spark.addresses import Addresses, convert_at
+from eventlog_spark.hadoop import HadoopFolder
+from tests.spark.inputs import Row, order, write_rows, write_snapshot
+from tests.support.converting import files_of
+from tests.support.servers import found
+from tests.support.strategies import PHONE, History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS: list[Row] = [
+    (
+        number,
+        "N",
+        (1, 2, 5)[number % 3],
+        f"2026-01-0{number % 3 + 1}",
+        "app",
+        "usr",
+        f"idu={number % 7}",
+        "fname",
+        None,
+        "é",
+    )
+    for number in range(1, 13)  # each change is a task of Spark where a part holds one
+]
+ROWS += [
+    (40, "N", 9, None, None, "usr", "idu=1", None, None, None),
+    (3, "N", 1, "2026-01-01", "app", "usr", "idu=9", "fname", None, "x"),
+]
+
+
+def inputs(folder: Path) -> None:
+    """Rows in two kinds of files, and a table that answers read-backs."""
+    history = History()
+    for number in range(5):
+        history.rows[RowId(None, "usr", f"idu={number}")] = {"fname": f"F{number}", "lname": "L", PHONE: set()}
+    (write_snapshot(folder / "snapshot", history) / "usr_phone.jsonl").unlink()
+    (folder / "in").mkdir()
+    write_rows(folder / "in" / "a.parquet", ROWS[::2])
+    write_rows(folder / "in" / "b.csv.gz", ROWS[1::2])
+
+
+def told(folder: Path, form: Target | None = None) -> dict[str, Any]:
+    """What both engines are ordered to do."""
+    return {"part_events": 3, "read_back": SnapshotRows(folder=folder / "snapshot")} | (
+        {"format": form} if form else {}
+    )
+
+
+@contextmanager
+def hdfs(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """A name node and a data node in the JVM of the session."""
+    found("hadoop", "hadoop")
+    jvm: Any = spark._jvm  # a small cluster has no other door
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    builder = getattr(jvm.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(
+        conf, jvm.java.io.File(str(folder / "hdfs"))
+    )
+    cluster = builder.numDataNodes(1).build()
+    try:
+        yield f"{cluster.getURI().toString()}/data"
+    finally:
+        cluster.shutdown(True)
+
+
+@contextmanager
+def s3a(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """A bucket of a server on the loopback that speaks S3. It answers 100 to whoever expects that, which S3A is told not to."""
+    found("s3", "s3")
+    packages = found("s3", "moto")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    surroundings = {**os.environ, "PYTHONPATH": str(packages)}
+    with (
+        (folder / "moto.log").open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=surroundings) as server,
+    ):
+        try:
+            _make_bucket(f"http://127.0.0.1:{port}/bucket", server)
+            jsc: Any = spark._jsc  # where Spark's own file systems look
+            settings = {"endpoint": f"http://127.0.0.1:{port}", "endpoint.region": "us-east-1"}
+            settings |= {"path.style.access": "true", "connection.expect.continue": "false"}
+            settings |= {"input.stream.type": "classic"}  # the other one remembers what was overwritten since
+            for key, value in {**settings, "access.key": "test", "secret.key": "test"}.items():
+                jsc.hadoopConfiguration().set(f"fs.s3a.{key}", value)
+            yield "s3a://bucket/data"
+        finally:
+            server.terminate()
+
+
+def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
+    """Makes a bucket as soon as the server answers."""
+    while server.poll() is None:
+        try:
+            urllib.request.urlopen(urllib.request.Request(address, method="PUT"), timeout=60).close()  # noqa: S310  # our own
+        except OSError:
+            time.sleep(0.1)  # a server that starts tells nobody
+            continue
+        return
+    raise AssertionError("moto has ended")
+
+
+@contextmanager
+def files(spark: SparkSession, folder: Path) -> Iterator[str]:
+    yield f"file:{folder}/data"
+
+
+@pytest.mark.parametrize("system", [files, hdfs, pytest.param(s3a, marks=pytest.mark.long)])
+def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, system: Any) -> None:
+    inputs(tmp_path)
+    conversion = order(tmp_path / "in", tmp_path / "here", **told(tmp_path))
+    here = local.convert(conversion, jobs=1)
+    with system(spark, tmp_path) as base:
+        folder = HadoopFolder(spark, base)
+        folder.copy_in(str(tmp_path / "in"), "in")
+        folder.copy_in(str(tmp_path / "snapshot"), "snapshot")
+        places = Addresses(destination=f"{base}/out", inputs=(f"{base}/in/*",), snapshot=f"{base}/snapshot")
+        folder.copy_in(
+            str(tmp_path / "in" / "a.parquet"), f"out/{WORK}/output-0/left.parquet"
+        )  # by a driver that was killed
+        assert convert_at(replace(conversion, part_events=1), places).parts == here.changes
+        with pytest.raises(UsageError, match="is not empty"):
+            convert_at(conversion, places)
+        assert convert_at(replace(conversion, overwrite=True), places) == here
+        folder.copy_out("out", str(tmp_path / "there"))
+    expected, written = files_of(tmp_path / "here"), files_of(tmp_path / "there")
+    written = {name: content for name, content in written.items() if not name.endswith(".crc")}
+    assert parquet.read_table(tmp_path / "there" / OUTCOMES_FILE).to_pylist() == (
+        parquet.read_table(tmp_path / "here" / OUTCOMES_FILE).to_pylist()
+    )
+    assert {**written, OUTCOMES_FILE: b""} == {**expected, OUTCOMES_FILE: b""}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        TableFiles(settings=ChangeTableSettings(mask="hex")),
+        MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
+    ],
+    ids=["change tables", "messages"],
+)
+def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) -> None:
+    inputs(tmp_path)
+    conversion = order(tmp_path / "in", tmp_path / "here", **told(tmp_path, form))
+    here = local.convert(conversion, jobs=1)
+    there = tmp_path / "there"
+    places = Addresses(
+        destination=f"file:{there}", inputs=(f"file:{tmp_path}/in",), snapshot=f"file:{tmp_path}/snapshot"
+    )
+    assert convert_at(conversion, places) == here
+    written = {name: content for name, content in files_of(there).items() if not name.endswith(".crc")}
+    expected = {name: content for name, content in files_of(tmp_path / "here").items() if "_dfm" not in name}
+    for name in [name for name in expected if name.endswith(".parquet")]:
+        assert parquet.read_table(there / name).to_pylist() == parquet.read_table(tmp_path / "here" / name).to_pylist()
+        assert expected.pop(name)
+        assert written.pop(name)
+    assert {**written, SUCCESS: b""} == {**expected, SUCCESS: b""}
+
+
+def test_what_needs_a_folder_is_said(tmp_path: Path) -> None:
+    partitions = TableFiles(settings=ChangeTableSettings(partition_every=60))
+    with pytest.raises(UsageError, match="Parquet files without partitions"):
+        convert_at(order(tmp_path, tmp_path, format=partitions), Addresses(destination="s3a://bucket/out"))
+    avro = MessageFiles(settings=MessageSettings(encoding="avro"))
+    with pytest.raises(UsageError, match="JSON lines"):
+        convert_at(order(tmp_path, tmp_path, format=avro), Addresses(destination="s3a://bucket/out"))

@@ -1,0 +1,159 @@
+"""`eventlog convert --follow`: batch after batch of a log that grows, each row once, whatever ended it before."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.cli.main import exit_code
+from eventlog.convert.commit import Summary
+from eventlog.core.errors import SinkError
+from eventlog_spark import following
+from eventlog_spark.convert import convert
+from tests.conformance.event_logs import LogTable, installed
+from tests.support.converting import elements_of, outcomes_of
+from tests.support.servers_kafka import consumed, stand_in
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    found = installed(sqlite)
+    found.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
+    found.run("INSERT INTO usr VALUES (1, 'Jack')")
+    return found
+
+
+def follow(log: LogTable, out: Path | str, *words: str, until_empty: bool = True) -> int:
+    ending = ["--until-empty"] if until_empty else []
+    return exit_code(["convert", str(log.engine.url), "--follow", *ending, "--out", str(out), *words])
+
+
+def batches(out: Path) -> list[str]:
+    return sorted(entry.name for entry in out.iterdir() if entry.name.startswith("batch-"))
+
+
+def test_a_log_is_followed_and_gone_on_with(log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    log.write_all(range(1, 6))
+    log.write(6, event_type=6, column_name=None, new_value=None)
+    assert follow(log, out) == 0
+    log.write(7, event_type=9)
+    assert follow(log, out, "--strict", "--json") == 65
+    assert follow(log, out) == 0
+    assert batches(out) == ["batch-00000000", "batch-00000001"]
+    assert [row["position"] for name in batches(out) for row in outcomes_of(out / name)] == [*range(1, 8)]
+    assert 'event-id="6"' in elements_of(out / "batch-00000000")
+    assert "Jack" in elements_of(out / "batch-00000000")
+    assert not any((out / "_rows").iterdir())
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("batch-00000000: 6 rows, ")
+    assert json.loads(second) | {"batch": "batch-00000001", "statuses": {"E": 1}} == json.loads(second)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """It ends before its conversion, or between that and Spark's note; the log loses its rows meanwhile."""
+    out = tmp_path / "out"
+    calls: list[str] = []
+
+    def dying(*told: object, **more: object) -> Summary:
+        calls.append(moment)
+        if moment == "after":
+            convert(*told, **more)  # type: ignore[arg-type]  # what it was called with
+        raise SinkError("Somebody died.", may_pass=True)
+
+    log.write_all(range(1, 6))
+    monkeypatch.setattr(following, "convert", dying)
+    assert follow(log, out) == 75
+    log.run("UPDATE event_log SET new_value = 'other'")
+    before = elements_of(out / "batch-00000000") if moment == "after" else None
+    monkeypatch.setattr(following, "convert", convert)
+    assert follow(log, out) == 0
+    assert "other" not in elements_of(out / "batch-00000000")
+    assert before in (None, elements_of(out / "batch-00000000"))
+    assert calls == [moment]
+    assert len(outcomes_of(out / "batch-00000000")) == 5
+
+
+def test_a_signal_ends_it_after_the_batch_in_hand(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def interrupted(*told: object, **more: object) -> Summary:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return convert(*told, **more)  # type: ignore[arg-type]  # what it was called with
+
+    log.write_all(range(1, 4))
+    monkeypatch.setattr(following, "convert", interrupted)
+    assert follow(log, out, until_empty=False) == 0
+    assert batches(out) == ["batch-00000000"]
+    assert len(outcomes_of(out / "batch-00000000")) == 3
+
+
+def test_an_address_gets_the_same(log: LogTable, tmp_path: Path) -> None:
+    log.write_all(range(1, 6))
+    assert follow(log, tmp_path / "folder") == 0
+    assert follow(log, f"file:{tmp_path / 'address'}") == 0
+    name = "batch-00000000/part-00000.xml"
+    assert (tmp_path / "address" / name).read_bytes() == (tmp_path / "folder" / name).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[str]:
+    with stand_in() as servers:
+        yield servers
+
+
+def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a batch that was sent before somebody died."""
+    words = ("--to", "messages", "--kafka", kafka)
+
+    def dying(*told: object, **more: object) -> Summary:
+        convert(*told, **more)  # type: ignore[arg-type]  # what it was called with
+        raise SinkError("Somebody died.", may_pass=True)
+
+    for number in range(1, 4):
+        log.write(number, f"idu={number}")
+    monkeypatch.setattr(following, "convert", dying)
+    assert follow(log, tmp_path / "out", *words) == 75
+    monkeypatch.setattr(following, "convert", convert)
+    log.write(4, "idu=4")
+    assert follow(log, tmp_path / "out", *words) == 0
+    assert batches(tmp_path / "out") == ["batch-00000000", "batch-00000001"]
+    assert sorted(one.key or b"" for one in consumed(kafka, "usr")) == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["a.parquet", "--follow"], "--follow reads the log of a database"),
+        (["sqlite://", "--follow", "--engine", "local"], "--engine local does not go with --follow"),
+        (["sqlite://", "--follow", "--mark"], "--mark does not go with --follow"),
+        (["a.bin", "--follow", "--from", "gbase"], "--from gbase does not go with --follow"),
+        (["sqlite://", "--until-empty"], "--until-empty goes with --follow"),
+    ],
+)
+def test_what_does_not_go_together_is_said(
+    tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["convert", *words, "--out", str(tmp_path / "out")]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_with_something_else_is_refused(
+    log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    assert follow(log, tmp_path) == 64
+    assert "is not empty. Choose another folder; one that was followed into is gone on with." in capsys.readouterr().err

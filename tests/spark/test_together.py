@@ -1,0 +1,138 @@
+"""Rows of frames on their way to their objects, and parts on their way to Spark's writers: pure parts, without a Spark."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from unittest.mock import patch
+
+import msgspec
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eventlog_spark
+from eventlog.convert.plan import part_spans
+from eventlog.convert.rows import ROWS as EVENTS
+from eventlog.convert.rows import Placing
+from eventlog.convert.tasks import UnitNumbers, may_conflict
+from eventlog.convert.writing import Write
+from eventlog_spark import exchange, parting
+from eventlog_spark.exchange import CONFLICTS, NAMING, NOTES, contested, scattered_numbers, scattered_rows, unbundled
+from eventlog_spark.parting import FILES, labels_needed, parted
+from tests.spark.inputs import order
+
+NUMBERS = st.one_of(st.none(), st.integers(1, 6))
+
+
+def batches(rows: list[tuple[int | None, str]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    told = [{"record_id": number, "event_type": 1, "table_name": "usr", "table_key": key} for number, key in rows]
+    for start in range(0, len(told), 2):
+        yield pa.RecordBatch.from_pylist(told[start : start + 2], schema)
+
+
+@given(st.lists(st.tuples(NUMBERS, st.sampled_from(["idu=1", 'idu="1"', "idu=2", "idu=3", "nonsense"]))))
+def test_numbers_of_several_objects_are_found_for_the_buckets_of_all_of_these(
+    rows: list[tuple[int | None, str]],
+) -> None:
+    placing, objects = Placing(None), defaultdict(set)
+    for number, key in rows:
+        if number is not None:
+            objects[number].add(placing.number_of("usr", key, row_event=False))
+    expected = {(number, one & 3) for number, places in objects.items() if len(places) > 1 for one in places}
+    found = [
+        (number, blob.bucket)
+        for batch in contested(4, scattered_numbers(None, 4, batches(rows, NAMING)))
+        for blob in unbundled(batch)
+        for part in exchange.unpacked(blob.content)
+        for number in part.column("record_id").to_pylist()
+        if blob.kind == CONFLICTS
+    ]
+    assert set(found) == expected
+
+
+@given(st.lists(st.lists(st.integers(1, 30), max_size=4), max_size=6))
+def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: list[list[int]]) -> None:
+    """Files of one task follow each other in any order; none of their numbers is missed."""
+    rows: list[tuple[int | None, str]] = [(number, "idu=1") for run in runs for number in run]
+    with patch.object(exchange, "GATHERED_ROWS", 2):
+        blobs = [blob for batch in scattered_rows(None, 2, batches(rows, EVENTS)) for blob in unbundled(batch)]
+    notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
+    assert sum(one.rows for one in notes) == len(rows)
+    if len({number for number, _ in rows}) < len(rows):
+        assert may_conflict(notes)
+
+
+def test_files_that_follow_each_other_in_another_order_are_no_reason_to_look_twice() -> None:
+    rows: list[tuple[int | None, str]] = [(number, "idu=1") for number in (5, 6, 7, 8, 1, 2, 3, 4)]
+    with patch.object(exchange, "GATHERED_ROWS", 2):
+        blobs = [blob for batch in scattered_rows(None, 2, batches(rows, EVENTS)) for blob in unbundled(batch)]
+    notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
+    assert not may_conflict(notes)
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 12))
+def test_a_task_gets_the_ranges_that_its_changes_stand_in(counted: dict[int, int], part: int, at_once: int) -> None:
+    places = [label for label in sorted(counted) for _ in range(counted[label])]
+    seen = 0
+    for span in part_spans(counted, part, at_once):
+        task = Write(
+            name="",
+            conversion=order(Path("in"), Path("out")),
+            rendered=(),
+            first=span.first,
+            last=span.last,
+            range=span.range,
+            skipped=span.skipped,
+            folder="",
+            staged="",
+        )
+        needed = list(labels_needed(task, counted))
+        assert set(places[span.first : span.last]) <= set(needed)
+        assert all(label in places[span.first - span.skipped : span.last] for label in needed)
+        seen += span.last - span.first
+    assert seen == len(places)
+
+
+@given(st.lists(st.text("aé\n", max_size=9), min_size=1), st.integers(1, 8))
+def test_pieces_with_a_line_break_behind_each_are_the_file(lines: list[str], size: int) -> None:
+    content = "".join(f"{line}\n" for line in lines).encode()
+
+    def written(task: Write) -> int:
+        place = Path(task.staged) / "Zürich = 50%"
+        place.mkdir()
+        (place / "part-00000.jsonl").write_bytes(content)
+        return 1
+
+    changes = pa.RecordBatch.from_pylist([{"position": 1}])
+    blob = pa.RecordBatch.from_pylist([{"task": 0, "label": 0, "content": exchange.packed(changes)}])
+    with TemporaryDirectory() as folder:
+        task = Write(
+            name="",
+            conversion=order(Path("in"), Path("out")),
+            rendered=(),
+            first=0,
+            last=1,
+            range=0,
+            skipped=0,
+            folder=folder,
+            staged=folder,
+        )
+        with patch.object(parting, "produce", written), patch.object(parting, "PIECE_BYTES", size):
+            rows = [row for batch in parted([task], iter([blob])) for row in batch.to_pylist()]
+    assert {row["path"] for row in rows} == {"Zürich = 50%/part-00000.jsonl"}
+    assert [row["chunk"] for row in rows] == list(range(len(rows)))
+    assert b"".join(row["content"] + b"\n" for row in rows) == content
+    assert all(set(row) == set(FILES.names) for row in rows)
+
+
+def test_no_module_has_the_name_of_what_the_package_gives() -> None:
+    for module in pkgutil.iter_modules(eventlog_spark.__path__):
+        import_module(f"eventlog_spark.{module.name}")
+    modules = [name for name in eventlog_spark.__all__ if isinstance(getattr(eventlog_spark, name), ModuleType)]
+    assert modules == []

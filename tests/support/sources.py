@@ -1,0 +1,28 @@
+"""The project's sources, as tests read them that judge what is written: each file is parsed once for all of these."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+GROUP: Final = "sources"
+"""For pytest-xdist: the tests that read them run in one process, which has them."""
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    """Everything in a file, as `ast.walk` finds it."""
+    return list(ast.walk(tree(file)))
+
+
+def forget() -> None:
+    """What is kept is hundreds of megabytes, and Python's collector looks through it again and again."""
+    tree.cache_clear()
+    nodes.cache_clear()

@@ -1,0 +1,104 @@
+"""What messages and change tables tell of the rows of a log, as `tests.support.random_work` compares it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sqlalchemy import Engine
+
+from eventlog.config.outputs import OutputConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.model import Change
+from eventlog.core.rules import Round
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch, encode
+from eventlog.daemon.publisher import Publisher
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.log.source import LogSource
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
+from eventlog.sql.triggers.track import with_schema
+from tests.support.logged import run
+from tests.support.random_work import KEYS, TABLES, RandomWork, Told, pairs, typed
+
+Headers = dict[str, Any]
+Count = Callable[[Iterable[WrittenMessage]], list[WrittenMessage]]
+
+
+def tracked_tables(engine: Engine, style: Style, *, rows: bool = False) -> None:
+    """A log, and the tables of random work, captured in a style; `rows` asks for row triggers."""
+    install(engine)
+    run(engine, *TABLES)
+    track(engine, list(KEYS), TriggerOptions(style=style, rows=rows))
+
+
+def published(work: RandomWork, output: OutputConfig, *, rounds: int, transactions: int) -> None:
+    """Works and publishes in turn; nothing is left waiting, and nothing was refused."""
+    url = work.engine.url.render_as_string(hide_password=False)
+    config = Config(
+        source=SourceConfig(url=url),
+        publisher=PublisherConfig(allow_loopback=True, query_limit=70),
+        output=(output,),
+    )
+    with Publisher(config) as publisher:
+        for _ in range(rounds):
+            for _ in range(transactions):
+                work.transact()
+            for _ in publisher.rounds(until_empty=True):
+                pass
+    with work.engine.connect() as connection:
+        assert set(connection.exec_driver_sql("SELECT status FROM event_log").scalars()) == {"S"}
+
+
+def taken(engine: Engine) -> tuple[Catalog, Batch, list[Change]]:
+    """All that waits, as one batch, and what it tells; the log is empty afterwards."""
+    with engine.connect() as connection:
+        catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))
+    source = LogSource(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
+    batch = source.read(0)
+    decision = Round(catalog=catalog).decide(batch.events)
+    assert not decision.outcomes.others
+    run(engine, "DELETE FROM event_log", "DELETE FROM event_log_mark WHERE name NOT LIKE 'asked%'")
+    return catalog, batch, decision.changes
+
+
+def messages(changes: Iterable[Change], catalog: Catalog, count: Count | None = None) -> list[tuple[Headers, Told]]:
+    """What messages say, each with its headers."""
+    found = []
+    form = MessageFormat(settings=MessageSettings(mode="bare"))
+    for document in encode(form, changes, catalog, "", count=count):
+        assert isinstance(document, MessagesDocument)
+        for message in document.messages:
+            said = json.loads(message.value or b"")
+            before, row = (None if said[name] is None else pairs(typed(said[name])) for name in ("beforeData", "data"))
+            table = message.topic.rpartition(".")[2]
+            found.append((said["headers"], (table, said["headers"]["operation"], before, row)))
+    return found
+
+
+def change_rows(changes: Iterable[Change], catalog: Catalog) -> list[tuple[str, Told]]:
+    """What the rows of change tables say, each with its transaction; a row before is a part of the one that follows it."""
+    found: list[tuple[str, Told]] = []
+    for document in encode(ChangeTableFormat(settings=ChangeTableSettings()), changes, catalog, ""):
+        assert isinstance(document, RowsDocument)
+        for block in document.blocks:
+            before = None
+            own = [column.name for column in block.columns[7:]]
+            for row in block.rows:
+                told = pairs(typed(dict(zip(own, row[7:], strict=True))))
+                if row[1] == "B":
+                    before = told
+                    continue
+                found.append((str(row[5]), (block.table.name, str(row[4]), before, told)))
+                before = None
+    return found

@@ -1,0 +1,71 @@
+"""What a conversion can know before it begins: a column that is missing, and a reader that was killed, in a sentence."""
+
+from __future__ import annotations
+
+import gzip
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from eventlog.convert import inferred
+from eventlog.convert.inputs import units
+from eventlog.convert.settings import FilesInput
+from eventlog.core.errors import EX_TRY_AGAIN, DataError, MachineError
+from eventlog.sql.names import STANDARD
+
+SHORT = [name for name in STANDARD if name != "table_key"]
+
+
+def written(path: Path, columns: list[str]) -> Path:
+    """A file with these columns, as its name says."""
+    text = ",".join(columns) + "\n"
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.table({name: pa.array(["1"]) for name in columns}), path)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8-sig")
+    return path
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b.parquet"])
+def test_a_missing_column_is_told_before_any_file_is_read(tmp_path: Path, name: str) -> None:
+    written(tmp_path / "a.csv", list(STANDARD))
+    files = FilesInput(places=(str(tmp_path),))
+    assert len(units(files)) == 1
+    wrong = written(tmp_path / name, SHORT)
+    with pytest.raises(DataError) as refused:
+        units(files)
+    assert str(refused.value).startswith(f"{wrong} has no column table_key. The ten columns")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"\x1f\x8b broken"])
+def test_what_else_is_wrong_with_a_file_says_who_reads_it(tmp_path: Path, content: bytes) -> None:
+    for name in ("a.csv", "b.csv.gz"):
+        (tmp_path / name).write_bytes(content)
+    assert len(units(FilesInput(places=(str(tmp_path),)))) == 2
+
+
+def test_a_reader_that_was_killed_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def submit(self, *_: Any) -> Any:
+            raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+    monkeypatch.setattr(inferred, "ProcessPoolExecutor", Killed)
+    with pytest.raises(MachineError, match="was killed, by somebody or because memory ran out") as told:
+        inferred.catalog_of_files(FilesInput(places=()))
+    assert told.value.exit_code == EX_TRY_AGAIN
+    assert "--schema FILE" in str(told.value)

@@ -1,0 +1,74 @@
+"""Figures of outputs, tables, batches and the process, as Prometheus gets them."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
+from eventlog.daemon.metrics import metrics
+from eventlog.daemon.vitals import MOST_TABLES, PublisherHealth
+from eventlog.delivery.output import Delivery
+from eventlog.delivery.pipeline import Report, settled_by_table
+from eventlog.version import VERSION
+from tests.unit.daemon.test_watch import value
+
+
+def event(number: int, table: str | None = "usr", time: str | None = None) -> Event:
+    return Event(position=(number,), kind=1, table=table, key="id=1", time=time)
+
+
+def delivery(output: str, events: list[Event], **facts: object) -> Delivery:
+    said = {"documents": 0, "seconds": 0.0, "took": [], "taken": None, "complaint": None, **facts}
+    return cast("Delivery", SimpleNamespace(output=SimpleNamespace(name=output), events=events, **said))
+
+
+def test_each_output_has_its_own_figures() -> None:
+    vitals = PublisherHealth(watched=True)
+    vitals.serves(["near", "far"])
+    now = datetime.now(UTC)
+    times = [now.isoformat(), (now - timedelta(seconds=20)).isoformat(), "no time", None]
+    events = [event(number, time=time) for number, time in enumerate(times)]
+    vitals.delivered(
+        delivery("near", events, documents=2, seconds=0.2, took=[(0,), (1,), (2,), (3,)], taken=("d", (3,))), None
+    )
+    vitals.delivered(delivery("far", events, seconds=7.0), SinkError("Nobody answers."))
+    told = metrics(vitals.reading())
+    assert value(told, 'eventlog_output_documents_total{output="near"}') == "2"
+    assert value(told, 'eventlog_output_documents_total{output="far"}') == "0"
+    assert value(told, 'eventlog_output_failures_total{output="far"}') == "1"
+    assert value(told, 'eventlog_delivery_seconds_bucket{le="5.0",output="near"}') == "1"
+    assert value(told, 'eventlog_delivery_seconds_bucket{le="5.0",output="far"}') == "0"
+    assert value(told, 'eventlog_delivery_seconds_count{output="far"}') == "1"
+    assert value(told, 'eventlog_delay_seconds_bucket{le="10.0",output="near"}') == "1"
+    assert value(told, 'eventlog_delay_seconds_count{output="near"}') == "2"
+    assert 'eventlog_output_last_document_timestamp_seconds{output="far"}' not in told.decode()
+    vitals.serves(["near"])
+    assert 'output="far"' not in metrics(vitals.reading()).decode()
+
+
+def test_tables_are_counted_by_name_while_they_are_few() -> None:
+    vitals = PublisherHealth()
+    for number in range(MOST_TABLES + 3):
+        vitals.finished(Report(events=2, tables={f"t{number}": 2}), 0.3)
+    told = metrics(vitals.reading())
+    assert value(told, 'eventlog_table_rows_total{table="t49"}') == "2"
+    assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"
+    assert value(told, 'eventlog_batch_seconds_bucket{le="0.25"}') == "0"
+    assert value(told, "eventlog_batch_seconds_count ") == str(MOST_TABLES + 3)
+
+
+def test_rows_that_stay_are_not_settled() -> None:
+    events = [event(1, table="a"), event(2, table="a"), event(3, table=None), event(4, table="b")]
+    stays = Outcome(position=(2,), status=Status.NEW, reason=Reason.RETRY)
+    outcomes = Outcomes([(1,), (2,), (3,), (4,)], {(2,): stays})
+    assert settled_by_table(events, outcomes) == {"a": 1, "b": 1}
+
+
+def test_the_process_and_the_build_are_told() -> None:
+    told = metrics(PublisherHealth().reading()).decode()
+    assert f'eventlog_info{{python="{platform.python_version()}",version="{VERSION}"}} 1.0' in told
+    assert "\nprocess_resident_memory_bytes " in told

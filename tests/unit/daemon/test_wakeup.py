@@ -1,0 +1,122 @@
+"""How often waiting rows are looked for: often after work, seldom after none, and no oftener than a look may cost."""
+
+from __future__ import annotations
+
+from threading import Event as Flag
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.daemon import rest
+from eventlog.daemon.rest import (
+    DEAR_SECONDS,
+    FRUITLESS_SECONDS,
+    LONGEST_SECONDS,
+    PART,
+    SHORTEST_SECONDS,
+    Wakeup,
+    pause,
+)
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import installed
+
+
+class Time(Flag):
+    """A clock that only goes on while somebody looks or waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now += timeout or 0.0
+        return False
+
+
+class Looking(Wakeup):
+    """Finds rows from a certain time on; a look takes `cost` seconds."""
+
+    def __init__(self, log: Log, time: Time, cost: float, since: float = 10**9) -> None:
+        super().__init__(log)
+        self.time, self.cost, self.since = time, cost, since
+        self.looks: list[float] = []
+        self.noises: list[float] = []
+
+    def _anything(self) -> bool:
+        self.looks.append(self.time.now)
+        self.time.now += self.cost
+        return self.time.now >= self.since
+
+    def _heard(self, seconds: float, channel: str) -> bool:
+        """Somebody floods the channel."""
+        self.noises.append(self.time.now)
+        self.time.now += 0.000_1
+        return True
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(rest, "monotonic", lambda: time.now)
+    return time
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> Log:
+    return Log(sqlite, installed(sqlite).names)
+
+
+def test_pauses_grow_with_the_time_for_which_nothing_happened() -> None:
+    assert (pause(0.0), pause(1000.0)) == (SHORTEST_SECONDS, LONGEST_SECONDS)
+    assert SHORTEST_SECONDS < pause(0.5) < LONGEST_SECONDS
+
+
+def test_cheap_looks_are_made_again_and_again_until_one_finds_something(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.0005, since=1000.4)
+    assert looking.wait(10.0, time)
+    assert time.now == pytest.approx(1000.4, abs=0.1)
+    assert len(looking.looks) > 10
+
+
+def test_dear_looks_take_a_small_part_of_a_core_however_often_one_waits(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1)
+    while time.now < 1060.0:
+        assert not looking.wait(1.0, time)
+    assert len(looking.looks) * looking.cost <= 60 / PART + 2 * looking.cost
+    gaps = [later - earlier for earlier, later in zip(looking.looks, looking.looks[1:], strict=False)]
+    assert min(gaps) >= PART * 0.1
+
+
+def test_rows_behind_a_dear_look_are_found_all_the_same(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1, since=1007.0)
+    while not looking.wait(1.0, time):
+        assert time.now < 1020.0
+    assert time.now < 1007.0 + PART * 0.1 + 1.0
+
+
+@pytest.mark.parametrize("cost", [0.0005, 0.1])
+def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(time: Time, log: Log, cost: float) -> None:
+    looking = Looking(log, time, cost)
+    looking._channel = "LISTEN event_log"
+    looking._active = 0.0
+    while time.now < 1060.0:
+        assert not looking.wait(1.0, time)
+    apart = LONGEST_SECONDS if cost < DEAR_SECONDS else PART * cost
+    assert len(looking.noises) <= 60 / apart + 2
+    assert len(looking.looks) <= 2 * 60 / apart + 2
+    assert len(looking.looks) >= 60 / apart / 2
+
+
+def test_a_notification_is_answered_by_a_look_at_once(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1, since=1000.1001)
+    looking._channel = "LISTEN event_log"
+    assert looking.wait(10.0, time)
+    assert time.now < 1001.0, "although it has just made a dear look"
+
+
+def test_a_flood_does_not_make_rows_be_read_again_and_again_that_cannot_be_read(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.0005, since=0.0)
+    looking._channel = "LISTEN event_log"
+    while time.now < 1060.0:
+        assert looking.wait(1.0, time)
+    assert len(looking.looks) <= 2 * 60 / FRUITLESS_SECONDS + 2

@@ -1,0 +1,117 @@
+"""What is counted of a stream's transactions: 1 to n and one last, also where the last image is refused or a batch cuts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Captured, Image, Op, Transaction
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.sources.stream.source import StreamPiece, StreamSource
+from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
+from tests.unit.sources.stream.test_source import MemoryMarks
+
+TOLD, REFUSED, INVALID, OURSELVES = "told", "refused", "invalid", "ourselves"
+OTHER = Catalog([*OURS])
+
+
+class Committed:
+    """Transactions that end at places 10, 20, …, in pieces of so many images; their numbers are used again."""
+
+    may_change = False
+
+    def __init__(self, made: Sequence[Sequence[str]], size: int) -> None:
+        self.made = made
+        self.size = size
+
+    def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
+        for place, whats in enumerate(self.made, 1):
+            end = 10 * place
+            if end < begin:
+                continue
+            transaction = Transaction(id=place % 2, end=end)
+            images = [
+                Image(
+                    position=(end, number, 0),
+                    op=Op.ADD,
+                    table="t",
+                    after={"id": number % 3, "a": "no number" if what == REFUSED else number, "b": None},
+                    fault="It cannot be read." if what == INVALID else None,
+                    perpetrator="me" if what == OURSELVES else None,
+                    transaction=transaction,
+                )
+                for number, what in enumerate(whats)
+            ]
+            for start in range(0, max(len(images), 1), self.size):
+                some, last = images[start : start + self.size], start + self.size >= len(images)
+                known = OTHER if (place + start) % 3 == 0 else OURS
+                yield StreamPiece(images=some, catalog=known, commit=end, begin=end + 1 if last else None)
+        while True:
+            yield None
+
+    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+        """Nobody has to know."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def publish(made: Sequence[Sequence[str]], size: int, limit: int, fails: Sequence[str | None]) -> Topic:
+    """All of it, with a publisher that is started anew after each failure."""
+    marks, topic, failures = MemoryMarks(Path()), Topic(), iter(fails)
+
+    def begun() -> Pipeline:
+        source = StreamSource(Committed(made, size), marks)
+        outputs = [Output(format=SENDS, sink=topic)]
+        return Pipeline(
+            source=source, reader=None, catalog=None, outputs=outputs, options=Options(user="me"), limit=limit
+        )
+
+    going = begun()
+    for _ in range(1000):
+        topic.fails = next(failures, None)
+        try:
+            report = going.go_round()
+        except SinkError:
+            going = begun()
+            continue
+        if topic.fails == "after":  # it was not asked, so the publisher is just killed
+            going = begun()
+        elif not (report.settled or report.again):
+            return topic
+    raise AssertionError("it never ends")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([TOLD, TOLD, REFUSED, INVALID, OURSELVES]), max_size=7), max_size=5),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.lists(st.sampled_from([None, None, "before", "after"]), max_size=6),
+)
+def test_each_transaction_has_1_to_n_and_one_last(
+    made: list[list[str]], size: int, limit: int, fails: list[str | None]
+) -> None:
+    told = publish(made, size, limit, fails).told()
+    for number in (0, 1):
+        several = [whats for place, whats in enumerate(made, 1) if place % 2 == number and TOLD in whats]
+        places = told.get(number, [])
+        assert runs(places) == len(several)
+        assert len(places) == sum(whats.count(TOLD) for whats in several)
+
+
+def test_an_image_that_was_left_begins_the_next_batch_at_once() -> None:
+    source = StreamSource(Committed([[TOLD, TOLD, TOLD, INVALID]], 2), MemoryMarks(Path()))
+    topic = Topic()
+    outputs = [Output(format=SENDS, sink=topic)]
+    going = Pipeline(source=source, reader=None, catalog=None, outputs=outputs, options=Options(), limit=2)
+    assert going.go_round().left == 1
+    assert topic.told() == {1: [(1, False)]}
+    batch = source.read(2)
+    assert [event.position for event in batch.events] == [(10, 1, 0), (10, 2, 0), (10, 3, 0)]
+    assert (batch.going_on, batch.attempts, batch.repeated) == (frozenset(), {}, False)

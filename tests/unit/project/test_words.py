@@ -1,0 +1,129 @@
+"""What users read is plain: private words and old ones stay out of pages, of the help, and of what the program says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import GROUP, nodes
+
+pytestmark = pytest.mark.xdist_group(GROUP)
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = sorted([*(ROOT / "eventlog").rglob("*.py"), *(ROOT / "spark" / "eventlog_spark").rglob("*.py")])
+HISTORY = ROOT / "docs" / "decisions"
+"""Decisions are what was written then, as CHANGELOG is."""
+SQL = sorted((ROOT / "eventlog").rglob("*.sql"))
+TEMPLATES = sorted([*(ROOT / "eventlog" / "web").rglob("*.html"), *(ROOT / "eventlog" / "web").rglob("*.js")])
+PAGES = [
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "docs/configuration.toml")),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if not page.is_relative_to(HISTORY)),
+]
+
+INSTEAD = {
+    r"seats?": "lock",
+    r"shea(?:f|ves)": "partition",
+    r"givens": "settings from the environment",
+    r"errands?": "work",
+    r"vitals": "health",
+    r"abreast": "at the same time",
+    r"haste": "speed",
+    r"sift\w*": "duplicates",
+    r"verdicts?": "answer",
+    r"ow(?:ed|es)": "still has to get",
+    r"told": "published, said, shown",
+    r"anew": "again",
+    r"rubbish": "other bytes",
+    r"(?:batch|what it has|rows) in hand": "current batch",
+    r"hand in hand": "at the same time",
+    r"beforehand": "in advance",
+    r"hence|whence|thereof|thereby|herein|hitherto|heretofore|aforesaid|lest|albeit": "a short sentence",
+    r"some day": "at last",
+    r"lets? go of": "gives back",
+    r"robbed|outlives?|bears no": "a plain verb",
+    r"in the midst": "in the middle",
+    r"(?:broken?|breaks) off": "interrupted",
+    r"beneath": "below, under",
+    r"swallows?": "keep back",
+    r"unsaid|needless|affairs?|contestants?|foreseen": "a word that everybody knows",
+}
+"""Words of this project alone, and words that one does not learn at school; beside each what to say. Keys and values that users type stay."""
+
+FOUND = re.compile(rf"(?<![\w/.-])(?:{'|'.join(INSTEAD)})(?![\w/-])", re.IGNORECASE)
+KEPT = ("decisions/", "written by docs/generate.py", "./dev docs writes it anew")
+"""In lines with these the words stand in an address or in a remark that no page shows."""
+
+
+def test_pages_use_plain_words() -> None:
+    lines = [(page, line) for page in PAGES for line in page.read_text("utf-8").splitlines()]
+    read = [(page, line) for page, line in lines if not any(kept in line for kept in KEPT)]
+    assert len(read) > 5000
+    assert [f"{page.relative_to(ROOT)}: {line}" for page, line in read if FOUND.search(line)] == []
+
+
+def test_the_program_says_plain_words() -> None:
+    said = [(file, text) for file in PROGRAM for text in _said(file)]
+    found = [(file, text) for file in SQL for text in re.findall(r"'([^'*\n]+ [^'*\n]+)'", file.read_text("utf-8"))]
+    assert len(said) > 2000
+    assert len(found) > 100
+    assert [f"{file.relative_to(ROOT)}: {text}" for file, text in (*said, *found) if FOUND.search(text)] == []
+
+
+def test_the_page_says_plain_words() -> None:
+    read = [(file, text) for file in TEMPLATES for text in _drawn(file.read_text("utf-8"))]
+    assert len(read) > 500
+    assert [f"{file.relative_to(ROOT)}: {text}" for file, text in read if FOUND.search(text)] == []
+
+
+def test_names_in_templates_are_no_words() -> None:
+    template = (
+        """{# told #}<p title="A seat">{% if one.told %}In hand: {{ told }}{% endif %}</p>{% call t("It is told") %}"""
+    )
+    assert [text.strip() for text in _drawn(template)] == ["A seat", "It is told", "In hand:"]
+    assert list(_drawn('// It is told.\ntell("It is told.");')) == ["It is told."]
+
+
+@pytest.mark.parametrize("text, found", [("It lost its seat.", True), ("seat_lost", False), ("It is told.", True)])
+def test_a_private_word_is_found(text: str, found: bool) -> None:
+    assert bool(FOUND.search(text)) is found
+
+
+def _drawn(source: str) -> Iterator[str]:
+    """What a template or a script shows: texts between tags, and quoted ones with a blank in them."""
+    source = re.sub(r'\{#.*?#\}|^\s*//[^\n]*|class="[^"]*"', "", source, flags=re.DOTALL | re.MULTILINE)
+    yield from (
+        re.sub(r"\{\{.*?\}\}", "", quoted) for _, quoted in re.findall(r"""(["'`])([^"'`\n]* [^"'`\n]*)\1""", source)
+    )
+    if "<" in source:
+        yield from re.sub(r"\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", "", source, flags=re.DOTALL).splitlines()
+
+
+def _said(file: Path) -> Iterator[str]:
+    """Texts with a blank in them, and the docstrings of commands; no other docstrings, which programmers read."""
+    unread = {id(text) for node in nodes(file) for text in _docstrings(node)}
+    for node in nodes(file):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in unread
+            and " " in node.value.strip()
+        ):
+            yield node.value
+
+
+def _docstrings(node: ast.AST) -> Iterator[ast.Constant]:
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or _is_command(node):
+        return
+    for one in body:
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+            yield one.value
+
+
+def _is_command(node: ast.AST) -> bool:
+    marks = getattr(node, "decorator_list", ())
+    return any(".command" in text or ".group" in text for text in map(ast.unparse, marks))

@@ -1,0 +1,60 @@
+"""Sets of numbers as stretches behave like sets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core.errors import DataError
+from eventlog.sources.log.left_out import fewer
+from eventlog.sources.marks import Stretches, write_runs
+
+numbers = st.sets(st.integers(-5, 60))
+
+
+@given(numbers, numbers)
+def test_they_are_sets(one: set[int], other: set[int]) -> None:
+    mine, others = Stretches.of(one), Stretches.of(other)
+    assert [*mine] == sorted(one)
+    assert [*(mine | others)] == sorted(one | other)
+    assert [*(mine - others)] == sorted(one - other)
+    assert [*(mine & others)] == sorted(one & other)
+    assert len(mine) == len(one)
+    assert bool(mine) is bool(one)
+    assert (mine == others) is (one == other)
+    assert all((number in mine) is (number in one) for number in range(-7, 63))
+    assert len({mine, Stretches.of(one)}) == 1
+
+
+@given(numbers)
+def test_they_are_as_short_as_can_be_and_read_back(one: set[int]) -> None:
+    found = Stretches.of(one)
+    assert all(first - last > 1 for (_, last), (first, _) in zip(found.parts, found.parts[1:], strict=False))
+    assert found.text() == write_runs(sorted(one))
+    assert Stretches.read(found.text()) == found
+
+
+def test_what_somebody_else_wrote_is_refused() -> None:
+    with pytest.raises(DataError, match="is not a list of numbers"):
+        Stretches.read("1..2;7")
+
+
+def test_they_are_no_other_thing() -> None:
+    assert Stretches() != 0
+    assert repr(Stretches([(1, 3), (7, 7)])) == "Stretches('1..3,7')"
+
+
+@given(numbers, st.integers(1, 8))
+def test_fewer_gaps_hold_all_that_were_there(one: set[int], most: int) -> None:
+    every = [(first, last) for first, last in gaps_of(one)]
+    found = fewer(every, most)
+    assert len(found) <= max(most, 0) or len(every) <= most
+    assert len(found) <= most
+    covered = Stretches(found)
+    assert all(number in covered for first, last in every for number in range(first, last + 1))
+    assert found == sorted(found)
+
+
+def gaps_of(one: set[int]) -> list[tuple[int, int]]:
+    return [*(Stretches([(-6, max(one))]) - Stretches.of(one)).parts] if one else []

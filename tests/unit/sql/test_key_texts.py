@@ -1,0 +1,127 @@
+"""Key text against column types: a value of the type, or nothing."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eventlog.sql.lookup import octets_of, truth_of
+from eventlog.sql.postgresql.keys import FORMS, postgresql_form
+
+VALUES: dict[str, type] = {
+    "bigint": int,
+    "numeric": Decimal,
+    "double precision": float,
+    "boolean": bool,
+    "text": str,
+    "bpchar": str,
+    "money": Decimal,
+    # Times go as text, which PostgreSQL reads: its years reach further than Python's.
+    "time": str,
+    "timestamp": str,
+    "timestamptz": str,
+    "date": str,
+    "uuid": UUID,
+    "bytea": bytes,
+}
+"""What PostgreSQL's driver takes for each type that keys are bound as."""
+
+
+@given(st.sampled_from(sorted(FORMS)), st.text(st.characters(codec=None)))
+@example("bigint", "0\x1f")
+def test_no_text_makes_a_form_fail(type_: str, written: str) -> None:
+    form = postgresql_form(type_)
+    assert isinstance(form.read(written), (type(None), VALUES[form.bound]))
+
+
+@given(st.integers())
+def test_whole_numbers_are_those_that_a_column_can_hold(number: int) -> None:
+    assert postgresql_form("BIGINT").read(str(number)) == (number if -(2**63) <= number < 2**63 else None)
+
+
+@given(st.binary())
+def test_base64_with_and_without_line_breaks_is_bytes(content: bytes) -> None:
+    assert octets_of(base64.b64encode(content).decode()) == content
+    assert octets_of(base64.encodebytes(content).decode()) == content
+
+
+@given(st.datetimes())
+def test_times_are_read_with_nine_digits(moment: dt.datetime) -> None:
+    written = f"{moment.isoformat(' ', 'microseconds')}000"
+    assert postgresql_form("TIMESTAMP(6) WITHOUT TIME ZONE").read(written) == moment.isoformat(" ")
+    assert postgresql_form("TIMESTAMP WITH TIME ZONE").read(written) == f"{moment.isoformat(' ')}+00:00"
+
+
+@pytest.mark.parametrize(
+    "type_, written",
+    [
+        ("integer", "1_0"),
+        ("integer", "１"),
+        ("numeric(10,2)", "1e999999999"),
+        ("numeric", "."),
+        ("numeric", "nan"),
+        ("double precision", "1e999"),
+        ("double precision", "1_0"),
+        ("date", "2025-02-30"),
+        ("date", "0000-01-01"),
+        ("date", "4714-11-24 BC"),
+        ("date", "5874898-01-01"),
+        ("date", "10001-02-29"),
+        ("timestamp", "294277-01-01 00:00:00"),
+        ("timestamp", "10000-01-01 25:00:00"),
+        ("time", "24:00:01"),
+        ("money", "$5"),
+        ("text", "a\0b"),
+        ("varchar(3)", "\ud800"),
+        ("timestamp", "2025-01-01 00:00:00+01"),
+        ("time", "10:00:00+01"),
+        ("boolean", "maybe"),
+        ("bytea", "!"),
+        ("uuid", "no"),
+    ],
+)
+def test_what_is_no_value_is_nothing(type_: str, written: str) -> None:
+    assert postgresql_form(type_).read(written) is None
+
+
+@pytest.mark.parametrize(
+    "type_, written, bound",
+    [
+        ("date", "infinity", "infinity"),
+        ("date", "0044-03-15 BC", "0044-03-15 BC"),
+        ("date", "0001-02-29 BC", "0001-02-29 BC"),
+        ("date", "10000-01-01", "10000-01-01"),
+        ("timestamp", "10000-01-01 00:00:00.500000000", "10000-01-01 00:00:00.500000000"),
+        ("timestamptz", "-infinity", "-infinity"),
+        ("timestamptz", "0044-03-15 12:00:00 BC", "0044-03-15 12:00:00+00 BC"),
+        ("timestamptz", "10000-01-01", "10000-01-01 00:00:00+00"),
+        ("time", "24:00:00", "24:00:00"),
+        ("double precision", "Infinity", float("inf")),
+        ("money", "-92233720368547758.08", Decimal("-92233720368547758.08")),
+    ],
+)
+def test_values_at_the_ends_of_their_types_are_read(type_: str, written: str, bound: Any) -> None:
+    assert postgresql_form(type_).read(written) == bound
+    assert postgresql_form("numeric").read("NaN").is_nan()
+
+
+@pytest.mark.parametrize("type_", ["citext", "real", "mood", "json", "", "integer[]"])
+def test_types_that_are_not_listed_are_compared_as_text(type_: str) -> None:
+    assert postgresql_form(type_).as_text
+
+
+@pytest.mark.parametrize("type_", ['VARCHAR(64) COLLATE "de_DE"', "character  varying(3)", "CHAR(2)"])
+def test_arguments_collations_and_blanks_do_not_hide_a_type(type_: str) -> None:
+    assert not postgresql_form(type_).as_text
+
+
+@pytest.mark.parametrize("written, value", [("1", True), (" T ", True), ("no", False), ("off", False), ("2", None)])
+def test_truth_has_many_names(written: str, value: Any) -> None:
+    assert truth_of(written) is value
