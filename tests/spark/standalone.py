@@ -93,5 +93,5 @@ def _alive(master: Node) -> int:
     try:
         with urlopen(f"http://127.0.0.1:{master.port}/json/", timeout=5) as answer:  # our own process
             return int(msgspec.json.decode(answer.read())["aliveworkers"])
-    except OSError:
+    except (OSError, msgspec.DecodeError):  # its page in HTML answers every path until the one in JSON is there too
         return 0
