@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,10 +23,7 @@ from eventlog.core.durable_files import (
     PartialFile,
     discard_files,
     flush_folder,
-    hide_files,
     make_folder,
-    remove_files_of,
-    remove_leftovers,
 )
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
@@ -63,9 +59,6 @@ class FileSink:
         self._routed = routed
         self.folder = folder
         self.suffix = suffix
-        self._writer = secrets.token_hex(8)
-        self._left: set[str] = set()
-        """As these it has hidden files that could not be removed, for the folder was away."""
         self._owned = OwnedFolder(folder)
         self._last = ""
         self._staged: deque[Staged] = deque()
@@ -83,8 +76,7 @@ class FileSink:
         try:
             make_folder(self.folder)
             self._owned.take_over(tenure)
-            for place in self._folders():
-                remove_leftovers(place, self._writer)
+            self._owned.remove_hidden(self._folders())
             self._last = self._newest()
         except OSError as error:
             raise self._refused(error) from error
@@ -102,7 +94,7 @@ class FileSink:
                 return
             if self._beside is None:
                 self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
-            hidden = self._beside.submit(hide_files, self._files_of(documents), self._writer)
+            hidden = self._beside.submit(self._owned.hide, self._files_of(documents))
             self._staged.append(Staged(documents, hidden))
 
     def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
@@ -110,12 +102,10 @@ class FileSink:
         for start in range(0, len(documents), GROUP_DOCUMENTS):
             group = documents[start : start + GROUP_DOCUMENTS]
             try:
-                self._tidy()
+                self._owned.remove_left(self._folders())
                 self._owned.show(self._hidden(group))
             except OSError as error:
                 self._take(())
-                self._left.add(self._writer)
-                self._writer = secrets.token_hex(8)
                 raise self._refused(error) from error
             self._last = max([self._last, *(document.id for document in group)])
         return ()
@@ -127,17 +117,11 @@ class FileSink:
         if beside is not None:
             beside.shutdown()
 
-    def _tidy(self) -> None:
-        """Removes what was hidden before the folder was away."""
-        for place in self._folders() if self._left else ():
-            remove_files_of(place, self._left)
-        self._left = set()
-
     def _hidden(self, documents: Sequence[Document]) -> list[PartialFile]:
         """The documents on the disk, where nobody sees them yet."""
         staged = self._take(documents)
         if staged is None:
-            return hide_files(self._files_of(documents), self._writer)
+            return self._owned.hide(self._files_of(documents))
         return staged.parts.result()
 
     def _take(self, documents: Sequence[Document]) -> Staged | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import re
+import secrets
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +22,9 @@ from eventlog.core.durable_files import (
     PartialFile,
     discard_files,
     flush_folder,
+    hide_files,
     make_folder,
+    remove_files_of,
     remove_leftovers,
     show_files,
     write_file,
@@ -87,6 +91,9 @@ class OwnedFolder:
         self.folder = folder
         self._claims = folder / OWNERS
         self._ours: FolderClaim | None = None
+        self._writer = secrets.token_hex(8)
+        self._left: set[str] = set()
+        """As these we have hidden files that could not be removed, for the folder was away."""
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the folder ours; a folder that nobody owns stays so for whoever has no tenure."""
@@ -107,6 +114,21 @@ class OwnedFolder:
         if self._ours is not None and self._latest() != self._ours:
             raise taken_by_a_later_one(f"the folder {self.folder}")
 
+    def hide(self, files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
+        """Writes files that nobody sees yet, durable when it returns."""
+        return hide_files(files, self._writer)
+
+    def remove_hidden(self, places: Iterable[Path]) -> None:
+        """Removes what others have hidden in these folders."""
+        for place in places:
+            remove_leftovers(place, self._writer)
+
+    def remove_left(self, places: Iterable[Path]) -> None:
+        """Removes what we have hidden in these folders before the folder was away."""
+        for place in places if self._left else ():
+            remove_files_of(place, self._left)
+        self._left = set()
+
     def show(self, *groups: list[PartialFile]) -> None:
         """Gives hidden files their names if the folder is still ours, those of a group once all before it are durable."""
         try:
@@ -121,7 +143,9 @@ class OwnedFolder:
                 discard_files(parts)
 
     def not_written(self, what: str, error: OSError) -> SinkError:
-        """Why something cannot be written here."""
+        """Why something cannot be written here. What was hidden until now is removed once the folder is back."""
+        self._left.add(self._writer)
+        self._writer = secrets.token_hex(8)
         place = error.filename2 or error.filename or self.folder
         may_pass = error.errno not in PERMANENT
         hint = "It is tried again." if may_pass else "Mend that and start again."

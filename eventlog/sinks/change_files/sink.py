@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Final
@@ -21,12 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import (
-    flush_folder,
-    hide_files,
-    make_folder,
-    remove_leftovers,
-)
+from eventlog.core.durable_files import flush_folder, make_folder
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
@@ -116,7 +110,6 @@ class ChangeTableFiles:
         self.form = form
         self.task = task
         self._stop = stop
-        self._writer = secrets.token_hex(8)
         self._owned = OwnedFolder(folder)
         self._state = FolderState()
 
@@ -130,8 +123,7 @@ class ChangeTableFiles:
         try:
             make_folder(self.folder)
             self._owned.take_over(tenure)
-            for place, _, _ in os.walk(self.folder):
-                remove_leftovers(Path(place), self._writer)
+            self._owned.remove_hidden(self._folders())
             self._state = self._read()
         except OSError as error:
             raise self._failed(error) from error
@@ -183,6 +175,7 @@ class ChangeTableFiles:
             loads=names.loads,
         )
         try:
+            self._owned.remove_left(self._folders())
             for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
                 make_folder(place)
                 flush_folder(place.parent)
@@ -194,8 +187,11 @@ class ChangeTableFiles:
 
     def _show(self, files: Sequence[File]) -> None:
         """Makes files, and gives them their names if the folder is still ours; the last one when all others are durable."""
-        parts = hide_files(files, self._writer)
+        parts = self._owned.hide(files)
         self._owned.show(parts[:-1], parts[-1:])
+
+    def _folders(self) -> Iterator[Path]:
+        return (Path(place) for place, _, _ in os.walk(self.folder))
 
     def _position(self, state: FolderState) -> File:
         return self.folder / POSITION, msgspec.json.encode(state)

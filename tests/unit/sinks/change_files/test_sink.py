@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import errno
 import io
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from eventlog.sinks.change_files.fitting import Fitting
 from eventlog.sinks.change_files.row_files import arrow_type, misfits, parquet_bytes
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
+from eventlog.sinks.ownership import OwnedFolder
 from tests.support.changerows import AT, CSV, JSON, documents, told
 from tests.support.sinks import opened
 
@@ -234,3 +237,28 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
             "tableVersion": 1,
         },
     }
+
+
+def test_what_was_hidden_in_a_folder_that_was_away_is_removed_once_it_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, folder = tmp_path / "real", tmp_path / "out"
+    real.mkdir()
+    folder.symlink_to(real)
+    sink = opened(ChangeTableFiles(folder, CSV))
+
+    def away(owned: OwnedFolder) -> None:
+        folder.unlink()
+        folder.symlink_to(tmp_path / "nowhere")
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OwnedFolder, "confirm", away)
+        with pytest.raises(SinkError, match="cannot be written"):
+            sink.write(documents(ADD))
+    assert len(list(real.rglob("*.part"))) == 3
+    folder.unlink()
+    folder.symlink_to(real)
+    sink.write(documents(ADD))
+    assert list(real.rglob("*.part")) == []
+    assert len(list((real / "usr__ct").glob("*.csv"))) == 1
