@@ -12,9 +12,9 @@ from typing import Final
 from tests.hardening.ledger.checking import Finding
 from tests.hardening.ledger.publishers import Command, within
 
-TAKEOVER: Final = 20.0
-"""Seconds within which somebody else must have taken over: three leases of half a second, on a machine that is busy."""
-
+TAKEOVER: Final = 60.0
+"""Seconds within which somebody else must have taken over. It takes three leases of half a second; a machine that has
+ten times more to do than it has cores needed over 20 seconds twice, and says nothing of the protocol by that."""
 
 TRIES: Final = 20
 """How often one is frozen that has locked the database with which it works."""
