@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
-from eventlog.convert.open_files import OpenFiles
 from eventlog.convert.settings import MessageFiles, SentMessages
+from eventlog.convert.writing import OpenFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import written as position_text
 from eventlog.core.schema import Catalog, Table

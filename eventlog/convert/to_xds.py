@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import ROUTE, Parts, Rendering, in_parts
-from eventlog.convert.open_files import OpenFiles
+from eventlog.convert.writing import OpenFiles
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 

@@ -24,8 +24,8 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import pipeline_of, stream_of, stream_pipeline_of
 from eventlog.config.settings import Config
+from eventlog.core.durable_files import Claim
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
-from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure
 from eventlog.core.secrets import masked
 from eventlog.daemon.rest import Wakeup

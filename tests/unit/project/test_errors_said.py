@@ -126,7 +126,6 @@ ALLOWED = {
     "eventlog/sources/linter/rows.py": RECORDS,
     "eventlog/sources/linter/emulator.py": RECORDS,
     "eventlog/sources/linter/telling.py": RECORDS,
-    "eventlog/qlik/messages/avroread.py": RECORDS,
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/cli/decode_messages.py": RECORDS,
     "eventlog/qlik/messages/kept.py": RECORDS,
