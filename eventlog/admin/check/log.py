@@ -30,13 +30,12 @@ from eventlog.sources.log.flow import read_flow, said_of_parts
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import revisions
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, offers, statement
 from eventlog.sql.triggers import tracked
 from eventlog.sql.triggers.track import with_schema
 

@@ -21,7 +21,7 @@ from sqlalchemy.sql.elements import TextClause
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import (
     UNBOUNDED,
     Answer,
@@ -38,7 +38,6 @@ from eventlog.sql.lookup import (
     truth_of,
 )
 from eventlog.sql.postgresql.types import READ_AS_TEXT
-from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
 
 MANY_KEYS: Final = 100

@@ -16,8 +16,7 @@ from sqlalchemy import Connection
 
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import dialect_of
-from eventlog.sql.queries import offers
+from eventlog.sql.dialect import dialect_of, offers
 from eventlog.sql.shapes import unique_columns
 from eventlog.sql.triggers.ddl import numbered
 from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan

@@ -20,11 +20,10 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.clocks import zone_of
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, number_holes, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import log_holes, number_holes, offers, statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers.asked import (

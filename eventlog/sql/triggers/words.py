@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql.dialect import Dialect
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.texts import value_text
 
 
