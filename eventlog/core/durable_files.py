@@ -92,7 +92,6 @@ def protect(entry: Path, folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it that are missing."""
     for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # somebody else was quicker
             missing.mkdir(mode=0o700)
@@ -197,7 +196,6 @@ class Claim:
 
     @property
     def taken(self) -> bool:
-        """Whether this process has it."""
         return self._file is not None
 
     def take(self) -> bool:

@@ -55,7 +55,6 @@ class _EndpointServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """A connection has ended."""
         with self._lock:
             self._open.pop(id(request), None)
         super().shutdown_request(request)
@@ -99,7 +98,6 @@ class Endpoint:
         """What programs ask does not depend on the configuration."""
 
     def close(self) -> None:
-        """Gives the address back."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

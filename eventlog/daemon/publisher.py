@@ -65,7 +65,6 @@ class Shares:
             self.for_good.add(name)
 
     def had(self, delivery: Delivery, error: MachineError | None) -> None:
-        """An output has had its share."""
         name = delivery.output.name
         self._seconds[name] = delivery.seconds
         if error is not None:

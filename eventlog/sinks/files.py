@@ -51,7 +51,6 @@ class Staged(Struct, frozen=True):
     parts: Future[list[PartialFile]]
 
     def are(self, documents: Sequence[Document]) -> bool:
-        """Whether these are the ones."""
         mine = self.documents
         return len(mine) == len(documents) and all(map(Document.__eq__, mine, documents))
 
@@ -74,7 +73,6 @@ class FileSink:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(stage=self.stage)
 
     def open(self, tenure: Tenure | None) -> None:
@@ -121,7 +119,6 @@ class FileSink:
         return ()
 
     def close(self) -> None:
-        """Holds nothing open."""
         self._take(())
         beside, self._beside = self._beside, None
         if beside is not None:

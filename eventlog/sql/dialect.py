@@ -367,7 +367,6 @@ def statement(dialect: Dialect, query: str, **holes: str) -> str:
 
 
 def offers(dialect: Dialect, query: str) -> bool:
-    """Whether the database has this query."""
     return query in texts(dialect.name)
 
 

@@ -297,7 +297,6 @@ def left_functions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
-    """The statements that drop these functions."""
     return [statement(dialect_of(connection), "drop_function", function=function) for function in functions]
 
 

@@ -191,7 +191,6 @@ def octets_of(written: str) -> bytes | None:
 
 
 def number_of(written: str) -> Decimal | None:
-    """A number exactly as it is written."""
     return Decimal(written.strip()) if _number(written.strip()) and any(map(str.isdigit, written)) else None
 
 

@@ -31,7 +31,6 @@ def local_time() -> dt.datetime:
 
 
 def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG_SECONDS) -> Iterator[Point]:
-    """The points of one server."""
     yield from points("server", lambda: [_version(engine)])
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
     yield from findings(

@@ -147,7 +147,6 @@ class Carrier:
         self._key = key
 
     def do(self, step: Step) -> None:
-        """Carries one step out."""
         if isinstance(step, Nets):
             self._nets(step)
         elif isinstance(step, Moved):

@@ -237,11 +237,9 @@ class PolicyFormat:
         return write
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
-        """As the other format does."""
         return self._form.bind(written, after, whole)
 
     def heartbeat(self) -> Document | None:
-        """As the other format does."""
         return self._form.heartbeat()
 
     def _policy(self, catalog: Catalog | None) -> Policy:

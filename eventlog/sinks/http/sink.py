@@ -69,7 +69,6 @@ class HttpLane:
         return outcomes
 
     def close(self) -> None:
-        """Closes the connection."""
         self._poster.close()
 
     def break_off(self) -> None:
@@ -119,7 +118,6 @@ class HttpSink(HttpLane):
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(lanes=self.lanes)
 
     def open(self, tenure: Tenure | None) -> None:
@@ -132,7 +130,6 @@ class HttpSink(HttpLane):
         return max(lane.answered for lane in self.lanes)
 
     def close(self) -> None:
-        """Closes all connections."""
         super().close()
         for lane in self.lanes[1:]:
             lane.close()

@@ -45,7 +45,6 @@ class DumpLine(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The line as it is printed."""
         shown = self.data[:SHOWN_BYTES].hex(" ", -4)
         more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
         said = f"{self.name} {self.value}".rstrip()
@@ -67,7 +66,6 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The entry as it is printed."""
         wrong = [f"  {'!':>8}  {self.problem}"] if self.problem else []
         return "\n".join([f"@{self.offset} {self.title}", *(line.text for line in self.lines), *wrong])
 
@@ -251,7 +249,6 @@ class RestartPoint(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The sentence that is printed."""
         told = f"A restart begins at {place_of(self.begin)} ({self.begin}), "
         if not self.open:
             return f"{told}the last commit: no transaction is open."
@@ -268,7 +265,6 @@ class Restart:
         self._done: int | None = None
 
     def take(self, frame: RecordFrame) -> None:
-        """Takes the next record."""
         number = frame.number
         known = number in ROWS or number in (CdcRecord.BEGINTX, CdcRecord.COMMTX, CdcRecord.RBTX, CdcRecord.TRUNCATE)
         if not known:

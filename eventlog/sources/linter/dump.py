@@ -66,7 +66,6 @@ def dumped(
 
 
 def text_of(one: Dumped) -> Iterator[str]:
-    """The operation as lines for people."""
     where = f"  {one.table}, row {one.row}" if one.table else ""
     yield f"{one.address}  transaction {one.transaction}  {one.action}  {one.time}{where}"
     yield from (f"  {row}" for row in one.rows)
@@ -168,7 +167,6 @@ class QueueRestart(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The sentence that is printed."""
         told = f"A restart begins behind {address(self.begin - 1)} ({self.begin - 1}), where the last transaction ended"
         if self.begin == 0:
             told = "A restart begins at the beginning: no transaction has ended"

@@ -172,7 +172,6 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     @property
     def deletes(self) -> bool:
-        """Whether it deletes rows of its table."""
         return self.on_delete == DELETES
 
     @property

@@ -88,7 +88,6 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.stored(column) if column.made is Made.DOMAIN else self.value(column)
 
     def stored(self, column: Column) -> str:
-        """The column itself."""
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
 
     def _computed(self, formula: str) -> str:
