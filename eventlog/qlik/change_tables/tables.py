@@ -15,12 +15,11 @@ from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
+from eventlog.qlik.change_tables.columnwise import LaidRows, Layout, WholeRows
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
-from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading, shown
@@ -62,9 +61,8 @@ class ChangeTable:
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
         self._seen: tuple[object, str] = (None, "")
-        self._whole = WholeRows(self.values)
         self._layout = Layout(
-            self._whole,
+            WholeRows(self.values),
             lambda bits: self._codec(bits << self.offset),
             self._pick,
             before_image=settings.before_image,
@@ -81,8 +79,7 @@ class ChangeTable:
         """
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
-        told = self._whole.told(change) if change.whole else None
-        before, after, bits, had, _ = self.values.told(change) if told is None else told
+        before, after, bits, had, _ = self.values.told(change)
         op = change.op
         modified = op is Op.MODIFY
         if modified and not bits:

@@ -15,12 +15,11 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transa
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
-from eventlog.qlik.change_tables.columnwise import LaidRows
+from eventlog.qlik.change_tables.columnwise import LaidRows, WholeRows
 from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables
 from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, laid
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.values import TableValues
 from tests.support.shares import met, shares
 
@@ -184,6 +183,11 @@ def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_im
     usual = images(*[(AT, None)] * 8, column=column) if column == "since" else images(*[(1, 2)] * 8)
     assert taken(usual, before_image=before_image) is not None
     assert taken([*usual, *odd], before_image=before_image) is None
+
+
+@pytest.mark.parametrize("column", ["idu", "nowhere"])
+def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
+    assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None
 
 
 @pytest.mark.parametrize("keys", [["idu=1"] * 9, ["idu=007"] * 9, ["idu=-1"] * 9, ["idu=123456789012345678"] * 9])
