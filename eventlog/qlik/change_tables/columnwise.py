@@ -22,7 +22,7 @@ from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, stream_position, transaction_id
 from eventlog.qlik.readings import is_float
-from eventlog.qlik.values import TableValues
+from eventlog.qlik.values import TableValues, Teller
 
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]
@@ -241,8 +241,9 @@ class RowShape(Struct, frozen=True, kw_only=True):
 class WholeRows:
     """How whole rows of one table look, and their keys."""
 
-    def __init__(self, values: TableValues) -> None:
+    def __init__(self, values: TableValues, teller: Teller) -> None:
         self._values = values
+        self._teller = teller
         self.key_bits = values.key_bits
         self._shapes: dict[tuple[str, ...], RowShape | None] = {}
         first = values.columns[values.key[0]] if len(values.key) == 1 else None
@@ -265,7 +266,7 @@ class WholeRows:
         return list(zip(*map(self._key, keys), strict=True))
 
     def _key(self, key: str) -> tuple[Value, ...]:
-        row, _ = self._values.keyed(key)
+        row, *_ = self._teller.keyed(key)
         return tuple([row[place] for place in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> RowShape | None:

@@ -23,7 +23,7 @@ from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading, shown
-from eventlog.qlik.values import TableValues
+from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
 
@@ -61,8 +61,10 @@ class ChangeTable:
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
         self._seen: tuple[object, str] = (None, "")
+        readings = [reading(column) for column in self.values.columns]
+        self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
-            WholeRows(self.values),
+            WholeRows(self.values, self._teller),
             lambda bits: self._codec(bits << self.offset),
             self._pick,
             before_image=settings.before_image,
@@ -70,7 +72,7 @@ class ChangeTable:
         self._key_bits = self.values.key_bits
         self._no_mask = self._codec(0)
         self._nothing = [None] * len(self.values.columns)
-        self.sayer = ColumnSayer(self.values.columns, [reading(column) for column in self.values.columns])
+        self.sayer = ColumnSayer(self.values.columns, readings)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
         """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
@@ -79,7 +81,7 @@ class ChangeTable:
         """
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
-        before, after, bits, had, _ = self.values.told(change)
+        before, after, bits, had, _ = self._teller.told(change)
         op = change.op
         modified = op is Op.MODIFY
         if modified and not bits:
