@@ -17,7 +17,7 @@ import pytest
 from bench.mutation.areas import Area, files_of
 from bench.mutation.code import evenly
 from bench.mutation.report import End, Mutant
-from eventlog.sql import queries
+from eventlog.sql import dialect
 
 SWAPS = {
     "AND": "OR",
@@ -67,7 +67,7 @@ def _judged(arguments: list[str], made: tuple[str, str, str, str], seconds: int)
 
 def every(sql: str) -> Iterator[tuple[str, str, str]]:
     """Each query's name and text, and the text with one fault."""
-    for name, text in queries.split(sql):
+    for name, text in dialect.split(sql):
         for match in _word.finditer(text):
             instead = _instead(match[0])
             if instead is not None:
@@ -90,7 +90,7 @@ def _exit_code(arguments: list[str], fault: tuple[str, str, str] | None, seconds
         os.dup2(silence, 2)
         if fault is not None:
             file, name, changed = fault
-            queries.texts(Path(file).parent.name)[name] = changed
+            dialect.texts(Path(file).parent.name)[name] = changed
         os._exit(pytest.main(arguments))
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)

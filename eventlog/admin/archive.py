@@ -87,7 +87,6 @@ class ArchiveFile:
         self._bytes = 0
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Adds rows."""
         for row in rows:
             ready = self._told(archived(row))
             encoded = msgspec.json.encode(ready)

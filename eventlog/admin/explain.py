@@ -129,7 +129,6 @@ def _first(ahead: Iterable[tuple[Any, ...]], record_id: int, row: RowId | None, 
 
 
 def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
-    """The companion's record as a sentence."""
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
     letter, reason, note, attempts, next_attempt, _, held, settled_at = rows[0]
@@ -146,7 +145,6 @@ def _in_order(events: list[Event], decision: Decision) -> list[Outcome]:
 
 
 def _hidden(events: list[Event], record_id: int, mask: Mask | None) -> list[str | None]:
-    """What is hidden of a row."""
     [mine] = [event for event in events if event.position == (record_id,)]
     return [] if mask is None else mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
 

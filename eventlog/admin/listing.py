@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 
 from eventlog.admin.rows import Choice, LogRow
 from eventlog.core.model import Status
+from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
-from eventlog.sql.queries import offers
 
 PAGE_ROWS: Final = 50
 """Rows of a page."""

@@ -121,7 +121,6 @@ def forget(log: Log, name: str, configured: Collection[str], *, by: str, delete_
 
 
 def kept_for(log: Log, name: str) -> Stretches:
-    """The rows that are kept for an output."""
     with log.transaction() as connection:
         owed = read_owed(Marks(log).all(connection))
     if name not in owed:

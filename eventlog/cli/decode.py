@@ -57,9 +57,8 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
     """
     import msgspec
 
-    from eventlog.sources.gbase.dump import entries
+    from eventlog.sources.gbase.dump import Restart, entries
     from eventlog.sources.gbase.files import chunks_of, files_of, refuse_dirty
-    from eventlog.sources.gbase.restart import Restart
     from eventlog.sources.gbase.settings import GBaseSettings
 
     settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GBaseSettings)

@@ -62,9 +62,8 @@ def linter(
     import msgspec
 
     from eventlog.core.schema import catalog_from_json
-    from eventlog.sources.linter.dump import dumped, text_of
+    from eventlog.sources.linter.dump import FollowedQueue, dumped, text_of
     from eventlog.sources.linter.exports import export_rows
-    from eventlog.sources.linter.restart import FollowedQueue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sources.linter.tables import SourceTables
 

@@ -14,7 +14,7 @@ from eventlog.core.errors import InstallError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sql.leaving import Leaving
+    from eventlog.sql.install import Leaving
     from eventlog.sql.names import LogNames
 
 sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")

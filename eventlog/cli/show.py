@@ -49,7 +49,6 @@ NO_PAGER: Final = ("", "cat")
 
 
 def show_json(value: Any) -> None:
-    """Prints a value as indented JSON."""
     click.echo(_indented(value))
 
 
@@ -64,7 +63,6 @@ def show_json_list(values: Iterable[Any]) -> None:
 
 
 def show_json_line(value: Any) -> None:
-    """Prints a value as JSON in one line."""
     import msgspec
 
     click.echo(visible(msgspec.json.encode(value).decode(), json=True))

@@ -202,7 +202,7 @@ def _behind(form: Format, steps: Steps) -> Format:
     """The format behind the steps; without any it is as it was."""
     if not steps:
         return form
-    from eventlog.core.policies.format import PolicyFormat
+    from eventlog.core.policies.bound import PolicyFormat
 
     return PolicyFormat(form, steps)
 

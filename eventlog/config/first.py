@@ -85,7 +85,6 @@ def without_secrets(text: str, name: str) -> str:
 
 
 def next_commands(answers: FirstAnswers) -> list[str]:
-    """What to call next, in order."""
     tables = " ".join(map(shlex.quote, answers.tables)) or "TABLE"
     return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
 

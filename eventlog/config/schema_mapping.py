@@ -54,7 +54,6 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
 
 
 def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
-    """The steps as a policy of the configuration."""
     refuse_name("The policy's name", name)
     lines = ["[[policy]]", f"name = {_quoted(name)}"]
     for step in steps:

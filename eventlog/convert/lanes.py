@@ -80,7 +80,6 @@ class SendLane(Struct, frozen=True, kw_only=True):
 
 
 def lane_count(changes: int) -> int:
-    """As many lanes as are worth it."""
     return min(MOST_LANES, 1 + changes // LANE_CHANGES)
 
 

@@ -51,7 +51,6 @@ class Records:
         self._opened = 0
 
     def header(self) -> list[str]:
-        """The names of the columns."""
         line = self._text(self._file.readline()).removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
         if not line:
             raise DataError(f"{self._origin} has no header line.", hint="Its first line names the ten columns.")

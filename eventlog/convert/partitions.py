@@ -72,7 +72,6 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
 
     @property
     def longest(self) -> int:
-        """The bytes of the largest batch."""
         return max((end - start for start, end in zip(self.places, self.places[1:], strict=False)), default=0)
 
     def counted(self) -> dict[int, int]:
@@ -108,14 +107,12 @@ class PartitionWriter:
         self._places = [start]
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
-        """Adds rows under a label."""
         self._writer.write_batch(batch)
         self._labels.append(label)
         self._rows.append(len(batch))
         self._places.append(self._file.tell())
 
     def finished(self) -> PartitionFile:
-        """What was written."""
         return PartitionFile(
             path=str(self._path), labels=tuple(self._labels), rows=tuple(self._rows), places=tuple(self._places)
         )
@@ -129,7 +126,6 @@ def partition_file(path: Path, schema: pa.Schema) -> Iterator[PartitionWriter]:
 
 
 def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.RecordBatch]:
-    """The batches with a label in all of the files."""
     for one in files:
         yield from one.read(label)
 

@@ -115,8 +115,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction
-    from eventlog.sql.dialect import dialect_of
-    from eventlog.sql.queries import log_holes, statement, transaction_behind
+    from eventlog.sql.dialect import dialect_of, log_holes, statement, transaction_behind
 
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)

@@ -37,7 +37,6 @@ class BadRows(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def sentence(self) -> str:
-        """The group in words."""
         return f"{counted(self.rows, 'row')} ended as E, {self.reason}: {self.note or 'without a note.'}"
 
 

@@ -94,7 +94,6 @@ def integers(column: pa.Array) -> memoryview:
 
 
 def one_batch(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The batches as one."""
     combined = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
     return combined[0] if combined else pa.RecordBatch.from_pylist([], schema=schema)
 
@@ -181,7 +180,6 @@ class Placing:
 
 
 def object_number(row: RowId) -> int:
-    """The number of an object."""
     return _hash(f"{row.schema}\0{row.table}\0{row.key}")
 
 

@@ -207,7 +207,6 @@ class PieceReading:
 
 
 def batches(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:
-    """The batches of a piece."""
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
     if isinstance(source.settings, GBaseSettings):

@@ -270,7 +270,6 @@ class ByRanges:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is there."""
         rows = one_batch(self._kept, self._schema)
         self._kept, self._size = [], 0
         positions = rows.column(0)
@@ -283,7 +282,6 @@ class ByRanges:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
 
     def finished(self) -> PartitionFile:
-        """What was written."""
         return self._writer.finished()
 
 
@@ -293,7 +291,6 @@ def unnumbered(boundaries: tuple[int, ...]) -> int:
 
 
 def latest(rows: pa.RecordBatch) -> str:
-    """The latest of the times."""
     return str(pc.max(rows.column(STAMP)).as_py() or "")
 
 

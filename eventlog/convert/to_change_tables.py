@@ -65,7 +65,6 @@ class PackedRows:
         return Rendering(schema, write, cells)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenRows]:
-        """What stands in the rows."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         behind = columns.get(COVERS) or [(place,) for place in columns["position"]]
         cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], columns[ROUTE], strict=True)
@@ -102,14 +101,12 @@ class TableForm:
                 alike.append(_look(table))
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
         write = ChangeTableFormat(settings=self._target.settings, loads=self._loads).writer(catalog)
         if self._target.files.format == "parquet":
             write = _fitting(write)
         return self._rows.rendering(SCHEMA, write, catalog, first)
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; says how many."""
         first = part = parts.first // parts.part_events
         after = parts.after
         held: list[WrittenRows] = []
@@ -172,7 +169,6 @@ class TableDocuments:
         self._rows = PackedRows(target.settings, tables)
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
         return self._rows.rendering(SENT, self._form.writer(catalog), catalog, first)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:

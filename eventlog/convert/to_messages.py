@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
-from eventlog.convert.open_files import OpenFiles
 from eventlog.convert.settings import MessageFiles, SentMessages
+from eventlog.convert.writing import OpenFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import written as position_text
 from eventlog.core.schema import Catalog, Table
@@ -106,11 +106,9 @@ class MessageForm:
         }
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
         return self._messages.rendering(SCHEMA, catalog, first)
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; says how many."""
         part = parts.first // parts.part_events - 1
         numbers = Sequencer(parts.after)
         files = PartFiles(folder, self._settings.encoding == "avro", {})
@@ -176,7 +174,6 @@ class MessageDocuments:
         self._messages = PackedMessages(target.settings, tables, told=told)
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
         return self._messages.rendering(SENT, catalog, first)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
@@ -235,7 +232,6 @@ class PartFiles:
         self._containers: dict[Path, Container] = {}
 
     def add(self, table: int, value: bytes, route: str = "") -> None:
-        """Takes a message of the table."""
         place = self._places[table]
         path = self._folder / route / place.routed if route else self._folder / place.topic / place.name
         if place.schema is None:
@@ -247,7 +243,6 @@ class PartFiles:
         container.add(value)
 
     def close(self) -> None:
-        """Writes what is left."""
         for container in self._containers.values():
             container.flush()
         self._containers = {}
@@ -266,7 +261,6 @@ class Container:
         files.write(path, container_head(schema))
 
     def add(self, value: bytes) -> None:
-        """Appends a message."""
         self._values.append(value)
         self._size += len(value)
         if self._size >= BLOCK_BYTES:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import ROUTE, Parts, Rendering, in_parts
-from eventlog.convert.open_files import OpenFiles
+from eventlog.convert.writing import OpenFiles
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 
@@ -28,11 +28,9 @@ class TextForm:
         self._form = form
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
         return Rendering(RENDERED, self._form.writer(catalog), lambda written: (written.text, written.route))
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; says how many."""
         opening, closing = (text.encode() for text in self._form.wrapping())
         first = part = parts.first // parts.part_events
         files = OpenFiles(buffering=1 << 20)
@@ -55,7 +53,6 @@ class TextForm:
 
 
 def part_name(number: int) -> str:
-    """The file of a part."""
     return f"part-{number:05d}.xml"
 
 

@@ -1,4 +1,6 @@
-"""Files that are there entirely or not at all, and stay there when the power goes: temporary file, fsync, rename.
+"""Files that are there entirely or not at all, and stay there when the power goes; and the claim to what a file stands for.
+
+A file is written under a temporary name, synced, and renamed.
 
 Law: what is written is for us alone, whatever the umask: files are 0600 and folders that we make 0700. A folder whose
 owner gave it a group for what is made in it (`chmod g+rxs`) says otherwise: its group may read, 0640 and 2750.
@@ -6,6 +8,7 @@ owner gave it a group for what is made in it (`chmod g+rxs`) says otherwise: its
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
@@ -14,7 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
+
+from eventlog.core.errors import SourceError
 
 FLUSH_THREADS = 16
 """Threads that wait for the disk together, since file systems commit what waits in one go (measured: twice as fast)."""
@@ -87,7 +92,6 @@ def protect(entry: Path, folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it that are missing."""
     for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         with suppress(FileExistsError):  # somebody else was quicker
             missing.mkdir(mode=0o700)
@@ -179,3 +183,40 @@ def _discard(paths: Iterable[Path]) -> None:
             path.unlink()
         except OSError:
             continue  # it was renamed already, or the disk refuses this too; the next start tries again
+
+
+class Claim:
+    """A file by which one process keeps others away: it holds nothing and stays. The claim ends with the process, whatever
+    happens to that.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO | None = None
+
+    @property
+    def taken(self) -> bool:
+        return self._file is not None
+
+    def take(self) -> bool:
+        """Whether this process has it now; False while another one has it."""
+        if self._file is not None:
+            return True
+        try:
+            file = self.path.open("wb")
+        except OSError as error:
+            hint = "It keeps other publishers away; let this user write there, or change the source's `marks`."
+            raise SourceError(f"{self.path} cannot be opened: {error.strerror}.", hint=hint) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def leave(self) -> None:
+        """Gives it to whoever waits."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Event as Flag
 from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,10 +19,11 @@ from structlog.stdlib import BoundLogger
 from eventlog.core.errors import MachineError, OccupiedError, SinkError
 from eventlog.core.plural import counted
 from eventlog.core.seams import Tenure
+from eventlog.daemon.post import LogPost
 from eventlog.daemon.rest import FAILURES
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
-from eventlog.delivery.pipeline import Pipeline, Report
+from eventlog.delivery.pipeline import Report
 from eventlog.delivery.read_ahead import ReadAhead
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.owed import Resumed
@@ -44,37 +45,6 @@ MEET_SECONDS: Final = 2.0
 
 MEET_PAUSE_SECONDS: Final = 10.0
 """Seconds between two such waits."""
-
-
-class LagPost(Protocol):
-    """What a post does for outputs that lag."""
-
-    def lagging(self) -> list[str]:
-        """The names of the outputs that lag, as the log has it."""
-
-    def leave_behind(self, outputs: Sequence[Output]) -> None:
-        """Lets these lag from now on."""
-
-    def rejoin(self, name: str, *, with_batch: bool) -> bool:
-        """Whether an output is in step again, `with_batch` with what the others have in hand still."""
-
-    def serve(self, names: Sequence[str]) -> None:
-        """Says in the log which outputs this publisher has."""
-
-    def rename(self, formerly: Mapping[str, str]) -> None:
-        """Lets outputs that lag, or are paused, go on under the names that they have now; `formerly` tells these by former ones."""
-
-    def lagging_pipeline(self, output: Output) -> Pipeline:
-        """The way of what a lagging output is owed, as the tables look now."""
-
-    def lags(self) -> Mapping[str, OutputLag]:
-        """How far outputs are behind."""
-
-    def pause(self, name: str, why: str) -> None:
-        """Lets nothing go to an output until somebody resumes it."""
-
-    def caught_up(self, name: str) -> None:
-        """Forgets how far an output was behind when somebody resumed it."""
 
 
 class MostBehind(Struct, frozen=True, kw_only=True):
@@ -107,7 +77,7 @@ class CatchUp:
     def __init__(
         self,
         output: Output,
-        post: LagPost,
+        post: LogPost,
         tenure: Tenure,
         vitals: PublisherHealth,
         journal: BoundLogger,
@@ -257,7 +227,7 @@ class CatchingUp:
     def __init__(
         self,
         outputs: Sequence[Output],
-        post: LagPost | None,
+        post: LogPost | None,
         vitals: PublisherHealth,
         journal: BoundLogger,
         is_over: Callable[[Report], bool],
@@ -272,43 +242,36 @@ class CatchingUp:
         self._vitals = vitals
         self._journal = journal
         self._tenure: Tenure | None = None
-        self._running: dict[str, CatchUp] = {}
+        self.in_step = [*outputs]
+        """The outputs that do not lag."""
+        self.running: dict[str, CatchUp] = {}
+        """Those that do, by name."""
         self._next_meeting = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._running)
-
-    @property
-    def names(self) -> Collection[str]:
-        """The outputs that lag."""
-        return self._running.keys()
-
-    @property
-    def in_step(self) -> list[Output]:
-        """The outputs that do not lag."""
-        return [output for output in self._outputs if output.name not in self._running]
+        return bool(self.running)
 
     @property
     def over(self) -> Report | None:
         """The cycle of an output that says that nothing more may be sent. What nobody expected is raised."""
-        for one in self._running.values():
+        for one in self.running.values():
             if one.unexpected is not None:
                 raise one.unexpected
-        return next((one.over for one in self._running.values() if one.over is not None), None)
+        return next((one.over for one in self.running.values() if one.over is not None), None)
 
     @property
     def moving(self) -> bool:
         """Whether an output goes on, and nothing is wrong with it."""
-        return any(one.alive and one.trouble is None and not one.waits for one in self._running.values())
+        return any(one.alive and one.trouble is None and not one.waits for one in self.running.values())
 
     @property
     def failed_for_good(self) -> set[str]:
         """The outputs with which something is wrong that trying again does not mend."""
-        return {name for name, one in self._running.items() if one.trouble is not None and not one.trouble.may_pass}
+        return {name for name, one in self.running.items() if one.trouble is not None and not one.trouble.may_pass}
 
     def raise_trouble(self) -> None:
         """Raises what is wrong with one of them."""
-        for one in self._running.values():
+        for one in self.running.values():
             if one.trouble is not None:
                 raise one.trouble
 
@@ -331,11 +294,11 @@ class CatchingUp:
 
     def end(self) -> None:
         """Stops them all, and waits until each has ended what it began."""
-        for one in self._running.values():
+        for one in self.running.values():
             one.stop()
-        for one in self._running.values():
+        for one in self.running.values():
             one.join()
-        self._running = {}
+        self._lag({})
 
     def may_leave(self, names: Collection[str]) -> bool:
         """Whether these can be left behind: somebody must stay in step."""
@@ -352,7 +315,7 @@ class CatchingUp:
 
     def hold_up(self) -> bool:
         """Whether the others wait for an output that is too far behind; one that is to be paused then is paused here."""
-        if not self._running or self._post is None or not any(one in self._most for one in self._running):
+        if not self.running or self._post is None or not any(one in self._most for one in self.running):
             self._waited_for = None
             return False
         if monotonic() < self._next_look:
@@ -361,7 +324,7 @@ class CatchingUp:
         former, self._waited_for = self._waited_for, None
         for name, lag in self._post.lags().items():
             most = self._most.get(name, MostBehind())
-            if lag.paused or name not in self._running:
+            if lag.paused or name not in self.running:
                 continue
             if not most.is_passed(lag):
                 if lag.resumed is not None:
@@ -378,18 +341,13 @@ class CatchingUp:
             self._waited_for = name
         return self._waited_for is not None
 
-    def wake(self) -> None:
-        """Those in step have settled rows, which the others are owed now."""
-        for one in self._running.values():
-            one.wake()
-
     def rejoined(self, moved: Callable[[], None], most_rows: int, *, failing: bool = False) -> bool:
         """Whether an output is in step again. To be called between two cycles; those in step wait for it a little.
 
         Where those in step are `failing`, it joins them with the batch in hand, and goes on without them then.
         """
         changed = False
-        for one in list(self._running.values()):
+        for one in list(self.running.values()):
             if self._meets(one, moved, most_rows) and self._joins(one, with_batch=failing):
                 changed = True
         return changed
@@ -410,7 +368,7 @@ class CatchingUp:
         assert self._post is not None
         one.stop()
         one.join()
-        del self._running[one.name]
+        self._lag({name: other for name, other in self.running.items() if other is not one})
         if one.unexpected is None and self._post.rejoin(one.name, with_batch=with_batch):
             self._journal.info("output_in_step", output=one.name)
             return True
@@ -420,6 +378,9 @@ class CatchingUp:
     def _start(self, output: Output, *, opened: bool = False) -> None:
         assert self._post is not None
         assert self._tenure is not None
-        self._running[output.name] = CatchUp(
-            output, self._post, self._tenure, self._vitals, self._journal, self._is_over, opened=opened
-        )
+        one = CatchUp(output, self._post, self._tenure, self._vitals, self._journal, self._is_over, opened=opened)
+        self._lag({**self.running, output.name: one})
+
+    def _lag(self, running: dict[str, CatchUp]) -> None:
+        self.running = running
+        self.in_step = [output for output in self._outputs if output.name not in running]

@@ -56,7 +56,7 @@ def library_journal() -> BoundLogger:
     """A journal for those who use eventlog as a library: the standard logger `eventlog`, which says what they want."""
     logger = structlog.wrap_logger(
         logging.getLogger("eventlog"),
-        processors=[_discreet, structlog.stdlib.render_to_log_kwargs],
+        processors=[structlog.stdlib.filter_by_level, _discreet, structlog.stdlib.render_to_log_kwargs],
         wrapper_class=BoundLogger,
     )
     return cast("BoundLogger", logger)

@@ -15,6 +15,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
@@ -24,8 +25,8 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import pipeline_of, stream_of, stream_pipeline_of
 from eventlog.config.settings import Config
+from eventlog.core.durable_files import Claim
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
-from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure
 from eventlog.core.secrets import masked
 from eventlog.daemon.rest import Wakeup
@@ -146,6 +147,7 @@ class LogPost:
         self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
         self._schema = SchemaWatch(self.lock.log, settings)
+        self._next_look = 0.0
 
     @property
     def name(self) -> str:
@@ -266,7 +268,11 @@ class LogPost:
             yield connection
 
     def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
-        return self._schema.look(vitals, journal, at_once=at_once)
+        if monotonic() < self._next_look and not at_once:
+            return False
+        changed = self._schema.look(vitals, journal)
+        self._next_look = monotonic() + self._config.publisher.polling_interval
+        return changed
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)

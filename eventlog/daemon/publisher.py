@@ -65,7 +65,6 @@ class Shares:
             self.for_good.add(name)
 
     def had(self, delivery: Delivery, error: MachineError | None) -> None:
-        """An output has had its share."""
         name = delivery.output.name
         self._seconds[name] = delivery.seconds
         if error is not None:
@@ -350,8 +349,8 @@ class Publisher:
         """What follows a cycle: the books, and the statements that an active one asks for."""
         self.vitals.finished(report, seconds)
         self.post.settled(report.settled)
-        if report.settled:
-            self._lagging.wake()
+        for lagging in self._lagging.running.values() if report.settled else ():
+            lagging.wake()  # it is owed these rows now
         if report.events:
             self._rest.worked()
             statuses = {status.value: count for status, count in report.statuses.items()}
@@ -402,7 +401,7 @@ class Publisher:
         self._rest.until_next(self._beat, later=report.later, all_held=all_held)
 
     def _beat(self) -> None:
-        if self._opened is not None and self._heartbeat.beat(self.post.confirm, self._lagging.names):
+        if self._opened is not None and self._heartbeat.beat(self.post.confirm, self._lagging.running):
             self.vitals.beat()
             self.journal.info("heartbeat")
 

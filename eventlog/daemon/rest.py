@@ -27,8 +27,8 @@ from eventlog.core.backoff import Backoff
 from eventlog.delivery.output import Output
 from eventlog.sources.log.left_out import SeenNumbers
 from eventlog.sql.access import in_our_words, verbatim
+from eventlog.sql.dialect import offers, statement
 from eventlog.sql.log import Log
-from eventlog.sql.queries import offers, statement
 
 FAILURES: Final = Backoff(first=0.5, longest=30.0)
 """How long whoever failed waits, when trying again makes sense."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from time import monotonic
 from typing import Any
 
 import msgspec
@@ -20,10 +19,10 @@ from eventlog.core.errors import EventlogError, SourceError
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.access import verbatim
+from eventlog.sql.dialect import statement
 from eventlog.sql.history import Shape, ShapeVersion, add_version, differing, latest, read_history, shape_of
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
 from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
 from eventlog.sql.triggers.follow import Followed, behind, follow
 from eventlog.sql.triggers.installed import states, unseen
@@ -35,8 +34,6 @@ class SchemaWatch:
     def __init__(self, log: Log, settings: PublisherConfig) -> None:
         self._log = log
         self._follow = settings.follow
-        self._every = float(settings.polling_interval)
-        self._next = float("-inf")
         self._since: str | None = None
         self._stamp: list[tuple[Any, ...]] | None = None
         self._shapes: dict[str, Shape] = {}
@@ -44,15 +41,13 @@ class SchemaWatch:
         self._said = ""
         self._kept_apart = False
 
-    def look(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
-        """Looks once a poll, or `at_once`; whether there is something new since it looked last.
+    def look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
+        """Whether there is something new since it looked last.
 
         What the catalog does not tell is said once, and keeps nobody from publishing.
         """
         from sqlalchemy.exc import SQLAlchemyError
 
-        if monotonic() < self._next and not at_once:
-            return False
         now, before, changed = _now(), self._since, False
         try:
             changed = self._look(vitals, journal) and before is not None
@@ -62,7 +57,7 @@ class SchemaWatch:
             if said != self._said:
                 journal.warning("tables_not_seen", error=said)
             self._said = said
-        self._since, self._next = now, monotonic() + self._every
+        self._since = now
         return changed
 
     def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:

@@ -152,7 +152,6 @@ class PublisherHealth:
         self._moved = monotonic()
 
     def reading(self) -> VitalsReading:
-        """The vitals now."""
         with self._lock:
             return replace(self._reading, silent=monotonic() - self._moved)
 
@@ -214,7 +213,6 @@ class PublisherHealth:
         )
 
     def beat(self) -> None:
-        """A heartbeat was published."""
         self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
 
     def finished(self, report: Report, seconds: float) -> None:
@@ -307,7 +305,6 @@ class Tempo:
         self._entered = float("-inf")
 
     def count(self, rows: int) -> None:
-        """Rows were settled."""
         self._rows += rows
 
     def enter(self, *, now: bool = False) -> None:

@@ -188,7 +188,6 @@ def filtered_by_all(answers: Mapping[Position, Outcome], outputs: Sequence[Answe
 
 
 def covered(document: Document) -> Iterator[Position]:
-    """The events in a document."""
     return chain.from_iterable(document.covers.values())
 
 

@@ -226,11 +226,9 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def now(cls) -> InterpreterPace:
-        """As it is."""
         return cls(turn=sys.getswitchinterval(), thresholds=gc.get_threshold())
 
     def set(self) -> None:
-        """Makes it so."""
         sys.setswitchinterval(self.turn)
         gc.set_threshold(*self.thresholds)
 

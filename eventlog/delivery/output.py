@@ -468,7 +468,6 @@ def read_output_states(text: str | None) -> dict[str, OutputState]:
 
 
 def write_output_states(found: OutputStates) -> str:
-    """How the outputs stand, as text."""
     return msgspec.json.encode(found).decode()
 
 

@@ -98,7 +98,6 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> int:
-        """Events that ended as errors."""
         return self.statuses.get(Status.ERROR, 0)
 
     @property
@@ -124,7 +123,6 @@ class Work(Struct, frozen=True, kw_only=True):
 
     @property
     def left_events(self) -> set[Position]:
-        """The events in the changes that are left."""
         return {position for one in self.left for position in read_positions(one)}
 
     @property

@@ -36,7 +36,6 @@ class ChangeSeq(Struct, frozen=True, order=True):
 
     @property
     def text(self) -> str:
-        """The 35 digits."""
         return f"{self.time}{self.number:019d}"
 
     @classmethod
@@ -72,7 +71,6 @@ class Sequencer:
 
     @property
     def last(self) -> str:
-        """The value that was given last."""
         return f"{self._time}{self._number:019d}"
 
     def next(self, change: Change) -> str:

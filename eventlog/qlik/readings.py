@@ -35,13 +35,11 @@ _FLOATS = frozenset(
 
 
 def reading(column: Column) -> Reading:
-    """How the values of the column are read."""
     return reading_of(column.type)
 
 
 @lru_cache(maxsize=4096)
 def reading_of(sql_type: str) -> Reading:
-    """How values of the type are read."""
     category = Column(name="", type=sql_type).category
     if category is Category.NUMBER and is_float(sql_type):
         return _float

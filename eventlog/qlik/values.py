@@ -6,34 +6,20 @@ class's own columns are told: a child table's values have no place in a row.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import ABSENT, Change, Edit, Op, Value
+from eventlog.core.model import ABSENT, Change, Edit, Op
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.qlik.readings import Reading, reading, shown
-
-Values = list[Value]
-
-
-class ChangeValues(NamedTuple):
-    """What a change says, by the places of the columns; a tuple, because one is made for every change.
-
-    `had` and `has` are the bits of the columns that are known before and after it, `changed` of those it is about.
-    """
-
-    before: Values | None
-    after: Values | None
-    changed: int
-    had: int
-    has: int
+from eventlog.qlik.readings import shown
 
 
 class TableValues:
-    """The own columns of one table, and how changes of it are read; made once a table, used for every change."""
+    """The own columns of one table, and which of them are its key."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -45,111 +31,143 @@ class TableValues:
         self.key: tuple[int, ...] = tuple([self.names.index(single[name]) for name in table.key if name in single])
         """The places of the key columns, in the order of the key."""
         self.key_bits = sum(1 << place for place in self.key)
-        self._empty: Values = [None] * len(self.columns)
-        self._reads: dict[str, tuple[int, int, Reading]] = {
-            column.name: (place, 1 << place, reading(column)) for place, column in enumerate(self.columns)
-        }
-        self._left_out = table.multiple
-        self._key_reads = {native: self._reads[name] for native, name in single.items()}
-        self._key_reads |= {name.casefold(): read for name, read in self._key_reads.items()} | self._key_reads
-        self._plain = f"{table.key[0]}=" if len(self.key) == 1 else None
-        self._plain_read = self._key_reads[table.key[0]] if self._plain else None
+        self.natives: Mapping[str, str] = single
+        """The columns' names in `names`, by what the database calls them, which keys do."""
 
-    def told(self, change: Change) -> ChangeValues:
-        """What the change says; ExpressionError names the column whose value cannot be what the schema says."""
-        op = change.op
-        if op is Op.MODIFY:
-            return self._modified(change)
-        if op is Op.ADD:
-            after, has = self.keyed(change.row.key)
-            has |= self._filled(after, change.edits, new=True)
-            return ChangeValues(None, after, has, 0, has)
-        if op is Op.DELETE:
-            before, had = self.keyed(change.row.key)
-            had |= self._filled(before, change.edits, new=False)
-            return ChangeValues(before, None, self.key_bits or had, had, 0)
-        return ChangeValues(None, None, 0, 0, 0)
 
-    def _modified(self, change: Change) -> ChangeValues:
-        after, known = self.keyed(change.row.key)
+def named(error: ExpressionError, column: str) -> ExpressionError:
+    """The error, with the column that it speaks of."""
+    return ExpressionError(f"column {shown(column)}: {error}")
+
+
+Piece = Any
+"""A cell of a change table, a value that JSON holds, or bytes of Avro."""
+Way = tuple[type | None, Callable[[Any], Piece]]
+"""The type whose values are pieces as they are, and what makes pieces of all others but NULL."""
+
+
+Told = tuple[list[Piece], list[Piece], int, int, int, str | None]
+"""The pieces before and after, the bits of the columns that changed, of those that were and are known, and the key's value
+where it is one; a plain tuple, because one is made for every change.
+"""
+
+
+class Teller:
+    """Reads the changes of one table: `ways` make the pieces of its columns, and `null` is that of NULL.
+
+    Each value is read and written in one step, and what did not change is written once.
+    """
+
+    def __init__(self, values: TableValues, ways: Sequence[Way], null: Piece) -> None:
+        self._values = values
+        self._null = null
+        self._nothing = [null] * len(values.names)
+        placed = [(place, 1 << place, *way) for place, way in enumerate(ways)]
+        self._plan = dict(zip(values.names, placed, strict=True))
+        self._keys = {native: self._plan[name] for native, name in values.natives.items()}
+        self._keys |= {name.casefold(): planned for name, planned in self._keys.items()} | self._keys
+        self._left_out = values.table.multiple
+        key = values.table.key
+        self._plain = f"{key[0]}=" if len(values.key) == 1 == len(key) else "\0"
+        self._skip = len(self._plain)
+        self._one = self._keys[key[0]] if len(values.key) == 1 == len(key) else (0, 0, None, str)
+
+    def told(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
+        """The row before a change and after it, and the bits of the columns that it is about, that were known and that are."""
+        if change.op is Op.TRUNCATE:
+            return None, None, 0, 0, 0
+        if change.op is Op.MODIFY:
+            return self.modified(change)[:5]
+        row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
+        return (
+            (None, row, bits, 0, bits) if change.op is Op.ADD else (row, None, self._values.key_bits or bits, bits, 0)
+        )
+
+    def row(self, change: Change, *, new: bool) -> Told:
+        """A row that begins, or one that ends."""
+        row, bits, key = self.keyed(change.row.key)
+        plan, null = self._plan, self._null
+        for edit in change.edits:
+            cell = edit.new if new else edit.old
+            if cell is ABSENT:
+                continue
+            try:
+                place, bit, plain, way = plan[edit.column]
+                row[place] = cell if type(cell) is plain else null if cell is None else way(cell)
+            except (KeyError, ExpressionError) as error:
+                self._check(edit, error)
+                continue
+            bits |= bit
+        return row, row, bits, bits, bits, key
+
+    def modified(self, change: Change) -> Told:
+        """A row that goes on."""
+        after, known, key = self.keyed(change.row.key)
         before = after.copy()
         had = has = known
         changed = 0
-        reads = self._reads
+        plan, null = self._plan, self._null
         for edit in change.edits:
-            found = reads.get(edit.column)
-            if found is None:
-                self._check_left_out(edit.column)
-                continue
-            place, bit, read = found
             new, old = edit.new, edit.old
             try:
+                place, bit, plain, way = plan[edit.column]
                 if new is not ABSENT:
                     has |= bit
-                    new = after[place] = None if new is None else read(new)
-                if old is ABSENT or (old is None and edit.reset):  # nobody looked, or a trigger that notes no old value
+                    after[place] = piece = new if type(new) is plain else null if new is None else way(new)
+                    if old == new and not edit.reset:
+                        before[place] = piece
+                        had |= bit
+                        continue
+                if old is ABSENT or (old is None and edit.reset):
                     if new is not ABSENT:
                         changed |= bit
                         if edit.reset:
                             had &= ~bit
                     continue
                 had |= bit
-                old = before[place] = None if old is None else read(old)
-            except ExpressionError as error:
-                raise named(error, edit.column) from None
-            if old != new and new is not ABSENT:
+                before[place] = piece = old if type(old) is plain else null if old is None else way(old)
+            except (KeyError, ExpressionError) as error:
+                self._check(edit, error)
+                continue
+            if new is not ABSENT and piece != after[place]:
                 changed |= bit
-        return ChangeValues(before, after, changed, had, has)
+        return before, after, changed, had, has, key
 
-    def _filled(self, row: Values, edits: tuple[Edit, ...], *, new: bool) -> int:
-        """Puts the edits' new or old values into the row, and gives the bits of those that were there."""
-        bits = 0
-        reads = self._reads
-        for edit in edits:
-            found = reads.get(edit.column)
-            if found is None:
-                self._check_left_out(edit.column)
-                continue
-            cell = edit.new if new else edit.old
-            if cell is ABSENT:
-                continue
-            place, bit, read = found
-            bits |= bit
+    def keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
+        """A row in which only the key stands, the bits of the key, and its value where it is one."""
+        row = self._nothing.copy()
+        text = key[self._skip :]
+        if key.startswith(self._plain) and (text.isalnum() or simple(key)):
+            place, bit, plain, way = self._one
             try:
-                row[place] = None if cell is None else read(cell)
+                row[place] = text if plain is str else way(text)
             except ExpressionError as error:
-                raise named(error, edit.column) from None
-        return bits
+                raise named(error, self._values.names[place]) from None
+            return row, bit, text
+        return self._of_parts(row, parse(key).parts if key else ())
 
-    def keyed(self, key: str) -> tuple[Values, int]:
-        """A row in which only the key stands, and the bits of the key."""
-        row = self._empty.copy()
-        plain = self._plain
-        if plain is not None and self._plain_read is not None and key.startswith(plain) and simple(key):
-            return row, self._put(row, self._plain_read, key[len(plain) :])
+    def _of_parts(self, row: list[Piece], parts: tuple[tuple[str, str], ...]) -> tuple[list[Piece], int, str | None]:
         bits = 0
-        for name, text in parse(key).parts if key else ():
-            found = self._key_reads.get(name) or self._key_reads.get(name.casefold())
+        for name, text in parts:
+            found = self._keys.get(name) or self._keys.get(name.casefold())
             if found is None:
-                raise ExpressionError(f"the key names {shown(name)}, which is no column of {self.table.name}")
-            bits |= self._put(row, found, text)
-        return row, bits
+                raise ExpressionError(f"the key names {shown(name)}, which is no column of {self._values.table.name}")
+            place, bit, plain, way = found
+            try:
+                row[place] = text if plain is str else way(text)
+            except ExpressionError as error:
+                raise named(error, self._values.names[place]) from None
+            bits |= bit
+        return row, bits, parts[0][1] if len(parts) == 1 else None
 
-    def _put(self, row: Values, column: tuple[int, int, Reading], text: str) -> int:
-        """Puts a value of the key into the row, and gives its bit."""
-        place, bit, read = column
-        try:
-            row[place] = read(text)
-        except ExpressionError as error:
-            raise named(error, self.names[place]) from None
-        return bit
-
-    def _check_left_out(self, name: str) -> None:
-        """A child table's values are left out; anything else that is no column is a mistake that must be seen."""
-        if name not in self._left_out:
-            raise ExpressionError(f"{shown(name)} is no column of {self.table.name}; is the schema up to date?")
+    def _check(self, edit: Edit, error: Exception) -> None:
+        """A child table's values are left out; all else that stops an edit must be seen, with its column."""
+        if isinstance(error, ExpressionError):
+            raise named(error, edit.column) from None
+        if edit.column not in self._left_out:
+            table = self._values.table.name
+            raise ExpressionError(f"{shown(edit.column)} is no column of {table}; is the schema up to date?") from None
 
 
-def named(error: ExpressionError, column: str) -> ExpressionError:
-    """The error, with the column that it speaks of."""
-    return ExpressionError(f"column {shown(column)}: {error}")
+NEVER: Final = None
+"""The plain type of columns whose values always have to be made."""

@@ -47,7 +47,6 @@ class Staged(Struct, frozen=True):
     parts: Future[list[PartialFile]]
 
     def are(self, documents: Sequence[Document]) -> bool:
-        """Whether these are the ones."""
         mine = self.documents
         return len(mine) == len(documents) and all(map(Document.__eq__, mine, documents))
 
@@ -67,7 +66,6 @@ class FileSink:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(stage=self.stage)
 
     def open(self, tenure: Tenure | None) -> None:
@@ -111,7 +109,6 @@ class FileSink:
         return ()
 
     def close(self) -> None:
-        """Holds nothing open."""
         self._take(())
         beside, self._beside = self._beside, None
         if beside is not None:

@@ -326,7 +326,6 @@ def _without(parts: Iterable[tuple[int, int]], taken: tuple[tuple[int, int], ...
 
 
 def lagging_outputs(marks: Mapping[str, str]) -> list[str]:
-    """The names of the outputs that lag."""
     return sorted(name.removeprefix(OWED) for name in marks if name.startswith(OWED))
 
 

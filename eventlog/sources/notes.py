@@ -179,7 +179,6 @@ def once_each(planned: Iterable[Planned], done: Positions) -> tuple[Planned, ...
 
 
 def write_note(note: Progress | Decided | Counted) -> str:
-    """A note as text."""
     return msgspec.json.encode(note).decode()
 
 

@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of, dialects
+from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
 from eventlog.sql.error_codes import is_denied, is_lasting, is_locked, is_passing
-from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -14,8 +14,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from eventlog.core.errors import ConfigError
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.access import verbatim
-from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, dialect_of, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -12,9 +12,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.sql.access import answers, fetched, verbatim
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, offers, statement
 from eventlog.sql.triggers.asked import has_marks
 
 PREFIX: Final = "given: "

@@ -10,18 +10,19 @@ from typing import Any
 from alembic import command, context, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, Engine, column, select, table
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, column, inspect, select, table
 
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers, verbatim
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, statement
 from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
-from eventlog.sql.given import take_back, taking_back
-from eventlog.sql.leaving import Leaving, function_drops, what_goes
+from eventlog.sql.given import given, take_back, taking_back
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
-from eventlog.sql.queries import log_holes
-from eventlog.sql.triggers.track import all_drops
+from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
+from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.track import all_drops, with_schema
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
@@ -239,3 +240,66 @@ def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
     config.set_main_option("path_separator", "os")
     config.attributes.update(names=names, order=order, **settings)
     return config
+
+
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    """What goes, by name; `grants` are the statements that gave the rights. An adopted log stays and keeps its rows."""
+
+    triggers: tuple[str, ...]
+    functions: tuple[str, ...]
+    tables: tuple[str, ...]
+    grants: tuple[str, ...]
+    rows: int
+    waiting: int
+    adopted: bool
+
+    def told(self) -> list[str]:
+        """Lines for who decides."""
+        lines = [f"table {name}" for name in self.tables]
+        rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
+        for what, names in (("trigger", self.triggers), ("function", self.functions)):
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            lines += [counted(len(names) - MOST_SHOWN_ROWS, f"more {what}")] * (len(names) > MOST_SHOWN_ROWS)
+        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+
+
+def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
+    """What is there of a log, as the database tells it now."""
+    # A log at migration 0001 has no history.
+    history = (names.history,) if inspect(connection).has_table(names.history, schema=names.schema) else ()
+    companions = (names.outcomes, names.marks, *history, names.version)
+    dialect = dialect_of(connection)
+    standing, log = has_log(connection, names), with_schema(connection, names)
+    event_trigger = (f"{ddl_trigger_name(dialect, log)} on ALTER TABLE",) if standing_ddl(connection, log) else ()
+    return Leaving(
+        triggers=event_trigger + tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
+        functions=tuple(left_functions(connection, names)),
+        tables=tuple(
+            dialect.qualified(log.schema, table) for table in (*companions, *(() if adopted else (names.table,)))
+        ),
+        grants=tuple(given(connection, names)),
+        rows=_count(connection, names, "count_rows") if standing else 0,
+        waiting=_count(connection, names, "count_waiting") if standing else 0,
+        adopted=adopted,
+    )
+
+
+def left_functions(connection: Connection, names: LogNames) -> list[str]:
+    """Functions of ours that no trigger needs any more, because their tables were dropped."""
+    dialect, log = dialect_of(connection), with_schema(connection, names)
+    asked = {"schema": log.schema, "log": log.table, "target": dialect.qualified(log.schema, log.table)}
+    return [dialect.qualified(schema, name) for schema, name in answers(connection, "left_functions", asked)]
+
+
+def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
+    return [statement(dialect_of(connection), "drop_function", function=function) for function in functions]
+
+
+def _count(connection: Connection, names: LogNames, query: str) -> int:
+    [(count,)] = answers(connection, query, **log_holes(dialect_of(connection), names))
+    return int(count)

@@ -10,8 +10,7 @@ from sqlalchemy import Engine, event
 
 from eventlog.core.errors import ConfigError
 from eventlog.sql.access import IS_SET, session_statements
-from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.queries import statement, texts
+from eventlog.sql.dialect import Dialect, dialect_of, statement, texts
 
 STATEMENT_SECONDS: Final = 300.0
 LOCK_SECONDS: Final = 30.0

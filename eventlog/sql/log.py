@@ -13,9 +13,8 @@ from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_utc
 from eventlog.sql.access import fetched, in_text, transaction
 from eventlog.sql.clocks import due_clock, zone_of
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames, no_log
-from eventlog.sql.queries import log_holes, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

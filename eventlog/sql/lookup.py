@@ -25,8 +25,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import parse
 from eventlog.sql.access import in_text
-from eventlog.sql.dialect import Dialect
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, statement
 
 Key = tuple[str, ...]
 Answer = tuple[Any, ...]
@@ -192,7 +191,6 @@ def octets_of(written: str) -> bytes | None:
 
 
 def number_of(written: str) -> Decimal | None:
-    """A number exactly as it is written."""
     return Decimal(written.strip()) if _number(written.strip()) and any(map(str.isdigit, written)) else None
 
 

@@ -11,11 +11,10 @@ from sqlalchemy import Connection, Engine
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import has_log
 from eventlog.sql.given import give
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.installed import tracked
 from eventlog.sql.triggers.track import located, with_schema

@@ -14,10 +14,9 @@ from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
 from eventlog.sql.access import driver_errors, fetched, hint_of, may_pass, transaction, words_of
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, offers, statement
 from eventlog.sql.error_codes import is_denied
 from eventlog.sql.lookup import Answer, Key, Question
-from eventlog.sql.queries import offers, statement
 
 Wanted = Mapping[RowId, frozenset[str]]
 _Rows = dict[RowId, dict[str, Cell]]

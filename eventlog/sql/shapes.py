@@ -19,8 +19,7 @@ from sqlalchemy.types import LargeBinary
 
 from eventlog.core.schema import Column, Made
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.queries import offers
+from eventlog.sql.dialect import Dialect, dialect_of, offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type, is_zoned
-from eventlog.sql.dialect import Dialect
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, statement
 
 ZONED = "text_of_zoned"
 """The fragment for moments."""

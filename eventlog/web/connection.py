@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
+from eventlog.daemon.endpoint import PATIENCE_SECONDS, is_late, leaving
 
 
 class Connection(H11Protocol):

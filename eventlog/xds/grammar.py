@@ -42,7 +42,6 @@ class Word(Struct, frozen=True, kw_only=True):
 
 
 def grammar_text() -> bytes:
-    """The RELAX NG grammar as it is shipped."""
     return files("eventlog.xds").joinpath("xds.rng").read_bytes()
 
 

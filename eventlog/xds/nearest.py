@@ -32,7 +32,6 @@ class XdsSayer:
         self._syntax = syntax
 
     def check(self, column: str, value: Value) -> None:
-        """ExpressionError says why the value cannot be said in this column."""
         values(self._fields[column], value, column)
 
     def nearest(self, column: str, value: Value) -> Value:

@@ -129,12 +129,10 @@ def _outline(root: XmlElement) -> str:
 
 
 def attributes_of(element: XmlElement) -> dict[str, str]:
-    """The attributes in their order."""
     return {str(name): str(value) for name, value in element.attrib.items()}
 
 
 def line_of(element: XmlElement) -> int:
-    """The line that the element starts in."""
     line: object = element.sourceline
     return line if isinstance(line, int) else 1
 

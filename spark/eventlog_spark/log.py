@@ -15,9 +15,8 @@ from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, transaction_behind
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
-from eventlog.sql.queries import log_holes, offers, statement, transaction_behind
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
 

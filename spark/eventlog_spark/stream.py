@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventlog.core.errors import ConfigError
-from eventlog.sql.queries import offers
+from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import GapLook, Offset, Step, advanced, left_out, read_offset, steps
 from eventlog_spark.log import BulkLog, batches, stretches

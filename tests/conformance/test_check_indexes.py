@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check.numbers import index_points, newest_points
+from eventlog.admin.check.log import index_points, newest_points
 from eventlog.admin.check.point import PointLevel
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import make_log

@@ -16,7 +16,7 @@ from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, mark
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import ConfigError, InstallError, UsageError
-from eventlog.core.policies.format import PolicyFormat
+from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog

@@ -16,7 +16,7 @@ from eventlog.convert import partitions, plan, step
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Event, Row, RowId
 from eventlog.core.policies import Policy, Steps
-from eventlog.core.policies.format import PolicyFormat
+from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery.pipeline import Output, Pipeline

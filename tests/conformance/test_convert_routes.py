@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastavro import reader
 
-from eventlog.convert import open_files
-from eventlog.convert.open_files import OpenFiles
+from eventlog.convert import writing
 from eventlog.convert.settings import MessageFiles, TableFiles, Target
+from eventlog.convert.writing import OpenFiles
 from eventlog.core.model import Event
 from eventlog.core.places import PlaceKind
 from eventlog.core.policies import steps
@@ -36,7 +36,7 @@ MESSAGES = MessageSettings(topic="{table}")
 
 @pytest.fixture(autouse=True, params=[1, 200])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "MOST_OPEN_PLACES", request.param)
+    monkeypatch.setattr(writing, "MOST_OPEN_PLACES", request.param)
 
 
 def city_of(number: int) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from eventlog.core.errors import SourceError
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.postgresql.at_once import fetched_at_once
+from eventlog.sql.postgresql.keys import fetched_at_once
 
 QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.check.numbers import newest_points
+from eventlog.admin.check.log import newest_points
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns

@@ -12,7 +12,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Document
 from eventlog.core.tablekey import TableKey
 from eventlog.qlik.messages.reader import MessageReader, bytes_of
-from eventlog.sinks.http.replies import read_reply
+from eventlog.sinks.http.sink import read_reply
 from eventlog.sources.gbase.emulator import record, table_record
 from eventlog.sources.gbase.images import images as gbase_images
 from eventlog.sources.gbase.layout import layout_of

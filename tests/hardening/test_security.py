@@ -24,7 +24,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.address import HttpSettings, trust
-from eventlog.sinks.http.replies import read_reply
+from eventlog.sinks.http.sink import read_reply
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sql.access import verbatim
 from eventlog.sql.install import install

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, text
 
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes
 from eventlog.sql.triggers import TriggerOptions, track_sql
 
 Logged = tuple[int, str, str | None, str | None, str | None]

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from eventlog.core.model import Change, Edit, Op, RowId, Value
 from eventlog.core.schema import Child, Column, Table
-from eventlog.qlik.values import TableValues
+from eventlog.qlik.readings import reading
+from eventlog.qlik.values import NEVER, TableValues, Teller
 
 USR = Table(
     name="usr",
@@ -40,17 +41,17 @@ class Images(Struct, frozen=True, kw_only=True):
 
 def images_of(made: Change, table: Table = USR) -> Images:
     values = TableValues(table)
-    told = values.told(made)
+    teller = Teller(values, [(NEVER, reading(column)) for column in values.columns], None)
+    before, after, changed, had, has = teller.told(made)
 
     def names(bits: int) -> dict[str, int]:
         return {name: place for place, name in enumerate(values.names) if bits >> place & 1}
 
-    before, after = told.before, told.after
     return Images(
-        before=None if before is None else {name: before[place] for name, place in names(told.had).items()},
-        after=None if after is None else {name: after[place] for name, place in names(told.has).items()},
-        changed=frozenset(names(told.changed)),
-        present=frozenset(names(told.had | told.has)),
+        before=None if before is None else {name: before[place] for name, place in names(had).items()},
+        after=None if after is None else {name: after[place] for name, place in names(has).items()},
+        changed=frozenset(names(changed)),
+        present=frozenset(names(had | has)),
     )
 
 

@@ -15,9 +15,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import SinkError
-from eventlog.daemon import admission
-from eventlog.daemon.admission import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, is_late, leaving
-from eventlog.daemon.endpoint import Endpoint
+from eventlog.daemon import endpoint
+from eventlog.daemon.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, is_late, leaving
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
 from eventlog.web import connection
@@ -126,7 +125,7 @@ def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch:
 
 @pytest.mark.parametrize("kind", ENDS)
 def test_who_says_nothing_for_too_long_has_to_go(kind: str, sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (admission, connection):
+    for module in (endpoint, connection):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
     with watching(kind, sqlite, PublisherHealth()) as there:
         with socket.create_connection(("127.0.0.1", there.port), timeout=20) as visitor:
@@ -209,7 +208,7 @@ def test_a_flood_from_one_address_ends_its_own_connections() -> None:
 
 @pytest.mark.parametrize("since, late", [(None, False), (91.0, False), (90.0, True)])
 def test_patience_has_an_end(since: float | None, late: bool) -> None:
-    assert is_late(Guest(waits_since=since), 90.0 + admission.PATIENCE_SECONDS) is late
+    assert is_late(Guest(waits_since=since), 90.0 + endpoint.PATIENCE_SECONDS) is late
 
 
 def test_what_a_busy_page_says_is_guarded_like_everything_else(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

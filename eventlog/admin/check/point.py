@@ -11,8 +11,7 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError, MachineError
 from eventlog.sql.access import fetched, transaction
-from eventlog.sql.dialect import dialect_of
-from eventlog.sql.queries import offers, statement
+from eventlog.sql.dialect import OUR_FAULT, dialect_of, offers, statement
 
 
 class PointLevel(StrEnum):
@@ -66,7 +65,7 @@ def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:
 def unforeseen(error: Exception) -> EventlogError:
     """What nobody has a sentence for: the command goes on to the next point."""
     said = f"This could not be looked at: {type(error).__name__}: {error}".rstrip(".")
-    return EventlogError(f"{said}.", hint="That is a fault of eventlog; please report it.")
+    return EventlogError(f"{said}.", hint=OUR_FAULT)
 
 
 def findings(

@@ -15,10 +15,9 @@ from eventlog.admin.check.point import Point, asked, findings, ok, points, warni
 from eventlog.core.rules.times import moment
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.clocks import offset_name
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
 
 SKEW_SECONDS: Final = 1.0
 """Seconds; more than a network makes of clocks that somebody sets."""
@@ -32,7 +31,6 @@ def local_time() -> dt.datetime:
 
 
 def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG_SECONDS) -> Iterator[Point]:
-    """The points of one server."""
     yield from points("server", lambda: [_version(engine)])
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
     yield from findings(

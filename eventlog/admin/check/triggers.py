@@ -22,10 +22,9 @@ from eventlog.core.plural import counted
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.access import fetched, transaction, verbatim
 from eventlog.sql.connect import read_url
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import offers, statement
 from eventlog.sql.rights import held_rights
 from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
 from eventlog.sql.triggers.asked import asked_of, words

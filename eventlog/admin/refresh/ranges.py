@@ -77,7 +77,6 @@ def marks_of(called: str, names: Sequence[str]) -> list[str]:
 
 
 def write(stand: Stand) -> str:
-    """The text of a mark."""
     return msgspec.json.encode(stand).decode()
 
 

@@ -13,10 +13,9 @@ from eventlog.admin.refresh.loads import Load
 from eventlog.admin.refresh.ranges import Stand
 from eventlog.core.errors import DataError
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, log_holes, number_holes, offers, statement
 from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.words import Row
 
 Bounded = tuple[bool, bool]

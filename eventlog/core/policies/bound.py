@@ -1,4 +1,4 @@
-"""Steps bound to tables: for each table the actions that its changes go through, and what it looks like behind them.
+"""Steps bound to tables: the actions that each table's changes go through, what it looks like behind them, and the format there.
 
 Law: what a step hides, no later step, format or note can see. So a step that hides a value hides it in what was read
 beside the change as well, and what went wrong is said without values.
@@ -6,16 +6,17 @@ beside the change as well, and what went wrong is said without values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Change, Op, Refusal, RowId
+from eventlog.core.model import Change, Document, Op, Refusal, RowId
 from eventlog.core.policies.actions import action_of
 from eventlog.core.policies.columns import Action, Looking, Places, together
 from eventlog.core.policies.shape import Shape
 from eventlog.core.policies.steps import Steps
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.seams import Format, Writer
 from eventlog.core.suggest import did_you_mean
 
 KNOWN_CHANGES = 1000
@@ -190,3 +191,60 @@ def _refused(change: Change) -> Refusal:
 
 _NOTHING = Plan((), ())
 _UNKNOWN = Plan([Bound("unknown table", _refused)], [_refused])
+
+
+class PolicyFormat:
+    """Writes changes in another format, after the steps."""
+
+    def __init__(self, form: Format, steps: Steps) -> None:
+        self._form = form
+        self._steps = steps
+        self._bound: Policy | None = None
+        self._catalog: Catalog | None = None
+
+    @property
+    def suffix(self) -> str:
+        return self._form.suffix
+
+    @property
+    def counts(self) -> bool:
+        """As the other format does, of what the policy tells."""
+        return self._form.counts
+
+    def writer(self, catalog: Catalog | None) -> Writer:
+        """Writes what the policy makes of each change, or says why nothing is written of it."""
+        policy = self._policy(catalog)
+        write_all = self._form.writer(policy.catalog)
+
+        def write(changes: Iterable[Change]) -> Iterator[Any]:
+            refusals: list[Refusal] = []
+
+            def told() -> Iterator[Change]:
+                for change in changes:
+                    found = policy.tell(change)
+                    if isinstance(found, Refusal):
+                        refusals.append(found)
+                    else:
+                        yield found
+
+            for written in write_all(told()):
+                if refusals:
+                    yield from refusals
+                    refusals.clear()
+                yield written
+            yield from refusals
+
+        return write
+
+    def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
+        return self._form.bind(written, after, whole)
+
+    def heartbeat(self) -> Document | None:
+        return self._form.heartbeat()
+
+    def _policy(self, catalog: Catalog | None) -> Policy:
+        """The steps for these tables; kept, for a writer is made for every batch and expressions take time to be read."""
+        if self._bound is None or catalog is not self._catalog:
+            self._bound, self._catalog = Policy(self._steps, catalog), catalog
+            self._bound.check(whole=False)
+        return self._bound

@@ -22,7 +22,6 @@ def dating(step: steps.Date, shape: Shape, number: int) -> Action | None:
 
 
 def numbering(step: steps.Number, shape: Shape, number: int) -> Action | None:
-    """Writes numbers in another form."""
     decimals, mark, group = step.decimals, step.decimal_mark, step.group_mark
     return _written(step, shape, number, lambda value: numbered(value, decimals, mark, group), "number")
 

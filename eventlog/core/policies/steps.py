@@ -238,7 +238,6 @@ class Route(_Step, frozen=True, kw_only=True, tag="route"):
             raise ConfigError("A step with do = 'route' has an empty `to`; name a place, or write a template.")
 
     def template(self) -> PlaceTemplate:
-        """What places are made from."""
         return PlaceTemplate(self.to, "The `to` of a step with do = 'route'", ("schema", "table", "class"), "new.")
 
 

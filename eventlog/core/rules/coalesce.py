@@ -33,7 +33,6 @@ class PackedPositions(Sequence[Position]):
         self._numbers = array("q")
 
     def append(self, position: Position) -> None:
-        """Takes one more."""
         self._numbers.append(position[0])
 
     def __len__(self) -> int:
@@ -58,7 +57,6 @@ class NetColumn(Struct, gc=False):
     reset: bool = False
 
     def take(self, event: Event) -> None:
-        """Takes the next event of the column."""
         self.last = event
         self.only_updates = self.only_updates and event.kind == UPDATE_FIELD
         self.reset = self.reset or MEANING[event.kind].reset

@@ -58,7 +58,6 @@ class Screened:
         self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
 
     def gather(self, subject: Subject, event: Event) -> None:
-        """Takes an event of a whole row."""
         only = refreshed_for(event.perpetrator)
         if only and event.kind != Kind.DELETE_ROW:
             subject = self.subjects.setdefault((subject.row, only), Subject(subject.row, subject.table, []))
@@ -66,7 +65,6 @@ class Screened:
         subject.plain = False
 
     def aside(self, event: Event, reason: Reason, note: str | None) -> None:
-        """Ends an event for a reason."""
         self.outcomes[event.position] = Outcome(
             position=event.position, status=STATUS[reason], reason=reason, note=note
         )

@@ -1,5 +1,6 @@
 """The quick way for many changes of one table: their rows are put together column by column.
 
+The values of whole rows are mostly of their columns' types already and need no reading one by one.
 Law: what comes of it is what the rows of the changes one by one are; whatever is unusual is left to that.
 """
 
@@ -7,17 +8,21 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from itertools import chain, compress
-from operator import ne
+from operator import itemgetter, ne
 from typing import Any, Final
 
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Change, Op, Transaction
+from eventlog.core.model import Change, Op, Transaction, Value
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, stream_position, transaction_id
-from eventlog.qlik.change_tables.whole import RowShape, WholeRows
+from eventlog.qlik.readings import is_float
+from eventlog.qlik.values import TableValues, Teller
 
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]
@@ -188,3 +193,101 @@ def _times(changes: Sequence[Change]) -> list[dt.datetime | None]:
     return [
         time if type(time := change.time) is dt.datetime and time.tzinfo is None else utc(time) for change in changes
     ]
+
+
+_KINDS: dict[Category, type] = {
+    Category.STRING: str,
+    Category.OCTET: bytes,
+    Category.INT: int,
+    Category.STATE: bool,
+    Category.NUMBER: Decimal,
+    Category.DATE: dt.date,
+    Category.TIME: dt.time,
+    Category.TIMESTAMP: dt.datetime,
+}
+_LENGTHS = frozenset(range(1, 19))
+"""How many digits a number has that 64 bits hold for sure."""
+
+
+class RowShape(Struct, frozen=True, kw_only=True):
+    """How rows of the same captured columns are put together."""
+
+    order: Callable[[tuple[Value, ...]], tuple[Value, ...]] | None
+    bits: int
+    places: tuple[int, ...]
+    kinds: tuple[type, ...]
+    clocks: tuple[tuple[int, dt.tzinfo | None], ...]
+    """Where times stand, and the zone that makes one canonical."""
+
+    def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Whether the values of many rows do, column by column."""
+        found = [set(map(type, cells)) - {type(None)} for cells in columns]
+        if not all(kinds <= {wanted} for kinds, wanted in zip(found, self.kinds, strict=True)):
+            return False
+        return all(
+            {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone} for place, zone in self.clocks
+        )
+
+    def row(self, key: tuple[Any, ...], cells: tuple[Any, ...]) -> tuple[Any, ...]:
+        """All rows by their columns; None where a column was not captured."""
+        order = self.order
+        return (*key, *cells) if order is None else order((*key, *cells, None))
+
+    def changed(self, flags: tuple[bool, ...]) -> int:
+        """The bits of the columns that differ."""
+        return sum(1 << place for place in compress(self.places, flags))
+
+
+class WholeRows:
+    """How whole rows of one table look, and their keys."""
+
+    def __init__(self, values: TableValues, teller: Teller) -> None:
+        self._values = values
+        self._teller = teller
+        self.key_bits = values.key_bits
+        self._shapes: dict[tuple[str, ...], RowShape | None] = {}
+        first = values.columns[values.key[0]] if len(values.key) == 1 else None
+        self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
+
+    def shape(self, names: tuple[str, ...]) -> RowShape | None:
+        """What rows with edits of these columns look like; None where those take the long way."""
+        if names not in self._shapes:
+            self._shapes[names] = self._shape(names)
+        return self._shapes[names]
+
+    def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
+        """The columns of the key, from the keys of many rows; DataError where one of them is none."""
+        numbered = self._numbered
+        if numbered is not None:
+            head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
+            digits, lengths = "".join(texts), set(map(len, texts))
+            if not head and len(texts) == len(keys) and digits.isdigit() and digits.isascii() and lengths <= _LENGTHS:
+                return [list(map(int, texts))]
+        return list(zip(*map(self._key, keys), strict=True))
+
+    def _key(self, key: str) -> tuple[Value, ...]:
+        row, *_ = self._teller.keyed(key)
+        return tuple([row[place] for place in self._values.key])
+
+    def _shape(self, names: tuple[str, ...]) -> RowShape | None:
+        values = self._values
+        own = {name: place for place, name in enumerate(values.names)}
+        if len(set(names)) < len(names) or not all(name in own and own[name] not in values.key for name in names):
+            return None
+        places = tuple([own[name] for name in names])
+        given = [*values.key, *places]
+        order = [given.index(place) if place in given else len(given) for place in range(len(own))]
+        columns = [values.columns[place] for place in places]
+        clocks = [number for number, column in enumerate(columns) if column.category is Category.TIMESTAMP]
+        return RowShape(
+            order=None if given == list(range(len(own))) else itemgetter(*order),
+            bits=sum(1 << place for place in given),
+            places=places,
+            kinds=tuple([_kind(column) for column in columns]),
+            clocks=tuple([(number, dt.UTC if is_zoned(columns[number].type) else None) for number in clocks]),
+        )
+
+
+def _kind(column: Column) -> type:
+    """The one type that values of the column have."""
+    return float if column.category is Category.NUMBER and is_float(column.type) else _KINDS[column.category]

@@ -39,7 +39,6 @@ class Described(Struct, frozen=True, kw_only=True):
 
 
 def description(of: Described, task: str) -> bytes:
-    """The DFM's text."""
     said = {
         "dfmVersion": "1.1",
         "taskInfo": {

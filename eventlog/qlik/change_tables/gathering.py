@@ -94,7 +94,6 @@ class Gathered:
         self._blocks: dict[tuple[ChangeTable, Partition | None], Growing] = {}
 
     def take_rows(self, written: WrittenRows, change_seq: str) -> None:
-        """Takes the rows of one change under its number."""
         table, positions, rows = written.table, written.positions, written.rows
         partition = None if self._partitions is None or table.load else self._partitions.of(change_seq)
         if table is not self._table or partition is not self._partition:

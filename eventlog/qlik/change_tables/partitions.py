@@ -53,7 +53,6 @@ class Partitions:
 
 
 def read_partition(name: str) -> Partition:
-    """The partition of that name."""
     start, end = (dt.datetime.strptime(part, "%Y%m%dT%H%M%S") for part in name.split("_"))
     return Partition(start=start, end=end)
 

@@ -43,7 +43,6 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def rows(self) -> list[ChangeRow]:
-        """The rows."""
         return list(zip(*self.cells, strict=True))
 
     @property
@@ -64,14 +63,12 @@ class Growing:
         self.stand = block.positions.append
 
     def extend(self, cells: Sequence[Sequence[Any]], positions: Sequence[tuple[Position, ...]]) -> None:
-        """Takes many rows."""
         self._transpose()
         for column, more in zip(self._block.cells, cells, strict=True):
             column.extend(more)
         self._block.positions.extend(positions)
 
     def block(self) -> RowBlock:
-        """All rows that came."""
         self._transpose()
         return self._block
 

@@ -15,16 +15,15 @@ from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
+from eventlog.qlik.change_tables.columnwise import LaidRows, Layout, WholeRows
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
-from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.readings import reading, shown
-from eventlog.qlik.values import TableValues
+from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
 
@@ -62,9 +61,10 @@ class ChangeTable:
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
         self._seen: tuple[object, str] = (None, "")
-        self._whole = WholeRows(self.values)
+        readings = [reading(column) for column in self.values.columns]
+        self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
-            self._whole,
+            WholeRows(self.values, self._teller),
             lambda bits: self._codec(bits << self.offset),
             self._pick,
             before_image=settings.before_image,
@@ -72,7 +72,7 @@ class ChangeTable:
         self._key_bits = self.values.key_bits
         self._no_mask = self._codec(0)
         self._nothing = [None] * len(self.values.columns)
-        self.sayer = ColumnSayer(self.values.columns, [reading(column) for column in self.values.columns])
+        self.sayer = ColumnSayer(self.values.columns, readings)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
         """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
@@ -81,8 +81,7 @@ class ChangeTable:
         """
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
-        told = self._whole.told(change) if change.whole else None
-        before, after, bits, had, _ = self.values.told(change) if told is None else told
+        before, after, bits, had, _ = self._teller.told(change)
         op = change.op
         modified = op is Op.MODIFY
         if modified and not bits:

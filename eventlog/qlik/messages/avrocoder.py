@@ -12,9 +12,9 @@ from eventlog.qlik.masks import padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
-from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.readings import reading
 from eventlog.qlik.typemap import QlikType
+from eventlog.qlik.values import NEVER, Piece, Way
 
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}

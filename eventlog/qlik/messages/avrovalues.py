@@ -93,7 +93,6 @@ def _digits(kind: QlikType) -> tuple[int, int]:
 
 
 def text(value: str) -> bytes:
-    """A string of a column."""
     try:
         content = value.encode()
     except UnicodeEncodeError:

@@ -22,7 +22,6 @@ def container_schema(shape: MessageShape) -> str:
 
 
 def container_head(schema: str) -> bytes:
-    """The beginning of a container file."""
     facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
     entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
     return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))

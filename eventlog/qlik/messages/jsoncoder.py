@@ -14,10 +14,9 @@ from eventlog.qlik.masks import padded_hex
 from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
-from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.readings import reading, shown
 from eventlog.qlik.typemap import QlikType
-from eventlog.qlik.values import named
+from eventlog.qlik.values import NEVER, Piece, Way, named
 
 _encode: Final = msgspec.json.Encoder().encode
 _TRUTH: Final = {None: "null", True: "true", False: "false"}

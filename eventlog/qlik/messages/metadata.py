@@ -29,7 +29,6 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
     tail: bytes
 
     def told(self, version: int, time: str) -> bytes:
-        """The metadata message."""
         if not self.avro:
             return b"".join((self.envelope, self.head, f'{version},"timestamp":"{time}"'.encode(), self.tail, b"}"))
         inner = b"".join((self.head, number(version), sized(time.encode()), self.tail))
@@ -37,7 +36,6 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def structure_of(shape: MessageShape) -> Structure:
-    """The structure of a table for its metadata topic."""
     avro = shape.settings.encoding == "avro"
     coder = avrocoder if avro else jsoncoder
     head, tail = _avro(shape) if avro else _json(shape)

@@ -58,7 +58,6 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
 
 
 def avro_name(text: str) -> str:
-    """The text as a name of Avro."""
     name = _odd.sub("_", text)
     return f"_{name}" if name[:1].isdigit() else name
 

@@ -24,9 +24,8 @@ from eventlog.qlik.messages.jsoncoder import JsonCoder
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape, shape_of
-from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.values import named
+from eventlog.qlik.values import Piece, Teller, named
 
 _ID_BITS: Final = (1 << 128) - 1
 

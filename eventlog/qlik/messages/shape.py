@@ -55,7 +55,6 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def data_schema(self) -> Schema:
-        """The Avro schema of its data messages."""
         settings = self.settings
         return data_schema(
             list(zip(self.names, self.types, strict=True)),
@@ -67,18 +66,15 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def data_text(self) -> str:
-        """The same as text."""
         return text_of(self.data_schema)
 
     @cached_property
     def key_schema(self) -> Schema:
-        """The Avro schema of its keys."""
         columns = [(self.names[place], self.types[place]) for place in self.values.key]
         return key_schema(columns, logical=self.settings.logical_types, space=self.space)
 
     @cached_property
     def metadata_text(self) -> str:
-        """The Avro schema of its metadata messages."""
         return text_of(metadata_schema(self.names))
 
     @cached_property

@@ -146,7 +146,6 @@ def csv_head(columns: Sequence[ChangeColumn], form: RowFiles) -> bytes:
 
 
 def csv_lines(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]], form: RowFiles) -> bytes:
-    """The rows as lines."""
     quoting = _Quoting(form)
     special = quoting.special
     writers = [quoting.mask if _is_mask(column) else quoting.cell for column in columns]
@@ -266,15 +265,12 @@ class _Quoting:
         }
 
     def cell(self, cell: Any) -> str:
-        """A cell."""
         return self._ways.get(type(cell), lambda other: self.quoted(str(other)))(cell)
 
     def mask(self, cell: Any) -> str:
-        """A mask."""
         return self.cell(_mask_text(cell))
 
     def quoted(self, text: str) -> str:
-        """A text, in quotes where it needs them."""
         quote = self._quote
         return quote + text.replace(quote, 2 * quote) + quote if self.special(text) else text
 

@@ -115,7 +115,6 @@ class ChangeTableFiles:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:

@@ -277,7 +277,6 @@ def refusal(position: Position, note: str) -> Outcome:
 
 
 def moment_of(change_seq: str) -> dt.datetime | None:
-    """The time in a change_seq."""
     digits = ChangeSeq.parse(change_seq).time
     return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f") if digits != "0" * TIME_DIGITS else None
 

@@ -56,7 +56,6 @@ class DatabaseSink:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
@@ -111,7 +110,6 @@ class DatabaseSink:
             return self._is_there(self._ours(connection), plan)
 
     def close(self) -> None:
-        """Ends the connections."""
         if self._settings.control_tables and self._standing is not None:
             with suppress(SinkError, OccupiedError), self._transaction() as connection:
                 self._ours(connection)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
 import ssl
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected, responses
-from typing import TYPE_CHECKING, Final
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
@@ -18,8 +22,6 @@ from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
 from eventlog.core.secrets import HIDDEN
 from eventlog.sinks.http.address import HttpSettings, trust
-from eventlog.sinks.http.deadlines import Deadlines, cut
-from eventlog.sinks.http.wire import UnreadableAnswer, WholeHead
 from eventlog.version import VERSION
 
 if TYPE_CHECKING:
@@ -255,3 +257,117 @@ def _reason(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
     return " ".join(said.split()).rstrip(".")
+
+
+class Exchange:
+    """A document on its way and the answer to it; `expired` once it was ended from here."""
+
+    def __init__(self, deadline: float, sock: socket.socket) -> None:
+        self.deadline = deadline
+        self.sock = sock
+        self.expired = False
+
+    def expire(self) -> None:
+        self.expired = True
+        cut(self.sock)
+
+
+class Deadlines:
+    """Ends exchanges of a sink that last too long: a receiver that sends a byte now and then never times out by itself.
+
+    Law: one thread looks after all of them, and only as long as there are some. To start one for each would cost more
+    than everything else that is done to send a document.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._exchanges: set[Exchange] = set()
+        self._thread: Thread | None = None
+        self._until = 0.0
+
+    @contextmanager
+    def ended_at(self, deadline: float, sock: socket.socket) -> Iterator[None]:
+        """Ends the exchange on a socket at the deadline, with TimeoutError."""
+        exchange = Exchange(deadline, sock)
+        self._begin(exchange)
+        try:
+            yield
+        except Exception as error:
+            if exchange.expired:
+                raise TimeoutError from error
+            raise
+        finally:
+            with self._changed:
+                self._exchanges.discard(exchange)
+        if exchange.expired:
+            raise TimeoutError
+
+    def close(self) -> None:
+        """Ends the thread, unless other exchanges still need it."""
+        with self._changed:
+            thread = None if self._exchanges else self._thread
+            self._changed.notify()
+        if thread is not None:
+            thread.join(1)
+
+    def _begin(self, exchange: Exchange) -> None:
+        with self._changed:
+            self._exchanges.add(exchange)
+            if self._thread is None:
+                self._thread = Thread(target=self._watch, name="eventlog-deadlines", daemon=True)
+                self._thread.start()
+            elif exchange.deadline < self._until:
+                self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while self._exchanges:
+                now = time.monotonic()
+                for exchange in [one for one in self._exchanges if one.deadline <= now]:
+                    exchange.expire()
+                    self._exchanges.discard(exchange)
+                self._until = min((one.deadline for one in self._exchanges), default=now)
+                self._changed.wait(max(0.0, self._until - now))
+            self._thread = None
+
+
+def cut(sock: socket.socket) -> None:
+    """Ends a connection under the hands of whoever reads or writes in another thread."""
+    with suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not the SSL socket's own, which disturbs who reads from it
+
+
+class UnreadableAnswer(Exception):  # noqa: N818  # it is no error of ours: the sink turns it into an outcome
+    """An answer began well and then broke off, or does not end."""
+
+
+class _Head:
+    """The stream that the head of an answer is read from; `cut` when a line of it ended with the stream."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.cut = False
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._stream.readline(limit)
+        self.cut |= not line.endswith(b"\n")
+        return line
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class WholeHead(http.client.HTTPResponse):
+    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for success."""
+
+    def begin(self) -> None:
+        stream = self.fp
+        head = _Head(stream)
+        self.fp = head  # type: ignore[assignment]  # begin reads lines and nothing else
+        try:
+            super().begin()
+        finally:
+            if self.fp is not None:
+                self.fp = stream
+        if head.cut:
+            raise UnreadableAnswer("it ends in its head.")

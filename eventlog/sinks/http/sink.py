@@ -8,19 +8,22 @@ it. The epoch of the publisher goes with each document: a receiver that keeps th
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
-from eventlog.core.model import Document, Outcome
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.core.secrets import shown
 from eventlog.sinks.http.address import HttpSettings
-from eventlog.sinks.http.post import HttpAnswer, Poster
-from eventlog.sinks.http.replies import Reply, again_later, not_sent, read_reply
-from eventlog.sinks.http.wire import UnreadableAnswer
+from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
+
+if TYPE_CHECKING:
+    from eventlog.xds.read import StatusReply
 
 MAY_PASS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 """Refusals of a request that trying again may get over, besides every 5xx."""
@@ -66,7 +69,6 @@ class HttpLane:
         return outcomes
 
     def close(self) -> None:
-        """Closes the connection."""
         self._poster.close()
 
     def break_off(self) -> None:
@@ -116,7 +118,6 @@ class HttpSink(HttpLane):
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(lanes=self.lanes)
 
     def open(self, tenure: Tenure | None) -> None:
@@ -129,7 +130,6 @@ class HttpSink(HttpLane):
         return max(lane.answered for lane in self.lanes)
 
     def close(self) -> None:
-        """Closes all connections."""
         super().close()
         for lane in self.lanes[1:]:
             lane.close()
@@ -139,3 +139,88 @@ def _prepare_for_threads() -> None:
     """Imports what sending needs: modules that import each other fail when several threads are the first to ask for them."""
     for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
         import_module(name)
+
+
+MEANING: Final = {
+    "warning": (Status.WARNING, Reason.PUBLISHED),
+    "error": (Status.ERROR, Reason.REFUSED),
+    "retry": (Status.NEW, Reason.RETRY),
+    "fatal": (Status.FATAL, Reason.REFUSED),
+}
+"""What becomes of an event by the level of its worst status; success, or no status at all, needs no words."""
+
+NOTE_CHARACTERS: Final = 2000
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a receiver said of a document. `unknown` are event-ids that the document does not have."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing may be sent after it: later changes of an object must not overtake one that is still to come."""
+        return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
+
+
+def read_reply(document: Document, body: bytes) -> Reply:
+    """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
+
+    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of every event.
+    """
+    if not body.strip():
+        return Reply()
+    from eventlog.xds.read import read_statuses
+
+    statuses = read_statuses(body)
+    named = {status.event_id for status in statuses if status.event_id is not None}
+    return Reply(
+        outcomes=tuple(_outcomes(document, statuses)),
+        unknown=tuple(sorted(named.difference(document.covers))),
+    )
+
+
+def again_later(document: Document, why: str) -> Reply:
+    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once more."""
+    return Reply(outcomes=tuple(_retries(document, why)))
+
+
+def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcome]:
+    """The outcomes of documents that wait because one before them is still to come; no attempt is counted for them."""
+    for document in documents:
+        for position in _positions(document):
+            note = f"not sent, because document {behind.id} before it is still to be taken"
+            yield Outcome(position=position, status=Status.NEW, reason=Reason.HELD, note=note)
+
+
+def _outcomes(document: Document, statuses: Sequence[StatusReply]) -> Iterator[Outcome]:
+    by_event: dict[str | None, list[StatusReply]] = {}
+    for status in statuses:
+        by_event.setdefault(status.event_id, []).append(status)
+    of_all = by_event.get(None, [])
+    for event_id, positions in document.covers.items():
+        yield from _of_event(positions, [*by_event.get(event_id, []), *of_all])
+
+
+def _of_event(positions: Sequence[Position], statuses: Sequence[StatusReply]) -> Iterator[Outcome]:
+    from eventlog.xds.read import worst
+
+    level = worst(status.level for status in statuses)
+    if level not in MEANING:
+        return
+    texts = dict.fromkeys(status.text for status in statuses if status.level is level and status.text)
+    note = shortened("; ".join(texts), NOTE_CHARACTERS) or f"the receiver answered {level.value!r} without a word"
+    status, reason = MEANING[level]
+    for position in positions:
+        yield Outcome(position=position, status=status, reason=reason, note=note)
+
+
+def _retries(document: Document, why: str) -> Iterator[Outcome]:
+    for position in _positions(document):
+        yield Outcome(position=position, status=Status.NEW, reason=Reason.RETRY, note=why)
+
+
+def _positions(document: Document) -> Iterator[Position]:
+    for positions in document.covers.values():
+        yield from positions

@@ -30,7 +30,6 @@ _CLOSED: Final = "It is tried again; if brokers close connections at once, check
 
 
 def error_of(exception: KafkaException) -> KafkaError:
-    """The error in an exception."""
     found: KafkaError = exception.args[0]
     return found
 

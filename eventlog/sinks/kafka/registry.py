@@ -20,7 +20,6 @@ _ADDRESS: Final = (
 
 
 def registry_of(settings: KafkaSettings) -> Registry:
-    """The registry that the settings name."""
     parts = urlsplit(settings.registry)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("output.registry is no address of a schema registry; it is http://… or https://….")

@@ -74,7 +74,6 @@ class KafkaSink:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        """What it can do beyond what all can."""
         return SinkCapabilities(has=self.has, refuses=self._frames.refuses)
 
     def open(self, tenure: Tenure | None) -> None:

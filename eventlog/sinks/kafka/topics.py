@@ -59,7 +59,6 @@ class Topics:
         self._found.add(topic)
 
     def partitions(self, topic: str) -> list[int]:
-        """The numbers of its partitions."""
         listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
         return sorted(listed.topics[topic].partitions)
 

@@ -1,15 +1,17 @@
-"""An annotated dump: every record, field by field, with its bytes; and where a damaged stream breaks."""
+"""An annotated dump: every record, field by field, with its bytes; where a damaged stream breaks, and where a restart begins."""
 
 from __future__ import annotations
 
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from struct import Struct as Binary
 from typing import Final
 
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, shortened
+from eventlog.core.plural import counted
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.dirty import DirtyReads, LeftOver, next_header
 from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
@@ -27,6 +29,7 @@ from eventlog.sources.gbase.records import (
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import codec
+from eventlog.sources.stream.transactions import Transactions
 
 SHOWN_BYTES: Final = 64
 """Bytes that are shown of a piece; of more, the number."""
@@ -42,7 +45,6 @@ class DumpLine(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The line as it is printed."""
         shown = self.data[:SHOWN_BYTES].hex(" ", -4)
         more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
         said = f"{self.name} {self.value}".rstrip()
@@ -64,7 +66,6 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The entry as it is printed."""
         wrong = [f"  {'!':>8}  {self.problem}"] if self.problem else []
         return "\n".join([f"@{self.offset} {self.title}", *(line.text for line in self.lines), *wrong])
 
@@ -234,3 +235,53 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     if value is None:
         return "= NULL"
     return f"= {shortened(repr(value), 200) if isinstance(value, str | bytes) else value}"
+
+
+_transaction = Binary(">QI").unpack_from
+
+
+class RestartPoint(Struct, frozen=True, kw_only=True):
+    """What a session is activated with so that nothing is lost; what was committed up to `done` comes once more."""
+
+    begin: int
+    done: int | None
+    open: int
+
+    @property
+    def text(self) -> str:
+        told = f"A restart begins at {place_of(self.begin)} ({self.begin}), "
+        if not self.open:
+            return f"{told}the last commit: no transaction is open."
+        told += f"where the earliest of {counted(self.open, 'open transaction')} began"
+        return f"{told}; what was committed up to {place_of(self.done)} is done." if self.done else f"{told}."
+
+
+class Restart:
+    """Follows the transactions of a stream by the rules of its reader."""
+
+    def __init__(self, settings: GBaseSettings) -> None:
+        self._orphans = settings.orphans == "open"
+        self._open: Transactions[None] = Transactions(None, 0)
+        self._done: int | None = None
+
+    def take(self, frame: RecordFrame) -> None:
+        number = frame.number
+        known = number in ROWS or number in (CdcRecord.BEGINTX, CdcRecord.COMMTX, CdcRecord.RBTX, CdcRecord.TRUNCATE)
+        if not known:
+            return
+        seq, tx = _transaction(frame.data, COMMON_BYTES)
+        if number == CdcRecord.BEGINTX:
+            self._open.begin(tx, seq)
+        elif number == CdcRecord.COMMTX:
+            self._open.commit(tx, seq)
+            self._done = seq
+        elif number == CdcRecord.RBTX:
+            self._open.rollback(tx)
+        elif self._orphans and tx not in self._open:
+            self._open.begin(tx, seq)
+
+    @property
+    def point(self) -> RestartPoint | None:
+        """Where a restart begins; None when the stream has neither an open transaction nor a commit."""
+        begin = self._open.open or self._done
+        return RestartPoint(begin=begin, done=self._done, open=len(self._open)) if begin is not None else None

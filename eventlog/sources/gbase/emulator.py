@@ -43,7 +43,6 @@ def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes =
 
 
 def table_record(layout: CapturedLayout) -> bytes:
-    """The TABSCHEM record of a layout."""
     text = ", ".join(f"{_quoted(column.name)} {column.written}" for column in layout.columns)
     numbers = (layout.label, 0, layout.fixed_bytes, len(layout.fixed), len(layout.varying))
     return record(CdcRecord.TABSCHEM, *numbers, payload=text.encode() + b"\0")
@@ -127,7 +126,6 @@ class GBaseEmulator:
         self._tables[table] = columns
 
     def begin(self, user: int = 2005) -> int:
-        """Begins a transaction and gives its number."""
         self._tx += 1
         self._write(CdcRecord.BEGINTX, self._tx, step=0x38, row={"user": user})
         return self._tx
@@ -137,7 +135,6 @@ class GBaseEmulator:
         return self._write(number, tx, table=table, row=dict(values))
 
     def update(self, tx: int, table: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> int:
-        """Writes both rows of an update."""
         seq = self.row(CdcRecord.UPDBEF, tx, table, before)
         self.row(CdcRecord.UPDAFT, tx, table, after)
         return seq
@@ -245,7 +242,6 @@ class GBaseEmulator:
         return OK if session in self._sessions else NO_SESSION
 
     def closesess(self, session: int) -> int:
-        """Ends the session."""
         self.calls.append("closesess")
         return NO_SESSION if self._sessions.pop(session, None) is None else OK
 

@@ -173,7 +173,6 @@ def span_reader(kind: ColumnType) -> Callable[[bytes], str | None]:
 
 
 def pack_moment(value: Moment, kind: ColumnType) -> bytes:
-    """A datetime's bytes."""
     match value:
         case str():
             return pack_span(value, kind)
@@ -229,7 +228,6 @@ def _fraction(pairs: bytes, kind: ColumnType) -> int:
 
 
 def _packed(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
-    """The fields at their places."""
     if len(fields) != len(kind.fields):
         raise ValueError(f"{kind.form} {kind.first} to {kind.last} has {len(kind.fields)} fields, not {len(fields)}")
     places: dict[int, int] = {}

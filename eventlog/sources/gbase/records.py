@@ -107,7 +107,6 @@ class RecordFrame(Struct, frozen=True, gc=False):
 
     @property
     def payload(self) -> bytes:
-        """What follows the header."""
         return self.data[self.header_size :]
 
 

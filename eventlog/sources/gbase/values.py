@@ -46,7 +46,6 @@ class TextRules(Struct, frozen=True, kw_only=True):
 
     @property
     def codec(self) -> str:
-        """The name of the code set in Python."""
         return _LOCALES.get(self.encoding, self.encoding)
 
     @property
@@ -77,7 +76,6 @@ class Codec(Struct, frozen=True):
     encode: Callable[[Any], bytes]
 
     def decode(self, data: bytes) -> Value:
-        """The value of a column's bytes."""
         return self.read(struct.unpack(f">{self.form}", data)[0] if self.form in _NUMBERS else data)
 
 

@@ -73,7 +73,6 @@ class LinterEmulator:
         self._time = self.settings.start
 
     def rows(self, done: EmulatedOperation) -> Iterator[QueueRow]:
-        """The queue rows of an operation."""
         first, second = self._parts(done)
         pieces = spread(first, second, self.settings.lengths)
         address, self._address = self._address, self._address + 64 + len(first) + len(second)

@@ -20,7 +20,7 @@ from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorte
 from eventlog.sources.linter.exports import arrived
 from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, signed
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sql.queries import filled, split
+from eventlog.sql.dialect import filled, split
 
 FETCHED_ROWS: Final = 500
 """Rows that are asked for at once."""

@@ -82,7 +82,6 @@ def read_pace(text: str | None) -> Pace:
 
 
 def write_pace(pace: Pace) -> str:
-    """The counts as text."""
     return msgspec.json.encode(pace).decode()
 
 

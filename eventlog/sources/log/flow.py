@@ -95,7 +95,6 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All rows that wait."""
         return self.ready + self.held + self.retrying + self.suspended + self.lagging + self.not_due
 
     @property
@@ -104,7 +103,6 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
         return self.ready + self.retrying + self.suspended + self.lagging
 
     def by_name(self) -> dict[str, int]:
-        """The same, by name."""
         return asdict(self)
 
 
@@ -180,7 +178,6 @@ def state_of(flow: Flow) -> FlowState:
 
 
 def said_of_state(flow: Flow) -> str:
-    """The word in a sentence."""
     nobody = "" if flow.publishing else " No publisher works on this log."
     match state_of(flow):
         case "stuck":

@@ -92,7 +92,6 @@ class LaggingSource:
 
     @property
     def capabilities(self) -> SourceCapabilities:
-        """What it can do beyond what all can."""
         return SourceCapabilities(outdated=lambda: self._outdated)
 
     def read(self, limit: int) -> Batch:
@@ -117,7 +116,6 @@ class LaggingSource:
                     return batch
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """Keeps notes with the batch in hand, durable when it returns."""
         self._state = replace(self._state, notes={**self._state.notes, **notes})
         with self._transaction(lone=True) as connection:
             self._lock.mark(connection, f"{LAGGING}{self.name}", write_lag(self._state))

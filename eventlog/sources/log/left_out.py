@@ -194,7 +194,6 @@ def read_notes(mark: str | None) -> dict[str, str]:
 
 
 def write_notes(notes: Mapping[str, str]) -> str:
-    """The notes as text."""
     return msgspec.json.encode(notes).decode()
 
 
@@ -316,7 +315,6 @@ class SeenNumbers:
         return self._known.parts[-1][1] if self._known else EVER
 
     def forget(self) -> None:
-        """Begins anew."""
         self._objects = {}
         self._keep(Stretches())
         self._piece = None

@@ -37,8 +37,8 @@ from eventlog.core.seams import Tenure
 from eventlog.sources.log.left_out import note_change
 from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch
 from eventlog.sql.connect import place_of
+from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
-from eventlog.sql.queries import offers
 
 UNCHANGED_LEASES: Final = 2
 """A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock says."""

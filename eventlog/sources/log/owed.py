@@ -86,7 +86,6 @@ def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
 
 
 def write_resumed(resumed: Resumed) -> str:
-    """The same as text."""
     return msgspec.json.encode(resumed).decode()
 
 
@@ -97,7 +96,6 @@ def read_lag(marks: Mapping[str, str], name: str) -> LagState:
 
 
 def write_lag(state: LagState) -> str:
-    """The same as text."""
     return msgspec.json.encode(state).decode()
 
 
@@ -175,7 +173,6 @@ class Saying:
 
 
 def positions_of(outcomes: Sequence[Outcome]) -> Sequence[Position]:
-    """The positions of outcomes, in their order."""
     return outcomes.positions if isinstance(outcomes, Outcomes) else [one.position for one in outcomes]
 
 

@@ -40,8 +40,8 @@ from eventlog.sources.log.rows import (
     too_large,
 )
 from eventlog.sources.marks import Stretches
+from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
-from eventlog.sql.queries import offers
 
 LOOKAHEAD_ROWS: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""

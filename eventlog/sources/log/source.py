@@ -103,7 +103,6 @@ class LogSource:
 
     @property
     def capabilities(self) -> SourceCapabilities:
-        """What it can do beyond what all can."""
         return SourceCapabilities(
             read_ahead=self.read_ahead, outdated=lambda: self.outdated, leaves=lambda: bool(self._left_out.owed)
         )
@@ -143,7 +142,6 @@ class LogSource:
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Notes) -> None:
-        """Keeps notes with the batch in hand, durable when it returns."""
         with self._transaction(lone=len(notes) == 1) as connection:
             mark = self.marks.set if self._lock is None else self._lock.mark
             for name, text in notes.items():

@@ -161,7 +161,6 @@ class StreamSource:
         return self._next(limit)
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """Keeps notes with the batch in hand, durable when it returns."""
         self._keep(replace(self._place, notes={**self._place.notes, **notes}))
 
     def settle(

@@ -38,7 +38,6 @@ class FileSpill(Generic[T]):
         return len(self._places) - 1
 
     def read(self, chunk: int) -> Iterable[Numbered[T]]:
-        """The items of a chunk."""
         start, length = self._places[chunk]
         try:
             self._file.seek(start)

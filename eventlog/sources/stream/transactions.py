@@ -142,7 +142,6 @@ class Transactions(Generic[T]):
         self._open[tx] = _Open(seq)
 
     def add(self, tx: int, seq: int, item: T, weight: int = 1) -> None:
-        """Holds an item of the transaction."""
         found = self._open.get(tx)
         if found is None:
             if not self._met(tx, seq):
@@ -180,7 +179,6 @@ class Transactions(Generic[T]):
         found.weight = kept
 
     def rollback(self, tx: int) -> None:
-        """Drops the transaction."""
         if tx not in self._open:
             self._report(f"Transaction {tx} is rolled back, and is not known.")
             self._doubt()

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, text
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import (
     Answer,
     Key,
@@ -40,7 +40,6 @@ from eventlog.sql.lookup import (
     truth_of,
 )
 from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
-from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch

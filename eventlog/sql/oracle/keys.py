@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.longtext import with_long_text
 from eventlog.sql.lookup import (
     Answer,
@@ -35,7 +35,6 @@ from eventlog.sql.lookup import (
     text_of,
 )
 from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
-from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
 
 TEXT_BYTES = 4000

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.postgresql.at_once import fetched_at_once
-from eventlog.sql.postgresql.keys import ArrayLookup
+from eventlog.sql.postgresql.keys import ArrayLookup, fetched_at_once
 from eventlog.sql.postgresql.types import TYPES
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})

@@ -1,4 +1,4 @@
-"""PostgreSQL's keys: what a text becomes before it meets a column, and how many of them are asked for at once.
+"""PostgreSQL's keys: what a text becomes before it meets a column, and how many of them are asked for and read at once.
 
 The index of a key column is only used when both sides have its type, hence the types here; whatever is not listed is
 compared as text.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
 from sqlalchemy import Connection, text
+from sqlalchemy.sql.elements import TextClause
 
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import (
     UNBOUNDED,
     Answer,
@@ -36,9 +37,7 @@ from eventlog.sql.lookup import (
     text_of,
     truth_of,
 )
-from eventlog.sql.postgresql.at_once import fetched_at_once
 from eventlog.sql.postgresql.types import READ_AS_TEXT
-from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
 
 MANY_KEYS: Final = 100
@@ -216,3 +215,45 @@ def postgresql_form(sql_type: str) -> PostgresqlKeyForm:
     """How keys of a column of this type are bound on PostgreSQL; types that are not listed are compared as text."""
     name = _arguments.sub("", sql_type.lower()).partition(" collate ")[0]
     return FORMS.get(" ".join(name.split()), _AS_TEXT)
+
+
+_hole = re.compile(r"%\((\w+)\)s|%%")
+
+
+def fetched_at_once(
+    connection: Connection, query: TextClause, parameters: Mapping[str, int | str | list[Any]]
+) -> list[tuple[Any, ...]]:
+    """What a lone statement finds, read by the library itself: it holds up no other thread meanwhile.
+
+    psycopg comes back to Python for every 16 KB that have arrived; where another thread computes, each time costs a
+    change of the interpreter's lock, which together is as much as reading the rows. With another database,
+    in a transaction or with arrays it is as `fetched` does it.
+    """
+    driver: Any = connection.connection.driver_connection
+    plain = all(isinstance(value, int | str) for value in parameters.values())
+    if not plain or not hasattr(driver, "pgconn") or not driver.autocommit:
+        return fetched(connection, query, parameters)
+    values: list[bytes] = []
+
+    def place(hole: re.Match[str]) -> str:
+        if hole[1] is None:
+            return "%"
+        values.append(str(parameters[hole[1]]).encode())
+        return f"${len(values)}"
+
+    statement = _hole.sub(place, str(query.compile(connection)))
+    return _rows(driver, driver.pgconn.exec_params(statement.encode(), values))
+
+
+def _rows(driver: Any, result: Any) -> list[tuple[Any, ...]]:
+    from psycopg import OperationalError, errors, pq
+    from psycopg.adapt import Transformer
+
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # the library says it: the connection is gone
+            raise OperationalError(result.get_error_message())
+        raise errors.error_from_result(result)
+    reading = Transformer(driver)
+    reading.set_pgresult(result)
+    rows: list[tuple[Any, ...]] = reading.load_rows(0, result.ntuples, tuple)
+    return rows

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.lookup import (
     UNBOUNDED,
     Answer,
@@ -27,7 +27,6 @@ from eventlog.sql.lookup import (
     readable,
     text_of,
 )
-from eventlog.sql.queries import statement
 from eventlog.sql.texts import value_text
 
 _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch

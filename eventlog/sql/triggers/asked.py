@@ -21,9 +21,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import fetched, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.plan import Style, TriggerOptions
 
 PREFIX: Final = "asked: "

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.sql.dialect import Dialect
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts

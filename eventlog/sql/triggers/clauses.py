@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Kind
 from eventlog.core.schema import Column
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import offers, statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan

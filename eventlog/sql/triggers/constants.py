@@ -6,9 +6,8 @@ import re
 from typing import Final
 
 from eventlog.core.model import Kind, Status
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
 
 PREFIX: Final = "eventlog_"
 """Begins the names of constants, which must not be those of columns that a condition speaks of."""

@@ -14,9 +14,8 @@ from sqlalchemy import Connection
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.asked import AskedClass, asked_classes, asked_of, same, words
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, number_holes, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import BODY_QUOTE, log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
-from eventlog.sql.triggers.bridge import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
+from eventlog.sql.triggers.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.sql.triggers.facts import EVERY, When
 from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
 from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan

@@ -1,4 +1,8 @@
-"""Makes triggers stand as planned, takes them off, and prints the statements for a DBA instead."""
+"""Makes triggers stand as planned, takes them off, and prints the statements for a DBA instead.
+
+What they need is tried before one is touched. A log that does not take what they write would fail every writer; a trigger
+that was taken off and cannot be made again would lose changes.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,12 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.clocks import zone_of
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, number_holes, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
-from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.asked import (
     AskedClass,
     TrackRequest,
@@ -376,3 +378,37 @@ def _make(connection: Connection, sql: str) -> None:
 def _execute(connection: Connection, sql: str) -> None:
     if sql:
         connection.execute(verbatim(sql))
+
+
+_SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
+
+
+def try_triggers(connection: Connection) -> None:
+    """InstallError when the server would refuse triggers whatever rights on tables there are."""
+    for _, problem, hint in answers(connection, "making_triggers"):
+        raise InstallError(str(problem), hint=str(hint))
+
+
+def try_log(connection: Connection, names: LogNames) -> None:
+    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
+    try:
+        with connection.begin_nested() as attempt:
+            unnumbered = _written(connection, names)
+            attempt.rollback()
+    except SQLAlchemyError as error:
+        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
+        raise InstallError(
+            f"The log {names.table} does not take the rows of triggers: {problem}.", hint=_SHAPE
+        ) from None
+    if unnumbered:
+        column = names.column("record_id")
+        raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
+
+
+def _written(connection: Connection, names: LogNames) -> int:
+    dialect = dialect_of(connection)
+    own = {"now": dialect.now, "user": dialect.user}
+    holes = log_holes(dialect, names) | number_holes(dialect, names) | own
+    write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
+    connection.execute(verbatim(write))
+    return int(connection.execute(verbatim(count)).scalar_one())

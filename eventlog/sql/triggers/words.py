@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql.dialect import Dialect
-from eventlog.sql.queries import statement
+from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.texts import value_text
 
 
@@ -89,7 +88,6 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.stored(column) if column.made is Made.DOMAIN else self.value(column)
 
     def stored(self, column: Column) -> str:
-        """The column itself."""
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
 
     def _computed(self, formula: str) -> str:

@@ -13,7 +13,7 @@ from eventlog.config.policies import checked_needs, line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
-from eventlog.core.policies.format import PolicyFormat
+from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.policies.steps import Lookup
 from eventlog.core.seams import Stream
 from eventlog.core.secrets import secrets_in

@@ -126,13 +126,11 @@ ALLOWED = {
     "eventlog/sources/linter/rows.py": RECORDS,
     "eventlog/sources/linter/emulator.py": RECORDS,
     "eventlog/sources/linter/telling.py": RECORDS,
-    "eventlog/qlik/messages/avroread.py": RECORDS,
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/cli/decode_messages.py": RECORDS,
     "eventlog/qlik/messages/kept.py": RECORDS,
     "eventlog/core/rules/identity.py": "it becomes the note of a row; docs/how-to/troubleshooting.md has what to do, by reason",
     "eventlog/core/rules/images.py": "it becomes the note of an event; docs/how-to/troubleshooting.md has what to do, by reason",
-    "eventlog/sql/queries.py": "a fault of ours, which only a developer sees",
     "eventlog/sources/gbase/reader.py": "the server's own words go before it, and the publisher opens another session",
 }
 """Files whose messages may say nothing about what to do, and why."""

@@ -12,7 +12,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.names import LogNames
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.triggers.bridge import HERE, Bridge, bridge_plan, watching
+from eventlog.sql.triggers.ddl import HERE, Bridge, bridge_plan, watching
 from eventlog.sql.triggers.plan import Numbered, Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import render
 

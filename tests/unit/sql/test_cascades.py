@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.sql.triggers.cascades import Name, Reference, acting, changed_twice_by
+from eventlog.sql.triggers.table_needs import Name, Reference, acting, changed_twice_by
 
 KEPT = "NO ACTION"
 

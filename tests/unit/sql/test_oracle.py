@@ -10,12 +10,12 @@ import pytest
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
+from eventlog.sql.dialect import log_holes, statement
 from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
-from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 

@@ -8,11 +8,11 @@ import pytest
 
 import eventlog.sql
 from eventlog.core.errors import EventlogError
+from eventlog.sql.dialect import COMMON, filled, log_holes, offers, split, statement, texts
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.queries import COMMON, filled, log_holes, offers, split, statement, texts
 from eventlog.sql.sqlite.dialect import SQLITE
 
 SQL = Path(eventlog.sql.__file__).parent

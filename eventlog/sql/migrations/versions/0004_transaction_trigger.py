@@ -5,10 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import context, op
 
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.install import is_adopted
 from eventlog.sql.names import TRANSACTION, LogNames
-from eventlog.sql.queries import offers, statement
 
 revision = "0004"
 down_revision = "0003"

@@ -20,8 +20,7 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables
 from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, laid
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.whole import WholeRows
-from eventlog.qlik.values import TableValues
+from eventlog.qlik.change_tables.tables import ChangeTable
 from tests.support.shares import met, shares
 
 USR = Table(
@@ -186,16 +185,21 @@ def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_im
     assert taken([*usual, *odd], before_image=before_image) is None
 
 
+@pytest.mark.parametrize("column", ["idu", "nowhere"])
+def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
+    assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None
+
+
 @pytest.mark.parametrize("keys", [["idu=1"] * 9, ["idu=007"] * 9, ["idu=-1"] * 9, ["idu=123456789012345678"] * 9])
 def test_keys_are_read_together_as_one_by_one(keys: list[str]) -> None:
-    [read] = WholeRows(TableValues(USR)).keys(keys)
+    [read] = ChangeTable(USR, ChangeTableSettings())._layout._whole.keys(keys)
     assert list(read) == [int(key[4:]) for key in keys]
 
 
 @pytest.mark.parametrize("keys", [["x", "idu=1\nidu=2"], ["idu=1\nidu=2", ""], ["idu=1", "idu="], ["idu=1", "idd=2"]])
 def test_keys_that_only_look_like_numbers_together_are_none(keys: list[str]) -> None:
     with pytest.raises(DataError):
-        WholeRows(TableValues(USR)).keys(keys)
+        ChangeTable(USR, ChangeTableSettings())._layout._whole.keys(keys)
 
 
 def test_numbers_go_on_past_a_thousand() -> None:

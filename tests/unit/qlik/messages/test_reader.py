@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError
 from eventlog.core.model import Op
-from eventlog.qlik.messages.avroread import decoded, lenient
 from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import lines
 from eventlog.qlik.messages.metadata import structure_of
-from eventlog.qlik.messages.reader import MessageReader, bytes_of, masks
+from eventlog.qlik.messages.reader import MessageReader, bytes_of, decoded, lenient, masks
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import with_metadata

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventlog.sinks.http.deadlines import Deadlines, cut
+from eventlog.sinks.http.post import Deadlines, cut
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import XmlError
 from eventlog.core.model import Document, Outcome, Reason, Status
-from eventlog.sinks.http.replies import Reply, again_later, not_sent, read_reply
+from eventlog.sinks.http.sink import Reply, again_later, not_sent, read_reply
 
 DOCUMENT = Document(id="7", body=b"<nds/>", covers={"5": ((5,),), "6-7": ((6,), (7,))})
 LEVELS = ["success", "warning", "error", "retry", "fatal"]

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
 from eventlog.sources.gbase.dirty import next_header
-from eventlog.sources.gbase.dump import entries
+from eventlog.sources.gbase.dump import Restart, entries
 from eventlog.sources.gbase.emulator import buffers, reads, record, shop, table_record
 from eventlog.sources.gbase.files import refuse_dirty
 from eventlog.sources.gbase.records import CdcRecord, frames
-from eventlog.sources.gbase.restart import Restart
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, T1, before_damage, begin, commit, insert, read

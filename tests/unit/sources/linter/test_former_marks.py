@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.core.errors import DataError
-from eventlog.sources.linter.former_marks import BEHIND, adopt_former_marks
+from eventlog.sources.linter.source import BEHIND, adopt_former_marks
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import PLACE, StreamPlace, WaitingImage, read_place
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog.sources.linter.dump import dumped
+from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dumped
 from eventlog.sources.linter.emulator import EmulatedOperation
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
-from eventlog.sources.linter.restart import FollowedQueue, QueueRestart
 from eventlog.sources.linter.rows import address
 from eventlog.sources.linter.tables import SourceTables
 from tests.support.linter import READING, SCHEMA, ended, insert, queued, row
