@@ -346,9 +346,11 @@ def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
     assert "it has taken documents since" in drawn
     assert '<button name="action" value="pause"' in drawn
     assert "<button" not in output_page(reading, place, READS, RANGES[0])
-    paused = replace(place, paused="by ann, 2026-11-22: their database moves")
+    paused = replace(place, paused="since 2026-11-22 10:30:00 UTC by ann: their database moves.")
     asleep = output_page(reading, paused, LOOK, RANGES[0])
-    assert "their database moves" in asleep
+    assert (
+        "</strong> <bdi>since 2026-11-22 10:30:00 UTC by ann: their database moves</bdi>. Nothing goes to it." in asleep
+    )
     assert '<button name="action" value="resume"' in asleep
     behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
     assert "It is 12 rows behind" in output_page(behind, place, LOOK, RANGES[0])
