@@ -71,8 +71,8 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
         marks.lock(connection, HOLDING)
         new = marks.get(connection, f"{PAUSED}{name}") is None
         if new:
-            since = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-            marks.set(connection, f"{PAUSED}{name}", f"by {by}, {since}{f': {why}' if why else ''}")
+            since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            marks.set(connection, f"{PAUSED}{name}", f"since {since} by {by}{f': {why}' if why else ''}")
     return new
 
 

@@ -94,7 +94,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> Iterator[str]:
         """What deserves words."""
-        yield _said_of_publisher(self.publisher)
+        if self.publisher is not None:  # else the next sentence says that none works
+            yield _said_of_publisher(self.publisher)
         yield from self.why
         if self.oldest_waiting is not None and self.state != "stuck":  # which says it already
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
@@ -159,12 +160,10 @@ def _publishing(sight: Sight) -> Publishing | None:
     )
 
 
-def _said_of_publisher(found: Publishing | None) -> str:
-    if found is None:
-        return "Nobody publishes the log now."
+def _said_of_publisher(found: Publishing) -> str:
     who = "Somebody" if found.host is None else f"Process {found.pid} on {found.host}"
     if found.expired:
-        return f"Nobody publishes the log now. {who} did until {found.lease_until} UTC, and has not given it back."
+        return f"{who} published the log until {found.lease_until} UTC, and has not given its lock back."
     since = "" if found.since is None else f" since {found.since} UTC"
     return f"{who} publishes the log{since}; its lease ends at {found.lease_until} UTC unless it renews it."
 

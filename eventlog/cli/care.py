@@ -46,7 +46,12 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     runs = read_runs_of_ids(ids)
     count = keep(log_of(site), runs, by=somebody(), why=why)
-    _tell("held", count, as_json=as_json, sentence=f"{counted(count, 'waiting row')} held.")
+    _tell(
+        "held",
+        count,
+        as_json=as_json,
+        sentence=f"{counted(count, 'waiting row')} held." if count else "No row was held, for none of these waits.",
+    )
 
 
 @click.command()
@@ -65,7 +70,12 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
     count = let_go(log_of(site), [EVERYTHING] if every else read_runs_of_ids(ids))
-    _tell("released", count, as_json=as_json, sentence=f"{counted(count, 'row')} released.")
+    _tell(
+        "released",
+        count,
+        as_json=as_json,
+        sentence=f"{counted(count, 'row')} released." if count else "No row was released, for none is held.",
+    )
 
 
 @click.command()
@@ -78,7 +88,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 def requeue(
     site: Site, ids: tuple[str, ...], letters: str, table: str | None, dry: bool, yes: bool, as_json: bool
 ) -> None:
-    """Lets processed rows wait again: their letter becomes N, and attempts and reasons are forgotten.
+    """Lets processed rows wait again: their letter becomes N, and their reasons and attempts are deleted.
 
     On a terminal it says how many rows that are, and asks.
 
@@ -100,7 +110,9 @@ def requeue(
             return
         agree([would], yes=yes)
     count = let_wait(log, runs, choice)
-    said = f"{counted(count, 'row')} {'waits' if count == 1 else 'wait'} again."
+    said = (
+        f"{counted(count, 'row')} {'waits' if count == 1 else 'wait'} again." if count else "No such row was processed."
+    )
     _tell("requeued", count, as_json=as_json, sentence=said)
 
 
@@ -109,7 +121,7 @@ def requeue(
 @click.option(
     "--archive", type=click.Path(path_type=Path, file_okay=False), help="Write the rows into this folder first."
 )
-@click.option("--hide", is_flag=True, help="Without the values in it that policies hide from every output.")
+@click.option("--hide", is_flag=True, help="With --archive: leave out values that policies hide from every output.")
 @click.option(
     "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters (default: SWE)."
 )
@@ -128,7 +140,7 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Deletes old processed rows: a few thousand at a time, with --archive after they were written to Parquet files.
+    """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
 
     Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them. On a terminal it says how
     many rows would go, and asks.

@@ -14,6 +14,7 @@ from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.site import config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
+from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.cli.order import ConversionOrder
@@ -144,7 +145,7 @@ def convert(**given: Any) -> int:
 def last_line(summary: Summary) -> str:
     """What a conversion did, in a line."""
     ended = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
-    twice = f"; {summary.duplicates} more stood there twice" if summary.duplicates else ""
+    twice = f"; {counted(summary.duplicates, 'duplicate')} left out" if summary.duplicates else ""
     bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
     counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
     done = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)

@@ -113,7 +113,7 @@ def _say_what_next(kept: Path | None) -> None:
             (f"triggers {database}", "which triggers there are"),
             (f"status {database}", "how the log stands"),
         ]
-    steps += [("rules", "what the event types mean and what beats what"), ("--help", "every command")]
+    steps += [("rules", "what the event types mean and which rule comes first"), ("--help", "every command")]
     width = max(len(command) for command, _ in steps)
     for command, purpose in steps:
         click.echo(f"   {name} {command:{width}}   {purpose}")

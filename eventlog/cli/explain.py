@@ -7,7 +7,7 @@ import click
 from eventlog.admin.explain import Explanation
 from eventlog.admin.rows import LARGEST_NUMBER
 from eventlog.cli.policy import show_result
-from eventlog.cli.show import readable, show_json, show_table, show_text
+from eventlog.cli.show import show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.plural import counted
 
@@ -33,8 +33,8 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
 
 
 def _show(found: Explanation) -> None:
-    click.echo(f"Row {found.record_id}: status {found.status}. {readable(found.recorded)}")
-    click.echo(f"Read with {counted(len(found.rows), 'row')} of the same object; today the rules say:")
+    show_sentence(f"Row {found.record_id}: status {found.status}. {found.recorded}")
+    show_sentence(f"Read with {counted(len(found.rows), 'row')} of the same object; today the rules say:")
     show_table(
         ("row", "type", "column", "old", "new", "status", "reason", "note"),
         [

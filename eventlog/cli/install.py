@@ -27,7 +27,7 @@ sql_option = click.option("--sql", is_flag=True, help="Print the statements for 
 @sql_option
 @site_options
 def install(site: Site, columns: str | None, sql: bool) -> None:
-    """Creates the event log table and its companion tables, as source.log and source.columns call them.
+    """Creates the event log table and its companion tables, with the names in source.log and source.columns.
 
     A log that exists already is adopted as it is.
 

@@ -137,13 +137,18 @@ def _since(log: Log, text: str) -> str:
     from eventlog.core.errors import UsageError, shortened
     from eventlog.core.rules.times import in_zone, moment
 
+    neither = f"{shortened(text)!r} is no time and no age; write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d."
     time = moment(text) if "-" in text else None
     if time is None and "-" in text:
-        raise UsageError(f"{shortened(text)!r} is no time; write it as 2026-11-22 10:30, in UTC, or an age such as 2h.")
+        raise UsageError(neither)
     if time is None:
         with log.transaction() as connection:
             now = log.now(connection)
-        time = now.replace(tzinfo=None) - timedelta(seconds=read_age(text))
+        try:
+            age = read_age(text)
+        except UsageError:
+            raise UsageError(neither) from None
+        time = now.replace(tzinfo=None) - timedelta(seconds=age)
     return in_zone(time, log.zone).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 

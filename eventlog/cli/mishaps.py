@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import click
 from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError
 from eventlog.core.packages import EXTRAS, missing
 from eventlog.core.secrets import masked, shown, visible
+from eventlog.core.suggest import nearest
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
@@ -31,10 +33,19 @@ def misused(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError) or context is None:
         error.show()
         return EX_USAGE
-    said = error.format_message().strip()
+    said = _in_plain_words(error)
     end = "" if said.endswith((".", "?")) else "."
     click.echo(f"eventlog: {shown(said)}{end} See `{context.command_path} --help`.", err=True)
     return EX_USAGE
+
+
+def _in_plain_words(error: click.ClickException) -> str:
+    """What click says, without its names of types; for one of several words, the one that was probably meant."""
+    said = error.format_message().strip().replace("a valid integer range", "a whole number").rstrip(".")
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
+    written = re.search(r"'([^']+)' is not one of", said)
+    near = nearest(written[1], map(str, choices)) if written else None
+    return said if near is None else f"{said}. Did you mean {near!r}?"
 
 
 def told(error: Exception, arguments: Sequence[str]) -> int:

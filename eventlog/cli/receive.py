@@ -31,7 +31,7 @@ DEFAULT_PORT = 8780
 @click.option("--once", is_flag=True, help="End after one document.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder.")
 def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> None:
-    """Receives what an output with sink = "http" sends: prints the documents, answers with a status for each event.
+    """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
 
     A document that comes again with the same id is reported as a repeat, and is not printed again.
 

@@ -117,7 +117,7 @@ def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
         return
     for owner in dict.fromkeys(one.owner for one in made if one.style != "image"):
         _note(
-            f"{owner}: change tables and messages are only whole with --events image; as it is, rows before are missing."
+            f"{owner}: change tables and messages need --events image; without it, the rows before a change are missing."
         )
 
 
@@ -169,8 +169,8 @@ def triggers(site: Site, as_json: bool) -> None:
         show_json(found)
         return
     show_table(
-        ("state", "trigger", "table", "of", "tracked with", "note"),
-        [(one.state, one.name, one.table, one.owner, one.asked, one.note) for one in found],
+        ("trigger", "state", "table", "of", "tracked with", "note"),
+        [(one.name, one.state, one.table, one.owner, one.asked, one.note) for one in found],
         empty="No table is tracked; `eventlog track TABLE` begins.",
     )
 

@@ -138,6 +138,14 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     """How many of them fail every write to their table."""
 
 
+def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
+    """A flow as the process that publishes knows it, which has the lock whatever the lock's mark said when it was read.
+
+    The mark may have been read before this process took the lock, and on a busy machine it is renewed late.
+    """
+    return replace(flow, publishing=True) if reading.state == "publishing" else flow
+
+
 class PublisherHealth:
     """Counts in the publisher's thread and is read from others; `watched` says that somebody does.
 
@@ -342,7 +350,8 @@ class Gauge:
         began, known = monotonic(), vitals.reading()
         with self._log.transaction() as connection:
             found, _ = read_flow(connection, self._log, self._settings, failing=failing(known.outputs))
-        vitals.measured(replace(found, tracked=None if known.triggers is None else any(known.triggers.values())))
+        tracked = None if known.triggers is None else any(known.triggers.values())
+        vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
         self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))
 
 

@@ -22,7 +22,7 @@ TableAction = Literal["refresh", "stop"]
 ACTIONS: Final[Mapping[RowAction, str]] = {
     "hold": "Keep waiting rows from being published until they are released.",
     "release": "Let held rows be published again.",
-    "requeue": "Let processed rows wait again; reasons and attempts are forgotten.",
+    "requeue": "Let processed rows wait again. Their reasons and attempts are deleted.",
 }
 """What can be done with rows, and what it does."""
 
@@ -33,9 +33,9 @@ OUTPUT_ACTIONS: Final[Mapping[OutputAction, str]] = {
 """What can be done with an output, and what it does."""
 
 TABLE_ACTIONS: Final[Mapping[TableAction, str]] = {
-    "refresh": "Publish every row that the table has now, while changes go on. One row of the log is written for each; it"
-    " waits while 50,000 rows wait. One that was interrupted goes on where it stopped.",
-    "stop": "End the refresh after the current rows. What was written stands, and another refresh goes on from there.",
+    "refresh": "Publish every row that the table has now, while changes go on. For each of them one row is written to the log."
+    " The refresh pauses while 50,000 rows of the log wait. A refresh that was interrupted goes on where it stopped.",
+    "stop": "End the refresh after the current rows. What was written stays, and the next refresh goes on from there.",
 }
 """What can be done with a table, and what it does."""
 

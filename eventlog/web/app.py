@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
-from eventlog.core.errors import DataError, EventlogError, UsageError
+from eventlog.core.errors import DataError, EventlogError, UsageError, shortened
 from eventlog.web import desk, pages
 from eventlog.web.acts import Act, Fields, OutputAct, TableAct, read_act, read_done, read_row
 from eventlog.web.collector import Collector
@@ -81,6 +81,7 @@ class App:
             Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
+            Route("/{anything:path}", self._guarded(_nothing)),
         ]
 
     def starlette(self, *others: Route) -> Starlette:
@@ -280,6 +281,10 @@ class App:
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
         secure = request.url.scheme == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
+
+
+async def _nothing(request: Request, _visitor: Visitor) -> Response:
+    raise DataError(f"There is no page {shortened(request.url.path)}.", hint="The overview leads to all pages.")
 
 
 def asked(request: Request) -> RequestFacts:

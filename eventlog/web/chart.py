@@ -8,7 +8,18 @@ from typing import Final
 
 from msgspec import Struct
 
+from eventlog.core.plural import duration
 from eventlog.web.reading import RANGES, ChartRange
+
+SECONDS: Final = "s"
+"""The unit of a length of time, which is written as people say it."""
+
+ROUND_SECONDS: Final = tuple(
+    [step * size for size, steps in ((60, (2, 5, 10, 20, 60)), (3600, (2, 6, 12, 24, 48))) for step in steps]
+)
+"""Where a scale of minutes or hours may end; beyond it counts days."""
+
+DAY_SECONDS: Final = 86_400
 
 WIDTH_PIXELS: Final = 400
 HEIGHT_PIXELS: Final = 150
@@ -50,7 +61,7 @@ class CurvePart(Struct, frozen=True, kw_only=True):
 
     line: str = ""
     values: str = ""
-    """The figures at the points of the line, for whoever points at one."""
+    """The figures at the points of the line with their unit, for whoever points at one; a bar stands between two."""
     area: str = ""
     dot: tuple[float, float] | None = None
 
@@ -60,7 +71,6 @@ class Chart(Struct, frozen=True, kw_only=True):
 
     title: str
     said: str
-    unit: str
     span: ChartRange
     lines: tuple[GridLine, ...]
     labels: tuple[Label, ...]
@@ -73,26 +83,29 @@ class Chart(Struct, frozen=True, kw_only=True):
 def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
     """A range of time as a curve."""
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
-    top = ceiling(max((value for _, value in points), default=0.0))
+    top = ceiling(unit, max((value for _, value in points), default=0.0))
     heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
     return Chart(
         title=title,
         said=_in_words(unit, points),
-        unit=unit,
         span=span,
         lines=tuple([GridLine(left=LEFT_PIXELS, right=WIDTH_PIXELS, y=y) for _, y in heights]),
         labels=(
-            *(Label(text=short(value), x=LEFT_PIXELS - 6, y=y + 5, anchor="end") for value, y in heights),
+            *(Label(text=beside_axis(unit, value), x=LEFT_PIXELS - 6, y=y + 5, anchor="end") for value, y in heights),
             *_ticks(span),
         ),
-        stretches=tuple([_stretch(stretch, now, top, span.seconds) for stretch in _stretches(points, span)]),
+        stretches=tuple([_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]),
     )
 
 
-def ceiling(value: float) -> float:
-    """The next round number from which a scale can be read: 1, 2 or 5 with noughts."""
+def ceiling(unit: str, value: float) -> float:
+    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes, hours or days for a long time."""
     if value < LEAST_VALUES:
         return 1.0
+    if unit == SECONDS and value > 100:
+        if value > ROUND_SECONDS[-1]:
+            return DAY_SECONDS * ceiling("d", value / DAY_SECONDS)
+        return float(next(step for step in ROUND_SECONDS if value <= step))
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
 
@@ -105,11 +118,21 @@ def short(value: float) -> str:
     return f"{value:.3g}"
 
 
+def beside_axis(unit: str, value: float) -> str:
+    """A figure beside an axis: without its unit, but for minutes, hours and days."""
+    return duration(value) if unit == SECONDS and value >= 120 else short(value)
+
+
+def in_full(unit: str, value: float) -> str:
+    """A figure with its unit."""
+    return duration(value) if unit == SECONDS and value >= 120 else f"{short(value)} {unit}"
+
+
 def _in_words(unit: str, points: Points) -> str:
     if not points:
         return "not measured yet"
     values = [value for _, value in points]
-    return f"now {short(values[-1])} {unit}, highest {short(max(values))}"
+    return f"now {in_full(unit, values[-1])}, highest {beside_axis(unit, max(values))}"
 
 
 def _ticks(span: ChartRange) -> Iterator[Label]:
@@ -141,7 +164,7 @@ def thinned(points: Points) -> list[tuple[float, float]]:
     return [*highest[:-1], points[-1]] if highest[-1][0] >= points[-1][0] else [*highest, points[-1]]
 
 
-def _stretch(points: list[tuple[float, float]], now: float, top: float, seconds: float) -> CurvePart:
+def _stretch(points: list[tuple[float, float]], unit: str, now: float, top: float, seconds: float) -> CurvePart:
     places = [(_x(at, now, seconds), _y(value, top)) for at, value in points]
     if len(places) == 1:
         return CurvePart(dot=places[0])
@@ -149,7 +172,7 @@ def _stretch(points: list[tuple[float, float]], now: float, top: float, seconds:
     ground = _y(0.0, top)
     return CurvePart(
         line=line,
-        values=" ".join(short(value) for _, value in points),
+        values="|".join(in_full(unit, value) for _, value in points),
         area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}",
     )
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from eventlog.admin.status import facts
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
+from eventlog.daemon.vitals import VitalsReading, seen_by_itself
 from eventlog.delivery.output import OutputStates, failing, newest, read_output_states
 from eventlog.sources.log.flow import read_flow
 from eventlog.sources.marks import IN_HAND, OUTPUTS, PAUSED, Marks, notes_of, read_runs
@@ -96,7 +97,12 @@ class Collector:
         if self._reading.counted is None:
             self._woken.set()
         with self._lock:
-            return replace(self._reading, now=time(), loop=self._loop())
+            reading = replace(self._reading, now=time())
+        if self._vitals is None:
+            return reading
+        vitals = self._vitals.reading()
+        flow = None if reading.flow is None else seen_by_itself(reading.flow, vitals)
+        return replace(reading, flow=flow, loop=_loop(vitals))
 
     @property
     def outputs(self) -> list[str]:
@@ -205,13 +211,9 @@ class Collector:
             self._reading = reading
             self.version += 1
 
-    def _loop(self) -> Loop | None:
-        if self._vitals is None:
-            return None
-        vitals = self._vitals.reading()
-        return Loop(
-            state=vitals.state, error=vitals.error, documents=vitals.documents, last_document=vitals.last_document
-        )
-
     def _ask(self, connection: Connection, query: str) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query))
+
+
+def _loop(vitals: VitalsReading) -> Loop:
+    return Loop(state=vitals.state, error=vitals.error, documents=vitals.documents, last_document=vitals.last_document)

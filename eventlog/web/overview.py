@@ -15,9 +15,6 @@ from eventlog.web.chart import Chart, curve
 from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, tables_of
 from eventlog.web.words import address
 
-LONGEST_ERROR_CHARACTERS: Final = 300
-"""In the table of outputs."""
-
 WORDS: Final[Mapping[FlowState, tuple[str, str]]] = {
     "flowing": ("good", "Flowing."),
     "waiting": ("warn", "Waiting."),
@@ -66,7 +63,7 @@ def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
         "tables": tables_of(reading.triggers),
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
-        "clock": clock(reading.now),
+        "measured": measured(reading),
     }
 
 
@@ -85,20 +82,26 @@ def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> M
             curve("Documents", "a second", [(at, one.rate) for at, one in seen], reading.now, span),
             curve("Rows behind", "rows", [(at, float(one.behind)) for at, one in seen], reading.now, span),
         ],
-        "clock": clock(reading.now),
+        "measured": measured(reading),
     }
 
 
-def clock(now: float) -> str:
-    """A moment as the page writes it."""
-    return dt.datetime.fromtimestamp(now, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def measured(reading: PageReading) -> str:
+    """How old the figures are: what takes long to measure is measured seldom."""
+    if reading.latest is None:
+        return "Nothing has been measured yet."
+    at = dt.datetime.fromtimestamp(reading.latest.at, dt.UTC)
+    return f"Measured at {at:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def verdict(reading: PageReading) -> Verdict:
     """Whether it flows; the first that is wrong is said."""
     loop, facts, flow = reading.loop, reading.facts, reading.flow
     if reading.trouble:
-        return Verdict(kind="bad", word="Not read.", before=f"The log cannot be read: {reading.trouble}")
+        age = (
+            "" if reading.latest is None else f" The figures below are {duration(reading.now - reading.latest.at)} old."
+        )
+        return Verdict(kind="bad", word="Not read.", before=f"The log cannot be read: {reading.trouble}{age}")
     if facts is not None and facts.failing:
         tables = ", ".join(dict.fromkeys(facts.failing.values()))
         said = (

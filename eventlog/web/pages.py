@@ -15,7 +15,6 @@ from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.admin.masking import HIDDEN
 from eventlog.admin.rows import LogRow
-from eventlog.core.errors import shortened
 from eventlog.core.model import Reason, Status, written
 from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
@@ -33,7 +32,7 @@ from eventlog.web.acts import (
     letters_for,
     possible,
 )
-from eventlog.web.overview import LONGEST_ERROR_CHARACTERS, facts_of, output_facts
+from eventlog.web.overview import facts_of, output_facts
 from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, tables_of
 from eventlog.web.words import address, kind_name, shown
 
@@ -153,11 +152,12 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
         ("WEF", "W, E and F"),
     ]
     reasons = [("", "any reason"), *((one.value, one.value) for one in Reason)]
+    here = {Filters(): "Rows", Filters(letters="EF"): "Errors"}.get(filters, "")
     return _page(
         "rows.html",
-        "Rows",
+        here or "Rows",
         look,
-        here={Filters(): "Rows", Filters(letters="EF"): "Errors"}.get(filters, ""),
+        here=here,
         found=found,
         filters=filters,
         first=first,
@@ -248,7 +248,6 @@ def environment() -> Environment:
         "kind_name": kind_name,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
-        "shortened": lambda text: shortened(text, LONGEST_ERROR_CHARACTERS),
     }
     made.globals |= {
         "address": address,

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.outputs import DatabaseOutput
-from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.outputs import DatabaseOutput, HttpOutput
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of
+from tests.integration.scripted_server import ScriptedServer, answer
 from tests.web.visiting import Visit
 
 SECRET = "geheim-5f"
+BASIC = b64encode(f"idm:{SECRET}".encode()).decode()
+KEY = "schluessel-77"
 QUERY = f"password={SECRET}&sslpassword={SECRET}"
 
 
@@ -52,6 +56,45 @@ def test_nothing_that_a_publisher_says_or_keeps_has_it(postgresql: Engine) -> No
     words = [said.getvalue(), *bodies, *marks]
     assert '"started"' in words[0]
     assert not [text for text in words if SECRET in text]
+
+
+COMPLAINT = f"idm, {SECRET} is no password, Basic {BASIC} no login, {KEY} no key"
+"""What a receiver says that repeats all by which it was asked."""
+
+
+def test_nothing_that_a_receiver_repeats_gets_anywhere(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.run("INSERT INTO usr (idu, fname, lname) VALUES (1, 'Jack', 'Frost')")
+    log.write(1)
+    refusal = f'<nds><output><status level="error" event-id="1">{COMPLAINT}</status></output></nds>'
+    said, vitals = io.StringIO(), PublisherHealth(watched=True)
+    with ScriptedServer([answer(COMPLAINT.encode(), "500 No"), answer(refusal.encode())]) as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/xds?key={KEY}"
+        output = HttpOutput(url=url, authorization=f"Basic {BASIC}")
+        source = SourceConfig(url=url_of(sqlite))
+        config = Config(source=source, publisher=PublisherConfig(allow_loopback=True), output=(output,))
+        service = Service(lambda: config, journal("json", stream=said, level="debug"), vitals)
+        page = open_page("127.0.0.1:0", config, library_journal(), vitals)
+        runner = Thread(target=service.run, args=(config,), daemon=True)
+        runner.start()
+        try:
+            until(settled(log, 1, "E"), "the row is refused")
+            paths = ("/", "/rows", "/rows/1", "/output?name=http", "/health", "/ready", "/metrics")
+            bodies = [Visit(page).get(path).body for path in paths]
+        finally:
+            service.stop()
+            runner.join(30)
+            page.close()
+    (tmp_path / "eventlog.toml").write_text(
+        f'[source]\nurl = "{source.url}"\n[[output]]\nsink = "http"\nurl = "{url}"\nauthorization = "Basic {BASIC}"\n'
+    )
+    commands = (["status"], ["status", "--json"], ["explain", "1"], ["log"], ["outputs", "list"], ["check"])
+    printed = [eventlog(*command, "--config", tmp_path / "eventlog.toml") for command in commands]
+    kept = [str(row) for table in ("mark", "outcome") for row in log.ask(f"SELECT * FROM event_log_{table}")]
+    texts = [said.getvalue(), *bodies, *kept, *(done.stdout + done.stderr for done in printed)]
+    assert len([text for text in texts if "is no password" in text]) > 5
+    for secret in (SECRET, BASIC, KEY):
+        assert not [text for text in texts if secret in text], secret
 
 
 @pytest.mark.parametrize("command", [["check"], ["status"], ["run", "--once"]])

@@ -47,6 +47,12 @@ def test_the_examples_say_what_the_program_does(page: Path) -> None:
     assert result.failed == 0
 
 
+def test_the_readme_is_a_page_of_words_and_not_of_figures() -> None:
+    lines = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert len(lines) <= 120
+    assert sum(line.startswith("|") for line in lines) <= len(lines) / 4
+
+
 def test_the_readme_shows_what_the_demo_prints() -> None:
     [name] = re.findall(r"\((docs/pictures/\w+\.svg)\)", (ROOT / "README.md").read_text())
     picture = etree.fromstring((ROOT / name).read_bytes())

@@ -13,6 +13,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.web_settings import WebConfig
+from eventlog.sql.install import install
+from eventlog.sql.triggers import track
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
@@ -77,7 +79,7 @@ def log(sqlite: Engine) -> LogTable:
 @pytest.fixture
 def server(log: LogTable) -> Iterator[PageServer]:
     with opened(log.engine) as page:
-        until(lambda: "were counted not yet" not in Visit(page).get("/").body, "rows are counted")
+        until(lambda: "have not yet been counted" not in Visit(page).get("/").body, "rows are counted")
         yield page
 
 
@@ -228,6 +230,24 @@ def test_no_serious_fault_of_accessibility(server: PageServer, browser: Browser,
             if one["impact"] in ("serious", "critical")
         ]
         assert serious == []
+    context.close()
+
+
+def test_long_names_do_not_make_the_page_wider(sqlite: Engine, browser: Browser) -> None:
+    install(sqlite)
+    log = LogTable(sqlite)
+    name = "a_table_of_all_persons_who_have_ever_been_employed_by_any_of_our_companies"
+    log.run(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
+    track(sqlite, [name])
+    log.write(500, "id=" + "x" * 300, table_name=name, new_value="W" * 4000)
+    context = browser.new_context()
+    page = context.new_page()
+    with opened(sqlite) as server:
+        for path in ("", "tables", f"table?name={name}", "rows", "rows/500", f"confirm?action=refresh&table={name}"):
+            page.goto(f"{server.url}{path}")
+            for width in (360, 900, 1400):
+                page.set_viewport_size({"width": width, "height": 740})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
     context.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, ceiling, short, thinned
+from eventlog.web.chart import HEIGHT_PIXELS, MOST_VALUES, WIDTH_PIXELS, beside_axis, ceiling, short, thinned
 from eventlog.web.chart import curve as curve_of
 from eventlog.web.pages import environment
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
@@ -45,7 +45,7 @@ def test_every_point_lies_on_the_sheet(points: list[tuple[float, float]]) -> Non
 
 @given(values)
 def test_a_scale_ends_at_a_round_number_above_the_figures(value: float) -> None:
-    top = ceiling(value)
+    top = ceiling("rows", value)
     assert top >= value * (1 - 1e-6)
     assert f"{top:e}"[0] in "125"
     assert value == 0 or top <= 10.01 * value or top == 1.0
@@ -62,6 +62,23 @@ def test_a_pause_in_measuring_breaks_the_line() -> None:
 def test_a_chart_says_in_words_what_it_shows() -> None:
     assert "Lag, the last hour: now 2 s, highest 40" in curve("Lag", "s", [(NOW - 9, 40.0), (NOW, 2.0)], NOW)
     assert "not measured yet" in curve("Lag", "s", [], NOW)
+    assert "now 3 h, highest 325 d" in curve("Lag", "s", [(NOW - 9, 325 * 86_400.0), (NOW, 10_800.0)], NOW)
+
+
+@given(values)
+def test_a_scale_of_time_ends_at_a_round_number_of_minutes_hours_or_days(value: float) -> None:
+    top = ceiling("s", value)
+    assert top >= value * (1 - 1e-6)
+    assert top <= 10.01 * value or top == 1.0
+    assert beside_axis("s", top).split()[0].isdigit() or top < 10
+
+
+@pytest.mark.parametrize(
+    "seconds, top, said",
+    [(90, 100, "100"), (119, 120, "2 min"), (1900, 3600, "60 min"), (4000, 7200, "2 h"), (100_000, 172_800, "2 d")],
+)
+def test_a_scale_of_time_reads_well(seconds: float, top: float, said: str) -> None:
+    assert (ceiling("s", seconds), beside_axis("s", top)) == (top, said)
 
 
 @pytest.mark.parametrize("number, written", [(0, "0"), (0.25, "0.25"), (999, "999"), (12_500, "12.5k"), (3e6, "3M")])
@@ -107,7 +124,7 @@ def test_a_chart_of_a_day_says_so() -> None:
     drawn = made.render(chart=curve_of("Lag", "s", [(NOW - 80_000, 3.0), (NOW - 79_950, 1.0)], NOW, RANGES[1]))
     assert "Lag, the last 24 hours: now 1 s, highest 3" in drawn
     assert ">12 h</text>" in drawn
-    assert 'data-values="3 1"' in drawn
+    assert 'data-values="3 s|1 s"' in drawn
 
 
 @given(st.lists(values, max_size=2 * MOST_VALUES + 7))

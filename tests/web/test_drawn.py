@@ -100,6 +100,7 @@ def loop(state: str, error: str | None = None) -> Loop:
         ({}, "good", "Nothing is stuck."),
         ({"history": History(), "flow": None}, "warn", "Nothing has been measured yet."),
         ({"trouble": "the disk is gone."}, "bad", "The log cannot be read: the disk is gone."),
+        ({"trouble": "it is gone.", "now": NOW + 60}, "bad", "it is gone. The figures below are 60 s old."),
         ({"loop": loop("failing", "no route")}, "bad", "The publisher fails: no route"),
         ({"loop": loop("failing")}, "bad", "it does not say why"),
         ({"flow": replace(FLOW, lag=900.0, ready_lag=900.0)}, "bad", "has waited for 15 min."),
@@ -194,7 +195,7 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
     busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
     assert "<td>4.2, 3 documents on the way</td><td><bdi>a</bdi> </td>" in busy
-    assert f"{'e' * 300}… (699 more characters)" in busy
+    assert f"<bdi>{'e' * 160}…</bdi>" in busy
 
 
 def test_an_hour_of_samples_makes_a_small_page() -> None:
@@ -240,6 +241,17 @@ def test_a_list_says_where_it_ends_and_what_it_is_of() -> None:
     assert ">Newest</a>" in drawn
     assert drawn.count('type="checkbox"') == 2
     assert "checkbox" not in rows_page(Listing(rows=rows, further=None), Filters(), READS, first=True)
+
+
+def test_a_long_value_does_not_make_a_list_long() -> None:
+    drawn = rows_page(Listing(rows=(replace(ROW, new_value="W" * 400),), further=None), Filters(), LOOK, first=True)
+    assert f"<bdi>{'W' * 100}…</bdi>" in drawn
+
+
+def test_the_list_of_errors_is_called_so() -> None:
+    for filters, title in ((Filters(), "Rows"), (Filters(letters="EF"), "Errors"), (Filters(letters="E"), "Rows")):
+        drawn = rows_page(Listing(rows=(), further=None), filters, LOOK, first=True)
+        assert f"<h1>{title}</h1>" in drawn
 
 
 def test_a_list_without_rows_says_whether_to_look_further() -> None:
@@ -334,9 +346,11 @@ def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
     assert "it has taken documents since" in drawn
     assert '<button name="action" value="pause"' in drawn
     assert "<button" not in output_page(reading, place, READS, RANGES[0])
-    paused = replace(place, paused="by ann, 2026-11-22: their database moves")
+    paused = replace(place, paused="since 2026-11-22 10:30:00 UTC by ann: their database moves.")
     asleep = output_page(reading, paused, LOOK, RANGES[0])
-    assert "their database moves" in asleep
+    assert (
+        "</strong> <bdi>since 2026-11-22 10:30:00 UTC by ann: their database moves</bdi>. Nothing goes to it." in asleep
+    )
     assert '<button name="action" value="resume"' in asleep
     behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
     assert "It is 12 rows behind" in output_page(behind, place, LOOK, RANGES[0])
@@ -357,9 +371,11 @@ def test_an_output_that_is_not_configured_is_named_where_rows_are_kept_for_it() 
 def test_tables_and_a_table_are_drawn() -> None:
     found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
     drawn = tables_page(replace(READING, triggers=found), LOOK)
-    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td>field</td><td>2</td>' in drawn
+    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td class="word">field</td><td>2</td>' in drawn
     assert "No table is tracked." in tables_page(READING, LOOK)
     assert "are being read" in tables_page(replace(READING, counted=None), LOOK)
+    broken = tables_page(replace(READING, counted=None, trouble="the disk is gone."), LOOK)
+    assert "The triggers cannot be read: the disk is gone." in broken
     fails = replace(found[0], fails=True, asked="--events field", owner="grp", note="said")
     page = table_page("usr", (fails,), (ROW,), LOOK)
     for said in ("every write to the table fails", "--events field", 'href="/table?name=grp"', 'href="/rows/7"'):

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import desk
 from eventlog.web.app import FORM_BYTES
 from eventlog.web.collector import Collector
@@ -50,12 +51,11 @@ def test_the_first_page_says_how_it_goes(page: PageServer) -> None:
 @pytest.mark.parametrize("path", ["/", "/rows", "/rows/2", "/confirm?action=hold&id=2", "/rows/404", "/nowhere"])
 def test_every_page_is_closed_to_scripts_and_frames(page: PageServer, path: str) -> None:
     answered = Visit(page).get(path)
-    if answered.status != 404 or path != "/nowhere":
-        policy = answered.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert answered.headers["x-content-type-options"] == "nosniff"
-        assert answered.headers["cache-control"] == "no-store"
+    policy = answered.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answered.headers["x-content-type-options"] == "nosniff"
+    assert answered.headers["cache-control"] == "no-store"
     assert not re.search(r"<[^>]+\s(style|on\w+)=", answered.body)
     assert not re.search(r"<script(?! src=\"/static/)", answered.body)
     assert not re.search(r"(?:src|href)=\"(?:https?:|//|javascript:)", answered.body)
@@ -79,6 +79,9 @@ def test_a_row_tells_what_was_recorded_and_what_the_rules_say(page: PageServer) 
     assert "Read with" in body
     assert Visit(page).get("/rows/404").status == 404
     assert "has no row 404" in Visit(page).get("/rows/404").body
+    nowhere = Visit(page).get("/no/such-page")
+    assert (nowhere.status, "There is no page /no/such-page." in nowhere.body) == (404, True)
+    assert '<a href="/">To the overview</a>' in nowhere.body
 
 
 def test_a_key_leads_to_its_timeline(page: PageServer) -> None:
@@ -157,6 +160,20 @@ def test_a_database_that_is_away_is_said_and_waited_for(log: LogTable) -> None:
         assert Visit(page).get("/rows/2").status == 200
     finally:
         page.close()
+
+
+def test_the_page_of_a_publisher_never_says_that_none_works(log: LogTable) -> None:
+    """The mark of its lock may have been read before it had it, and is renewed late on a busy machine."""
+    vitals = PublisherHealth()
+    with opened(log.engine, vitals=vitals) as page:
+        visit = Visit(page)
+        until(lambda: "no publisher works on this log" in visit.get("/").body.lower(), "the log has been measured")
+        vitals.now("publishing")
+        body = visit.get("/").body
+        assert "no publisher works" not in body.lower()
+        assert "<dd>publishing</dd>" in body
+        vitals.now("stopping")
+        assert "no publisher works" in visit.get("/").body.lower()
 
 
 def test_a_fault_is_told_to_who_operates_and_not_to_who_looks(log: LogTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ EXPLANATION: Final = {
 
 PRECEDENCE: Final = (
     ("delete closes a lifetime", "rows after a type 4 row begin the object's next lifetime"),
-    ("vanished rows drop out", "a read-back (5-8) in a closed lifetime, or whose row is gone, beats nothing"),
+    ("vanished rows drop out", "a read-back (5-8) in a closed lifetime, or whose row is gone, supersedes no row"),
     ("row beats field", "the last 5 or 6 of a lifetime makes one full modify; its other rows are superseded"),
     ("read-back beats data", "7 or 8 on a column supersedes every 1, 2, 3 on that column"),
     ("neighbours merge", "rows of one object and one operation make one change until a column repeats"),

@@ -6,13 +6,14 @@ import http.client
 import socket
 import ssl
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected, responses
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, BinaryIO, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_plus, urlsplit
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from eventlog.core import tracing
 from eventlog.core.errors import SinkError, shortened
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
-from eventlog.core.secrets import HIDDEN
+from eventlog.core.secrets import HIDDEN, is_secret
 from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
@@ -39,6 +40,9 @@ EPOCH: Final = "Eventlog-Epoch"
 """The header with the number of the publisher, which grows with each one that takes the log over. A receiver that has
 seen a higher one refuses with 409 and that number in the same header."""
 
+SECRET_CHARACTERS: Final = 8
+"""Characters from which on a value in an address's query may be a secret, whatever its name is."""
+
 REFUSAL_BYTES: Final = 2000
 """Bytes of a refusal that are read."""
 
@@ -51,7 +55,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 
     status: int
     body: bytes
-    location: str | None = None
+    location: str = ""
     overtaken: bool = False
     """It was refused because the receiver has documents of a later publisher."""
 
@@ -80,6 +84,7 @@ class Poster:
         self._port = parts.port
         self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
         self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
+        self._secrets = [one.encode() for one in sorted(set(_said_to_get_in(settings)), key=len, reverse=True)]
         self._deadlines = deadlines or Deadlines()
         self._connection: HTTPConnection | None = None
         self._broken_off = False
@@ -166,7 +171,9 @@ class Poster:
                 answer = HttpAnswer(
                     status=response.status,
                     body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
-                    location=response.headers.get("Location") if 300 <= response.status < 400 else None,
+                    location=self._discreet(response.headers.get("Location", "").encode()).decode()
+                    if 300 <= response.status < 400
+                    else "",
                     overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
                 )
         if not answer.taken:
@@ -200,9 +207,8 @@ class Poster:
 
     def _discreet(self, body: bytes) -> bytes:
         """The body without what we have said to get in: some receivers repeat it when they complain."""
-        said = (self._settings.authorization or "").encode()
-        for secret in (said, said.rpartition(b" ")[2]):
-            body = body.replace(secret, HIDDEN.encode()) if secret else body
+        for secret in self._secrets:
+            body = body.replace(secret, HIDDEN.encode())
         return body
 
     def _body(self, response: HTTPResponse) -> bytes:
@@ -233,6 +239,21 @@ class Poster:
         if _is_timeout(error):
             return SinkError(f"{self.place} did not answer in time.", hint="It is tried again.")
         return SinkError(f"{self.place} cannot be reached: {_reason(error)}.", hint="It is tried again.")
+
+
+def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
+    """The secrets of an address in each form in which a receiver may repeat them."""
+    authorization = settings.authorization or ""
+    login = authorization.rpartition(" ")[2]
+    yield from filter(None, (authorization, login))
+    if authorization.lower().startswith("basic "):
+        with suppress(ValueError):
+            plain = b64decode(login, validate=True).decode("utf-8", "replace")
+            yield from filter(None, (plain, plain.partition(":")[2]))
+    for pair in urlsplit(settings.url).query.split("&"):
+        name, _, value = pair.partition("=")
+        if value and (is_secret(name) or len(value) >= SECRET_CHARACTERS):
+            yield from (value, unquote_plus(value))
 
 
 def _beginning(response: HTTPResponse) -> bytes:

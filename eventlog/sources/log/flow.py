@@ -194,7 +194,7 @@ def said_of_state(flow: Flow) -> str:
         case "suspended":
             return f"Rows wait until their table may be read.{nobody}"
         case "unpublished":
-            return "Nothing could be published now, and no publisher works on this log."
+            return "Nothing is ready to be published, and no publisher works on this log."
         case "untracked":
             return "No trigger of eventlog writes this log, and nothing has come in the last minute."
         case "flowing":

@@ -92,8 +92,9 @@ class TableNeeds:
             names = [watched.column.name for watched in child.watched if watched.name in one.options.repeated]
             if names:
                 yield (
-                    f"{child.child.name} may have a value twice under one parent ({', '.join(names)}). So what is there is"
-                    f" read back when such a value goes; a unique index with {', '.join(child.child.parent_key)} saves that."
+                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)}). So, when such a value"
+                    " is deleted, the values that are left are read back. A unique index that also has"
+                    f" {', '.join(child.child.parent_key)} makes this unnecessary."
                 )
 
     def _repeated(self, table: Table) -> Iterator[str]:

@@ -47,7 +47,7 @@
   };
   const points = (chart) =>
     [...chart.querySelectorAll("polyline")].flatMap((line) => {
-      const values = line.dataset.values.split(" ");
+      const values = line.dataset.values.split("|");
       const places = line.getAttribute("points").split(" ");
       return places.map((place, at) => [...place.split(",").map(Number), values[at]]);
     });
@@ -82,7 +82,7 @@
     drawn("circle", { cx: x, cy: y, r: 4 }, cursor);
     const right = x > width / 2;
     const text = drawn("text", { x: right ? x - 8 : x + 8, y: 18, "text-anchor": right ? "end" : "start" }, cursor);
-    text.textContent = `${value} ${chart.dataset.unit}, ${ago(seconds)}`;
+    text.textContent = `${value}, ${ago(seconds)}`;
     const around = text.getBBox();
     const ground = { x: around.x - 4, y: around.y - 2, width: around.width + 8, height: around.height + 4, rx: 3 };
     cursor.insertBefore(drawn("rect", ground, cursor), text);

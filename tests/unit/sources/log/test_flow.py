@@ -67,7 +67,7 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
             {"parts": WaitingParts(ready=1), **LATE, "lag": None},
             "has waited for longer than can be said.",
         ),
-        ("unpublished", {"publishing": False}, "Nothing could be published now, and no publisher works"),
+        ("unpublished", {"publishing": False}, "Nothing is ready to be published, and no publisher works"),
         ("untracked", {"tracked": False}, "No trigger of eventlog writes this log"),
     ],
 )
