@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import UsageError
 
-QUICK = ("--hypothesis-profile=quick",)
+QUICK = ("-p", "bench.mutation.profile", "--hypothesis-profile=mutants")
 BRIEF = ("-k", "not linear and not covers_every_event_once and not answers_count_once", *QUICK)
 """Without the tests that measure, and those that look for hundreds of examples by themselves."""
 ON_SQLITE = ("-k", "sqlite", *QUICK)
