@@ -42,7 +42,13 @@ AREAS = (
     Area(
         name="rules",
         files=("eventlog/core/rules/*.py",),
-        tests=("tests/unit/core/rules/test_[!g]*.py", "tests/unit/test_golden.py"),
+        tests=(
+            "tests/unit/core/rules/test_[!g]*.py",
+            "tests/unit/core/policies/test_lookups.py",
+            "tests/unit/delivery/test_pipeline_streams.py",
+            "tests/unit/sql/test_clocks.py",
+            "tests/unit/test_golden.py",
+        ),
     ),
     Area(
         name="table_key",
@@ -68,7 +74,7 @@ AREAS = (
     Area(
         name="delivery",
         files=("eventlog/delivery/*.py", "eventlog/sources/notes.py"),
-        tests=("tests/unit/delivery/test_[!m]*.py",),
+        tests=("tests/unit/delivery/test_[!m]*.py", "tests/unit/sources/test_notes.py"),
     ),
     Area(
         name="marks",
