@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import UsageError
 
-QUICK = ("--hypothesis-profile=quick",)
+QUICK = ("-p", "bench.mutation.profile", "--hypothesis-profile=mutants")
 BRIEF = ("-k", "not linear and not covers_every_event_once and not answers_count_once", *QUICK)
 """Without the tests that measure, and those that look for hundreds of examples by themselves."""
 ON_SQLITE = ("-k", "sqlite", *QUICK)
@@ -42,7 +42,13 @@ AREAS = (
     Area(
         name="rules",
         files=("eventlog/core/rules/*.py",),
-        tests=("tests/unit/core/rules/test_[!g]*.py", "tests/unit/test_golden.py"),
+        tests=(
+            "tests/unit/core/rules/test_[!g]*.py",
+            "tests/unit/core/policies/test_lookups.py",
+            "tests/unit/delivery/test_pipeline_streams.py",
+            "tests/unit/sql/test_clocks.py",
+            "tests/unit/test_golden.py",
+        ),
     ),
     Area(
         name="table_key",
@@ -68,7 +74,7 @@ AREAS = (
     Area(
         name="delivery",
         files=("eventlog/delivery/*.py", "eventlog/sources/notes.py"),
-        tests=("tests/unit/delivery/test_[!m]*.py",),
+        tests=("tests/unit/delivery/test_[!m]*.py", "tests/unit/sources/test_notes.py"),
     ),
     Area(
         name="marks",

@@ -68,11 +68,10 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """The objects and attributes that must be read back; an empty set stands for a table nobody described."""
     found: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
-        if subject.plain or not subject.events:
+        if subject.plain:
             continue
         if len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:  # by far the most
-            attributes = subject.table.attribute_names if subject.table else frozenset()
-            found[subject.row] = found.get(subject.row, attributes) | attributes
+            found[subject.row] = subject.table.attribute_names if subject.table else frozenset()
             continue
         *_, last = lifetimes(subject)
         asked = asked_for(subject, last)

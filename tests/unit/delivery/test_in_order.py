@@ -13,17 +13,20 @@ def event(number: int, key: str) -> Event:
 
 def test_what_comes_behind_what_waits_waits_with_it() -> None:
     events = [event(1, "idu=1"), event(2, "idu=1"), event(3, "idu=2"), event(4, "IDU=1"), event(5, "idu=3")]
+    events.append(event(6, "idu=3"))
     outcomes = [
         Outcome(position=(1,)),
         Outcome(position=(2,), status=Status.NEW, reason=Reason.RETRY),
         Outcome(position=(3,)),
         Outcome(position=(4,), status=Status.WARNING, reason=Reason.VANISHED),
         Outcome(position=(5,), status=Status.NEW, reason=Reason.GOES_ON),
+        Outcome(position=(6,)),
     ]
     found = in_order(outcomes, events, Identities(None))
     assert [(one.status, one.reason) for one in found] == [
         *[(one.status, one.reason) for one in outcomes[:3]],
         (Status.NEW, Reason.HELD),
+        (Status.NEW, Reason.GOES_ON),
         (Status.NEW, Reason.GOES_ON),
     ]
 

@@ -360,3 +360,18 @@ def test_a_repeat_says_how_many_changes_were_left() -> None:
     assert round_with(source, sink).go_round().changes == 3
     source.settled, source.notes = {}, {"out 0": write_note(Progress(done="1..3"))}
     assert round_with(source, sink).go_round().changes == 0
+
+
+def test_each_object_that_waits_holds_what_is_behind_it() -> None:
+    source, sink = MemorySource([], of_objects(1, 2, 1, 2, 3)), AskingSink({1: Status.NEW, 2: Status.NEW})
+    round_with(source, sink, strictness=BY_OBJECT).go_round()
+    assert list(sink.taken) == ["1", "2", "5"]
+    assert letters(source) == "NNNNS"
+
+
+def test_of_what_waits_its_answers_and_the_number_it_counts_from_are_remembered() -> None:
+    source, sink = MemorySource([], inserts(3)), Remembering({2: Status.WARNING, 3: Status.NEW})
+    round_with(source, outputs=[Output(format=Counting(), sink=sink)]).go_round()
+    kept = read_progress(source.notes, "output")
+    assert ([one.id for one in kept.planned], kept.after, kept.answers) == (["003"], "003", ())
+    assert letters(source) == "SWN"

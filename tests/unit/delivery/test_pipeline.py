@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog.core.errors import SinkError
+from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import (
+    REFRESH_FOR,
     SEVERITY,
     Change,
+    Document,
     Event,
     Kind,
     Outcome,
@@ -25,12 +27,13 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Writer
+from eventlog.core.seams import SourceCapabilities, Writer
 from eventlog.delivery import output as delivery
 from eventlog.delivery.answers import settled_outcomes
+from eventlog.delivery.output import Delivery
 from eventlog.delivery.pipeline import Output, Pipeline, Report
 from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
-from tests.support.strategies import CATALOG
+from tests.support.strategies import CATALOG, PHONE
 
 
 def around(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeline:
@@ -286,3 +289,69 @@ def test_a_row_is_filtered_where_every_output_leaves_it_out(others: tuple[str | 
     report = around(source, outputs=outputs).go_round()
     assert letters(source) == "SS"
     assert (report.errors, source.settled[(1,)].reason, source.settled[(2,)].reason) == (0, reason, Reason.PUBLISHED)
+
+
+def test_what_one_output_alone_is_told_goes_nowhere_else() -> None:
+    mine = replace(event(2, Kind.INSERT_ROW_BACK, column=None), perpetrator=f"{REFRESH_FOR}near")
+    source, near, far = MemorySource([], [event(1, key="idu=2"), mine]), MemorySink([]), MemorySink([])
+    outputs = [Output(format=OneEach(), sink=sink, name=name) for sink, name in ((near, "near"), (far, "far"))]
+    reader = MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "x", "lname": None, PHONE: ()}})
+    around(source, outputs=outputs, reader=reader).go_round()
+    assert (list(near.taken), list(far.taken)) == (["1", "2"], ["1"])
+    assert letters(source) == "SS"
+
+
+def test_each_output_is_told_of_when_it_has_had_its_share() -> None:
+    told: list[tuple[str, Sequence[Any], int, str]] = []
+
+    def note(delivery: Delivery, error: MachineError | None) -> None:
+        told.append((delivery.output.name, delivery.events, delivery.documents, str(error or "")))
+
+    source = MemorySource([], inserts(2))
+    outputs = [
+        Output(format=OneEach(), sink=MemorySink([], fails_at=fails_at), name=name)
+        for name, fails_at in (("bad", "1"), ("good", None))
+    ]
+    with pytest.raises(SinkError):
+        around(source, outputs=outputs, told=note).go_round()
+    assert told == [("bad", source.batch.events, 0, "The disk is full."), ("good", source.batch.events, 2, "")]
+
+
+def test_what_policies_look_at_elsewhere_is_brought_with_each_change() -> None:
+    other = RowId(None, "usr", "idu=9")
+    reader = MemoryRows({other: {"fname": "Boss"}})
+    seen: list[Change] = []
+
+    class Seeing(OneEach):
+        def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
+            found = list(written)
+            seen.extend(found)
+            return super().bind(found, after, whole)
+
+    source = MemorySource([], inserts(1))
+    outputs = [Output(format=Seeing(), sink=MemorySink([]))]
+    around(
+        source,
+        outputs=outputs,
+        reader=reader,
+        looks=lambda change: {} if change.looked else {"boss": (other, "fname")},
+    ).go_round()
+    assert [change.looked for change in seen] == [{"boss": "Boss"}]
+
+
+def test_rows_are_counted_by_table_unless_they_stay() -> None:
+    events = [event(1), replace(event(2, key="idu=2"), table="USR"), event(3, key="idu=3")]
+    source, sink = MemorySource([], events), MemorySink([], {3: Status.NEW})
+    assert around(source, sink).go_round().tables == {"usr": 1, "USR": 1}
+
+
+@pytest.mark.parametrize("leaves, letter", [(True, "N"), (False, "W")])
+def test_where_outputs_lag_what_comes_behind_a_row_that_waits_waits_with_it(leaves: bool, letter: str) -> None:
+    class Lagging(MemorySource):
+        @property
+        def capabilities(self) -> SourceCapabilities:
+            return SourceCapabilities(leaves=lambda: leaves)
+
+    source = Lagging([], [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)])
+    around(source, MemorySink([], {1: Status.NEW}), reader=MemoryRows({})).go_round()
+    assert letters(source) == f"N{letter}"

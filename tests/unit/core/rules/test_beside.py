@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from eventlog.core.model import Change, Event, Kind, ReadBack, Reason, Refusal, RowId, Status, Unreadable
 from eventlog.core.rules import Round
 from tests.support.memory import MemoryRows
-from tests.support.strategies import CATALOG
+from tests.support.strategies import CATALOG, PHONE
 
 ROW = RowId(None, "usr", "idu=1")
 
@@ -70,9 +70,9 @@ def test_where_a_row_cannot_be_read_yet_all_changes_of_its_object_wait() -> None
     events = [event(1), event(2, column="lname"), event(3, "idu=2", "lname")]
     decision = Round(catalog=CATALOG, reader=reader, needs=needs).decide([events[0], *events[2:]])
     assert [change.row.key for change in decision.changes] == ["idu=2"]
-    assert [(one.status, one.reason) for one in decision.outcomes] == [
-        (Status.NEW, Reason.NO_ROOM),
-        (Status.SUCCESS, Reason.PUBLISHED),
+    assert [(one.status, one.reason, one.note) for one in decision.outcomes] == [
+        (Status.NEW, Reason.NO_ROOM, "no room."),
+        (Status.SUCCESS, Reason.PUBLISHED, None),
     ]
 
 
@@ -95,3 +95,13 @@ def test_an_object_in_pieces_is_read_once() -> None:
     assert sum(map(len, round_.decide_pieces(lambda: pieces, tell))) == 3
     assert beside(told) == [{"lname": "L"}, None]
     assert len(reader.asked) == 1
+
+
+def test_an_object_in_pieces_is_read_again_where_more_is_needed_with_all_that_was() -> None:
+    reader = MemoryRows({ROW: {"fname": "x", "lname": "L", PHONE: ("1",)}})
+    asked = iter(({"lname"}, {PHONE}, {"lname"}, {"lname", PHONE}))
+    told: list[Change] = []
+    round_ = Round(catalog=CATALOG, reader=reader, needs=lambda _: frozenset(next(asked)))
+    list(round_.decide_pieces(lambda: [[event(number)] for number in range(1, 5)], told.append))
+    assert beside(told) == [{"lname": "L"}, {PHONE: ("1",)}, {"lname": "L"}, {"lname": "L", PHONE: ("1",)}]
+    assert reader.asked == [{ROW: {"lname"}}, {ROW: {"lname", PHONE}}]

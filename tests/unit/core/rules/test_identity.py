@@ -10,7 +10,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import RowId
 from eventlog.core.rules.identity import Identities, Naming
 from eventlog.core.schema import Catalog, Child, Column, Table
-from tests.support.strategies import tricky
+from tests.support.strategies import CATALOG, tricky
 
 
 def table(name: str, *columns: str, key: int = 1, view: bool = False, children: tuple[Child, ...] = ()) -> Table:
@@ -227,3 +227,10 @@ def test_without_a_catalog_every_column_is_believed() -> None:
 def test_a_name_is_looked_up_once() -> None:
     identities = Identities(KNOWN)
     assert identities.naming("usr") is identities.naming(" usr ")
+
+
+def test_who_does_not_say_that_it_is_a_row_event_asks_as_a_field_row_does() -> None:
+    identities = Identities(CATALOG)
+    key = "idu=1+phoneno=5"
+    assert identities.row_id("usr_phone", key) is None
+    assert identities.row_id("usr_phone", key, row_event=True) == RowId(None, "usr", "idu=1")

@@ -64,6 +64,11 @@ def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_tra
     )
 
 
+def test_an_object_is_named_by_the_key_that_it_has_afterwards() -> None:
+    assert only_change(image(Op.MODIFY, {"id": 1, "c": "a"}, {"id": 2, "c": "a"})).row.key == "id=2"
+    assert only_change(image(Op.DELETE, {"id": 1, "c": "a"})).row.key == "id=1"
+
+
 def test_inserts_have_new_values_and_deletes_old_ones() -> None:
     assert only_change(image(Op.ADD, None, {"id": 1, "c": "a"})).edits == (Edit(column="c", new="a"),)
     assert only_change(image(Op.DELETE, {"id": 1, "c": "a"})).edits == (Edit(column="c", old="a"),)

@@ -110,16 +110,8 @@ def expected(
 
 
 def shape(change: Change) -> tuple[object, ...]:
-    """A change to compare: its positions may be held in a form of their own."""
-    return (
-        change.row,
-        change.op,
-        change.edits,
-        change.event_id,
-        tuple(change.positions),
-        change.time,
-        change.transaction,
-    )
+    """All of a change, to compare: its positions may be held in a form of their own."""
+    return astuple(replace(change, positions=tuple(change.positions)))
 
 
 class Found:

@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from eventlog.core.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status, Transaction
 from eventlog.core.rules import MEANING, Options, decide
 from tests.support.cost import seconds
 from tests.support.shares import met, shares
@@ -215,6 +216,13 @@ def test_coalesced_the_first_old_value_and_the_last_new_one_count(
     number = f"1-{len(rows)}"
     assert told(*rows, options=COALESCE) == [(number, op, edits)]
     assert {outcome.reason for outcome in outcomes(*rows, options=COALESCE)} == {Reason.PUBLISHED}
+
+
+def test_coalesced_each_transaction_begins_anew() -> None:
+    rows: list[Written] = [(2, "fname", "a", "b"), (1, "lname", None, "c"), (2, "fname", "b", "d")]
+    events = [replace(one, transaction=Transaction(id=one.position[0])) for one in log(*rows)]
+    changes, _ = decide(events, catalog=CATALOG, options=COALESCE)
+    assert [(one.event_id, one.op) for one in changes] == [("1", Op.MODIFY), ("2", Op.ADD), ("3", Op.MODIFY)]
 
 
 def test_coalesced_to_nothing_is_told_as_that() -> None:

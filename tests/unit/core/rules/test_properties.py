@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.model import REFRESH_FOR, Event, Kind, Reason, Status, Transaction
-from eventlog.core.rules import STATUS, Options, decide
+from eventlog.core.rules import STATUS, Options, Round, decide
+from tests.support.memory import MemoryRows
 from tests.support.replay import Store, filled, replay
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, History, careless_logs, cuts, histories, pieces
@@ -142,3 +143,18 @@ def test_a_change_names_the_transaction_that_its_events_were_written_in(
     for change in changes:
         assert change.transaction == written[change.positions[-1]]
         assert coalesce or {written[position] for position in change.positions} == {change.transaction}
+
+
+@shares(several=0.4, read=0.5)
+@given(histories(), st.booleans())
+def test_every_way_to_decide_a_history_tells_the_same(history: History, coalesce: bool) -> None:
+    options = Options(coalesce=coalesce)
+    told = decide(history.events, history.table, catalog=CATALOG, options=options)
+    reader = MemoryRows(history.table)
+    way = Round(catalog=CATALOG, reader=reader, options=options)
+    assert way.decide(history.events) == told
+    met(several=len(told.changes) > 1, read=reader.asked)
+    by_object = way.decide_objects(sorted(history.events, key=lambda event: (event.key or "", event.position)))
+    last = [change.positions[-1] for change in told.changes]
+    assert sorted(by_object.changes, key=lambda one: last.index(one.positions[-1])) == told.changes
+    assert sorted(by_object.outcomes, key=lambda one: one.position) == list(told.outcomes)

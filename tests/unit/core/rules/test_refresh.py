@@ -59,8 +59,13 @@ def published(form: Format, *changes: Change) -> Document:
 @pytest.mark.parametrize("options", [{}, {"coalesce": True}, {"user": "idm"}])
 def test_a_row_of_a_full_load_is_told_whole_and_says_that_nothing_happened(by: str, options: dict[str, Any]) -> None:
     told = change(load(7, by=by), **options)
-    assert (told.op, told.refresh, told.positions) == (Op.MODIFY, True, ((7,),))
+    assert (told.op, told.refresh, told.positions, told.time) == (Op.MODIFY, True, ((7,),), TIME)
     assert [(edit.column, edit.new, edit.reset) for edit in told.edits] == [("fname", "Jack", True)]
+
+
+@pytest.mark.parametrize("by", [f"{REFRESH}\t", f"{REFRESH}X", f" {REFRESH}"])
+def test_who_is_named_almost_like_a_full_load_is_somebody_else(by: str) -> None:
+    assert not change(load(7, by=by)).refresh
 
 
 def test_fields_that_changed_meanwhile_stand_in_the_row_and_a_later_read_back_is_a_change() -> None:

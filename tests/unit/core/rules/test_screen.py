@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Kind, Op, Outcome, Outcomes, Reason, Row, RowId, Status
+from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Outcome, Outcomes, Reason, Row, RowId, Status
 from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
 from eventlog.core.rules.meaning import category_name
 from eventlog.core.rules.screen import due, in_order
@@ -206,6 +207,23 @@ def test_what_must_be_read_back() -> None:
     assert asked(event(1, 8, table="usr_phone", column="phoneno")) == {ONE: {PHONE}}
     assert asked(event(1, 6), catalog=None) == {ONE: set()}
     assert asked(event(1, 7, column="any"), catalog=None) == {ONE: {"any"}}
+
+
+@pytest.mark.parametrize("order", list(permutations([(1, "idu=1"), (6, "idu=2"), (8, "idu=3")])))
+def test_each_object_asks_for_itself_whatever_stands_before_it(order: tuple[tuple[int, str], ...]) -> None:
+    found = asked(*[event(number, kind, key) for number, (kind, key) in enumerate(order, 1)])
+    assert found == {TWO: {"fname", "lname", PHONE}, RowId(None, "usr", "idu=3"): {"fname"}}
+
+
+def test_a_value_that_was_logged_is_not_read_back() -> None:
+    assert asked(event(1, 8), event(2, 2, column="lname")) == {ONE: {"fname"}}
+
+
+@pytest.mark.parametrize("rows", [(8, 6), (6, 8)])
+def test_what_one_output_and_all_outputs_ask_for_is_read_together(rows: tuple[int, int]) -> None:
+    loads = [event(number, kind, perpetrator=f"{REFRESH_FOR}far") for number, kind in enumerate(rows, 1) if kind == 6]
+    others = [event(number, kind) for number, kind in enumerate(rows, 1) if kind == 8]
+    assert asked(*loads, *others) == {ONE: {"fname", "lname", PHONE}}
 
 
 def test_only_the_open_lifetime_is_read_back() -> None:

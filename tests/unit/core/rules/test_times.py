@@ -52,6 +52,13 @@ def test_what_db2_and_sybase_write_is_read_back(at: dt.datetime) -> None:
 
 
 @pytest.mark.parametrize(
+    "hour, of_day", [("12:57:19:250AM", 0), (" 1:57:19:250AM", 1), ("12:57:19:250PM", 12), (" 1:57:19:250PM", 13)]
+)
+def test_hours_count_from_twelve_over_one(hour: str, of_day: int) -> None:
+    assert moment(f"Mar 23 2025 {hour}") == MOMENT.replace(hour=of_day)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -1,0 +1,104 @@
+"""The spans of a batch: one for each thing that is done with it, each with its output and how many documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from eventlog.core import tracing
+from eventlog.core.errors import SinkError
+from eventlog.core.rules import Options
+from eventlog.core.seams import SourceCapabilities
+from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.delivery.read_ahead import ReadAhead
+from tests.support.memory import MemorySink, MemorySource, OneEach, inserts
+from tests.support.strategies import CATALOG
+
+
+class Recorded:
+    """A span that remembers what it was told."""
+
+    def __init__(self, name: str, attributes: Mapping[str, str | int]) -> None:
+        self.name, self.attributes = name, {key.removeprefix("eventlog."): one for key, one in attributes.items()}
+        self.children: list[Recorded] = []
+        self.failure: BaseException | None = None
+        self.ended = 0
+
+    def child(self, name: str, began: int, attributes: Mapping[str, str | int]) -> Recorded:
+        self.children.append(Recorded(name, attributes))
+        return self.children[-1]
+
+    def headers(self) -> Mapping[str, str]:
+        return {"step": self.name}
+
+    def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
+        self.ended, self.failure = self.ended + 1, failure
+        self.attributes |= {key.removeprefix("eventlog."): one for key, one in attributes.items()}
+
+
+@pytest.fixture
+def batches() -> Iterator[list[Recorded]]:
+    """The spans of batches, in the order in which they began."""
+    found: list[Recorded] = []
+
+    def begin(name: str, began: int, attributes: Mapping[str, str | int]) -> Recorded:
+        found.append(Recorded(name, attributes))
+        return found[-1]
+
+    tracing.switch(begin)
+    yield found
+    tracing.switch(None)
+
+
+def pipeline(source: MemorySource, **sinks: MemorySink) -> Pipeline:
+    outputs = [Output(format=OneEach(), sink=sink, name=name) for name, sink in sinks.items()]
+    return Pipeline(source=source, reader=None, catalog=CATALOG, outputs=outputs, options=Options(), limit=2)
+
+
+def steps(batch: Recorded) -> list[tuple[str, dict[str, Any]]]:
+    assert all(one.ended == 1 for one in (batch, *batch.children))
+    return [(one.name, one.attributes) for one in batch.children if one.name != "encode" or not one.failure]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_batch_has_a_span_for_each_step_of_each_output(batches: list[Recorded], *, ahead: bool) -> None:
+    going = pipeline(MemorySource([], inserts(2)), near=MemorySink([]), far=MemorySink([]))
+    if ahead:
+        ReadAhead(going).go_round(ahead=True)
+    else:
+        going.go_round()
+    [batch] = batches
+    assert (batch.name, batch.attributes) == ("batch", {"rows": 2, "changes": 2, "documents": 4})
+    found = steps(batch)
+    assert found[:2] == [("read", {"rows": 2}), ("decide", {})]
+    assert found[-1] == ("settle", {})
+    for output in ("near", "far"):
+        mine = [(name, told) for name, told in found if told.get("output") == output]
+        assert ("write", {"output": output, "documents": 2}) in mine
+        assert {name for name, _ in mine} == {"encode", "write"}
+
+
+def test_a_step_that_fails_and_its_batch_say_so(batches: list[Recorded]) -> None:
+    with pytest.raises(SinkError) as error:
+        pipeline(MemorySource([], inserts(1)), near=MemorySink([], fails_at="1")).go_round()
+    [batch] = batches
+    assert batch.failure is error.value
+    assert [one.name for one in batch.children if one.failure is error.value] == ["write"]
+    assert steps(batch)[-1] == ("write", {"output": "near", "documents": 1})
+
+
+def test_a_batch_that_was_made_ready_and_is_forgotten_says_so(batches: list[Recorded]) -> None:
+    class Two(MemorySource):
+        @property
+        def capabilities(self) -> SourceCapabilities:
+            return SourceCapabilities(read_ahead=lambda _limit, _before: type(self.batch)(events=inserts(4)[2:]))
+
+    going = ReadAhead(pipeline(Two([], inserts(2)), near=MemorySink([])))
+    going.go_round(ahead=True)
+    going.forget()
+    first, second = batches
+    assert (first.ended, second.ended, second.failure) == (1, 1, None)
+    assert second.attributes == {"rows": 2, "forgotten": 1}
+    assert first.attributes == {"rows": 2, "changes": 2, "documents": 2}
