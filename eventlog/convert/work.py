@@ -234,6 +234,11 @@ class Without(MetaPathFinder):
 def save_memory() -> None:
     """Makes this process frugal for the rest of its life; to be called before rows are touched."""
     sys.meta_path.insert(0, Without(BROUGHT - sys.modules.keys()))
+    use_one_core()
+
+
+def use_one_core() -> None:
+    """Has Arrow work in one thread, and with memory that the system gets back: page faults of others cost a tenth and more."""
     import pyarrow as pa
 
     pa.set_cpu_count(1)  # the processes share the cores among them

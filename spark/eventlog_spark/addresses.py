@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -23,21 +23,20 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import OUTCOMES_FILE, WORK, Summary
 from eventlog.convert.inputs import Unit, kind_of_file
-from eventlog.convert.partitions import ranges
-from eventlog.convert.pipeline import summary_of
-from eventlog.convert.plan import RANGE_ROWS
+from eventlog.convert.pipeline import DecidedRows, summary_of
+from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.reading import read
 from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
-from eventlog.convert.tasks import DecidedBucket, UnitNumbers, may_conflict
+from eventlog.convert.tasks import may_conflict
 from eventlog.convert.writing import PartTasks, Write
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.cluster import Cluster, session
 from eventlog_spark.cutting import Cut
-from eventlog_spark.deciding import CHANGES, ENDED, BucketResult, BucketRules, Name, decided, local_folder
+from eventlog_spark.deciding import CHANGES, ENDED, BucketRules, Name, decided, local_folder, together
 from eventlog_spark.exchange import NOTES, SCHEMA
 from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, conflicts_of, events
@@ -97,8 +96,8 @@ def _refuse(conversion: Conversion) -> None:
         raise UsageError("Messages at an address are JSON lines.", hint=hint)
 
 
-def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> DataFrame:
-    """The rows of all files of log rows at these places."""
+def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> tuple[DataFrame, int]:
+    """The rows of all files of log rows at these places, and about how many there are."""
     files = sorted({file for place in places for file in HadoopFolder(spark, place).files()})
     kinds = {file: kind for file in files if (kind := kind_of_file(Path(PurePosixPath(file).name)))}
     if not kinds:
@@ -108,12 +107,17 @@ def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) ->
         )
     tables = [file for file, kind in kinds.items() if kind == "parquet"]
     lines = [file for file, kind in kinds.items() if kind != "parquet"]
-    frames = [events(spark.read.parquet(*tables), clock=source.clock)] if tables else []
+    frames, rows = [], 0
+    if tables:
+        told = spark.read.parquet(*tables)
+        frames.append(events(told, clock=source.clock))
+        rows += told.count()  # Spark looks at the ends of files for it
     if lines:
-        whole = spark.read.format("binaryFile").load(lines).select("path", "content")
-        frames.append(whole.mapInArrow(partial(_lines, source.clock), ddl(EVENTS)))
+        whole = spark.read.format("binaryFile").load(lines)
+        frames.append(whole.select("path", "content").mapInArrow(partial(_lines, source.clock), ddl(EVENTS)))
+        rows += sum(file.length for file in whole.select("length").collect()) // ROW_BYTES
     found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    return found.where(found["status"].isin(list(source.statuses))) if source.statuses else found
+    return (found.where(found["status"].isin(list(source.statuses))) if source.statuses else found), rows
 
 
 def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,8 +149,7 @@ class DecidedBlobs(Struct, frozen=True, kw_only=True):
     """What the step made of everything: blobs with changes and outcomes by ranges of positions, and what buckets told."""
 
     blobs: Any
-    numbers: tuple[UnitNumbers, ...]
-    buckets: tuple[DecidedBucket, ...]
+    told: DecidedRows
 
 
 @contextmanager
@@ -154,18 +157,17 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
     """Decides everything; once more where record_ids may stand at several objects, and do."""
     source, catalog = conversion.input, conversion.catalog
     assert isinstance(source, FilesInput)
-    found = _events(spark, places.inputs, source)
+    found, rows = _events(spark, places.inputs, source)
     tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
     if tables:
         conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
-    rows, boundaries = _ranges(found)
     buckets = Cut(pieces=(), rows=rows).buckets
-    rules = BucketRules(conversion=conversion, tables=tuple(tables), boundaries=boundaries)
-    blobs = blobs_of(found, catalog, buckets, tables)
+    rules = BucketRules(conversion=conversion, tables=tuple(tables))
+    blobs = blobs_of(found, catalog, buckets, tables, noting=True)
     made = decided_blobs(blobs, buckets, rules)
     kept = [made.blobs]
     try:
-        if may_conflict(made.numbers):
+        if may_conflict(made.told.numbers):
             conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
             if not conflicts.isEmpty():
@@ -180,32 +182,19 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
 def decided_blobs(blobs: DataFrame, buckets: int, rules: BucketRules) -> DecidedBlobs:
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
     kept = blobs.repartitionById(buckets, "bucket").mapInArrow(partial(decided, rules), SCHEMA).persist()
-    told = [msgspec.json.decode(row.content, type=BucketResult) for row in kept.where(f"kind = {NOTES}").collect()]
-    return DecidedBlobs(
-        blobs=kept,
-        numbers=tuple(one for answer in told for one in answer.noted),
-        buckets=tuple(answer.decided for answer in told),
-    )
-
-
-def _ranges(found: DataFrame) -> tuple[int, tuple[int, ...]]:
-    """How many rows there are, and the positions where ranges of them begin. Of tables Spark reads one column for it."""
-    shares = ", ".join(f"{place / SAMPLED_VALUES}D" for place in range(SAMPLED_VALUES))
-    [row] = found.selectExpr("count(1)", f"percentile_approx(record_id, array({shares}))").collect()
-    return row[0], ranges(row[1] or (), 1 + row[0] // RANGE_ROWS)
-
-
-SAMPLED_VALUES: Final = 1_000
-"""So many positions, with equally many rows between them, say where ranges may begin."""
+    answers = kept.where(f"kind = {NOTES}").collect()
+    return DecidedBlobs(blobs=kept, told=together(row.content for row in answers))
 
 
 def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
     """Writes everything and lets it appear."""
-    tasks = PartTasks(conversion=conversion, decided=found.buckets, tables=None, folder="", staged="")
-    summary = summary_of(sum(one.rows for one in found.numbers), found.buckets)
+    decided = tuple(found.told.buckets)
+    tasks = PartTasks(conversion=conversion, decided=decided, tables=None, folder="", staged="")
+    summary = summary_of(sum(one.rows for one in found.told.numbers), decided)
     moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
     ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
-    ended.write.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
+    unique = ended.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
+    unique.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
     moves += [(path, OUTCOMES_FILE) for path in target.parts("outcomes").values()]
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
     summary = replace(summary, parts=-(-summary.changes // conversion.part_events))
@@ -220,9 +209,7 @@ def _stored(
     if not isinstance(conversion.format, TableFiles):
         files = _parted(tasks, list(tasks.each()), blobs)
         place = target.subfolder(f"{WORK}/text")
-        text = files.selectExpr("path", "chunk", "CAST(content AS STRING) AS value").sortWithinPartitions(
-            "path", "chunk"
-        )
+        text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
         text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)  # one file each
         yield from target.files_by("path", place)
         return
@@ -253,11 +240,11 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[tuple[str
 def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFrame:
     """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
     counted = tasks.counted()
-    places = [(label, number) for number, task in enumerate(several) for label in labels_needed(task, counted)]
-    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
-
-    wanted = blobs.sparkSession.createDataFrame(places, "label int, task int")
-    changes = blobs.where(f"kind = {CHANGES}")
-    meant = changes.join(F.broadcast(wanted), changes["bucket"] == wanted["label"]).select("task", "label", "content")
+    wanted: list[list[int]] = [[] for _ in range(1 + max(counted))]
+    for number, task in enumerate(several):
+        for label in labels_needed(task, counted):
+            wanted[label].append(number)
+    asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
+    meant = blobs.where(f"kind = {CHANGES}").selectExpr(f"{asking} AS task", "bucket AS label", "content")
     write = partial(parted, [replace(task, rendered=()) for task in several])
     return meant.repartitionById(len(several), "task").mapInArrow(write, ddl(FILES))

@@ -5,15 +5,15 @@
     deciding   whole objects through the step, into files by ranges                          mapInArrow
     tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow
 
-Law: only counts and names of files come to the driver, never rows. Where ranges begin is known before anything runs,
-because Spark's own range partitioning would run the conversion twice to find out.
+Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from notes that whoever
+reads a piece sends to all buckets; Spark's own range partitioning would run the conversion twice to find out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -30,8 +30,8 @@ from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
 from eventlog_spark.cluster import Cluster, session
-from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut, sampled
-from eventlog_spark.deciding import ANSWERS, BucketResult, BucketRules, decided, done
+from eventlog_spark.cutting import Cut, cut
+from eventlog_spark.deciding import ANSWERS, BucketRules, decided, done, together
 from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
@@ -104,7 +104,6 @@ class SparkEngine:
         deciding = BucketRules(
             conversion=self._conversion,
             tables=tuple((file.table, file.child) for file in work.tables),
-            boundaries=self._boundaries,
             conflicts=tuple(conflicts),
             folder=self._folder,
         )
@@ -113,9 +112,7 @@ class SparkEngine:
         whole = blobs.repartitionById(work.buckets, "bucket")
         answers = whole.mapInArrow(partial(decided, deciding), SCHEMA)
         with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
-            found = [msgspec.json.decode(row.content, type=BucketResult) for row in answers.collect()]
-        numbers = [one for answer in found for one in answer.noted]
-        return DecidedRows(numbers=numbers, buckets=[answer.decided for answer in found])
+            return together(row.content for row in answers.collect())
 
     def release(self) -> None:
         """Spark clears its shuffle files away itself."""
@@ -132,14 +129,6 @@ class SparkEngine:
     @property
     def _sending(self) -> Sending:
         return Sending(self._conversion, Path(self._folder), self._collected)
-
-    @cached_property
-    def _boundaries(self) -> tuple[int, ...]:
-        """Where ranges begin; pieces that do not say where their record_ids lie are looked at."""
-        found = self._cut.unknown
-        answers = self._collected("looking", len(found), partial(sampled, self._conversion, found))
-        looked = [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
-        return boundaries([*self._cut.spans, *looked])
 
     def _collected(self, stage: str, count: int, step: Step, rows: int | None = None) -> list[bytes]:
         """What the tasks of a step answer, a few bytes each."""

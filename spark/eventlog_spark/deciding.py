@@ -7,7 +7,7 @@ they are called after their attempt, so that an attempt which Spark repeats meet
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import merge
 from eventlog.convert.partitions import BY_OBJECT, PartitionFile, PartitionWriter, in_order, partition_file
+from eventlog.convert.pipeline import DecidedRows
 from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.snapshot import PlacedTable, reader_of
@@ -30,6 +31,8 @@ from eventlog.convert.step import step
 from eventlog.convert.tasks import NUMBERS, Decide, DecidedBucket, UnitNumbers, decide, keep_in_file, numbers_in
 from eventlog.convert.work import guarded, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
+from eventlog.core.errors import SourceError
+from eventlog_spark.cutting import boundaries
 from eventlog_spark.exchange import CONFLICTS, NOTES, ROWS, TABLES, Blob, Bundle, packed, unbundled, unpacked
 from eventlog_spark.faults import travelling
 
@@ -56,16 +59,27 @@ class BucketRules(Struct, frozen=True, kw_only=True):
 
     conversion: Conversion
     tables: tuple[Name, ...] = ()
-    boundaries: tuple[int, ...] = ()
     conflicts: tuple[PartitionFile, ...] = ()
     folder: str | None = None
 
 
 class BucketResult(Struct, frozen=True, kw_only=True):
-    """What came of one bucket, and the notes that came along to it."""
+    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came to all."""
 
     decided: DecidedBucket
+    boundaries: tuple[int, ...]
     noted: tuple[UnitNumbers, ...] = ()
+
+
+def together(answers: Iterable[bytes]) -> DecidedRows:
+    """What the buckets answered; they must have been told the same."""
+    found = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
+    if len({one.boundaries for one in found}) > 1:
+        message = "A part of the input was read twice, and was not the same the second time."
+        raise SourceError(message, hint="Convert again when nobody writes to it.", may_pass=False)
+    return DecidedRows(
+        numbers=[one for answer in found for one in answer.noted], buckets=[answer.decided for answer in found]
+    )
 
 
 CHANGES: Final = 2
@@ -139,10 +153,11 @@ class _Bucket:
                 else:
                     self._take_table(blob, writers, files)
         self._tables = {kind: writer.finished() for kind, writer in writers.items()}
-        return bool(self.has_rows or self._noted)
+        return bool(self.has_rows or (self._noted and not self._number))
 
     def answer(self, work: BucketRules) -> BucketResult:
         """Decides the bucket into files by ranges."""
+        cut = boundaries(self._noted)
         task = Decide(
             name=f"bucket-{self._number:05d}-{uuid4().hex}",
             conversion=work.conversion,
@@ -150,11 +165,11 @@ class _Bucket:
             rows=(),
             conflicts=(*work.conflicts, *self._conflicts()),
             snapshot=self._placed(),
-            boundaries=work.boundaries,
+            boundaries=cut,
             folder=work.folder or str(self._folder),
         )
         found = guarded(lambda task: decide(task, self._unpacked()), task)
-        return BucketResult(decided=found, noted=tuple(self._noted))
+        return BucketResult(decided=found, boundaries=cut, noted=() if self._number else tuple(self._noted))
 
     def results(self, order: Conversion) -> Iterator[pa.RecordBatch]:
         """Decides the bucket."""

@@ -36,7 +36,7 @@ ROWS: Final = 0
 """Rows of the log, with the numbers of their objects."""
 
 NOTES: Final = 1
-"""What was noted about the rows of a unit, in JSON."""
+"""What was noted about the rows of a unit, in JSON. It goes to every bucket, so that all cut what they write alike."""
 
 CONFLICTS: Final = 2
 """record_ids of rows here that stand at other objects too."""
@@ -130,6 +130,10 @@ GATHERED_BYTES: Final = 64_000_000
 """What is read before it is cut into blobs."""
 
 
+TOLD_SAMPLES: Final = 8
+"""Of so many numbers that were sampled one goes to the buckets: there may be a thousand of these."""
+
+
 class WholeLog(Struct, frozen=True, kw_only=True):
     """A log that is read in one piece, because its database has no snapshot that several sessions can share."""
 
@@ -175,22 +179,23 @@ def _rows(
         met(len(placed))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
-    _add_notes(bundle, numbers)
+    _add_notes(bundle, numbers, work.buckets)
     yield from bundle.rest()
 
 
 def scattered_rows(
-    catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
+    catalog: Catalog | None, buckets: int, noting: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame of Spark's (ROWS) as blobs."""
+    """The rows of a frame of Spark's (ROWS) as blobs, with notes where somebody asks for them."""
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
         for placed in _placed((typed(batch, ROWS_SCHEMA) for batch in batches), catalog):
-            _note(numbers, placed.column("record_id"))
+            if noting:
+                _note(numbers, placed.column("record_id"))
             _write(bundle, placed, buckets)
             yield from bundle.full()
-        _add_notes(bundle, numbers)
+        _add_notes(bundle, numbers, buckets)
         yield from bundle.rest()
 
 
@@ -253,10 +258,12 @@ def _note(numbers: list[UnitNumbers], positions: pa.Array) -> None:
         numbers.append(here)
 
 
-def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers]) -> None:
+def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], buckets: int) -> None:
     for one in numbers:
-        one.sampled = []  # ranges are known already
-        bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(one)))
+        one.sampled = one.sampled[::TOLD_SAMPLES]
+        content = msgspec.json.encode(one)
+        for bucket in range(buckets):
+            bundle.add(Blob(bucket=bucket, kind=NOTES, content=content))
 
 
 def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:

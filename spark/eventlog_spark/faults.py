@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from eventlog.core import errors
 from eventlog.core.errors import EventlogError, MachineError, shortened
+from eventlog_spark.workers import settle
 
 _OPENING: Final = "eventlog-fault:"
 _found = re.compile(rf"{_OPENING}([0-9a-f]+);").search
@@ -34,6 +35,7 @@ class FaultError(Exception):
 @contextmanager
 def travelling() -> Iterator[None]:
     """In a worker: errors of eventlog leave it in a form that the driver can read."""
+    settle()
     try:
         yield
     except EventlogError as error:

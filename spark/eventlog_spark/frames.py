@@ -119,7 +119,7 @@ def results_of(
         raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
     named = {} if tables is None or catalog is None else tables_of(tables, catalog)
     buckets = _buckets(found)
-    blobs = blobs_of(found, catalog, buckets, named)
+    blobs = blobs_of(found, catalog, buckets, named, noting=False)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
     order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
@@ -127,9 +127,11 @@ def results_of(
     return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order))))
 
 
-def blobs_of(found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame]) -> DataFrame:
+def blobs_of(
+    found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, noting: bool
+) -> DataFrame:
     """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects."""
-    blobs = found.mapInArrow(partial(scattered_rows, catalog, buckets), SCHEMA)
+    blobs = found.mapInArrow(partial(scattered_rows, catalog, buckets, noting), SCHEMA)
     for kind, ((place, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
         blobs = blobs.unionAll(frame.mapInArrow(partial(scattered_table, catalog, place, child, kind, buckets), SCHEMA))

@@ -38,11 +38,13 @@ FILES: Final = pa.schema(
         ("chunk", pa.int32()),
         ("layout", pa.binary()),
         ("content", pa.binary()),
+        ("text", pa.string()),
     ]
 )
-"""Files in pieces: which task wrote it, where it is to stand, and for tables what columns it has."""
+"""Files in pieces: which task wrote it, where it is to stand, and its text, or for tables what columns it has and rows."""
 
-PIECE_BYTES: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 18
+"""Java keeps larger ones where only a long collection of garbage finds them."""
 
 
 def labels_needed(task: Write, counted: Mapping[int, int]) -> Iterator[int]:
@@ -65,9 +67,9 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
         guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
-                yield from _pieces(number, path, out, *_of_rows(path))
+                yield from _pieces(number, path, out, _of_rows(path))
             elif path.suffix in (".xml", ".jsonl"):
-                yield from _pieces(number, path, out, None, _of_text(path))
+                yield from _pieces(number, path, out, ((None, None, text) for text in _of_text(path)))
 
 
 def outcomes_in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,18 +115,18 @@ def _of_text(path: Path) -> Iterator[bytes]:
     assert not rest, path.name
 
 
-def _of_rows(path: Path) -> tuple[bytes, Iterator[bytes]]:
-    """A table's columns, and its rows."""
+def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
+    """A table's columns with some of its rows each time."""
     file = parquet.ParquetFile(path)
-    layout = file.schema_arrow.remove_metadata()
-    return layout.serialize().to_pybytes(), (packed(batch) for batch in file.iter_batches())
+    layout = file.schema_arrow.remove_metadata().serialize().to_pybytes()
+    return ((layout, packed(batch), None) for batch in file.iter_batches())
 
 
 def _pieces(
-    number: int, path: Path, out: Path, layout: bytes | None, pieces: Iterator[bytes]
+    number: int, path: Path, out: Path, pieces: Iterator[tuple[bytes | None, bytes | None, bytes | None]]
 ) -> Iterator[pa.RecordBatch]:
     there = path.relative_to(out)
-    for chunk, content in enumerate(pieces):
-        row = (number, str(there.parent), str(there), chunk, layout, content)
+    for chunk, piece in enumerate(pieces):
+        row = (number, str(there.parent), str(there), chunk, *piece)
         columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

@@ -1,70 +1,73 @@
-"""How a conversion is cut for Spark: pieces, buckets, and ranges that are known before anything runs."""
+"""How a conversion is cut for Spark: pieces, buckets, and ranges that all buckets know alike."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert.inputs import Unit
-from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut, sampled
-from eventlog_spark.exchange import ROWS, Bundle, unbundled, unpacked
+from eventlog.convert.partitions import PartitionFile
+from eventlog.convert.tasks import DecidedBucket, UnitNumbers
+from eventlog.core.errors import SourceError
+from eventlog_spark.cutting import Cut, boundaries, cut
+from eventlog_spark.deciding import BucketResult, together
+from eventlog_spark.exchange import NOTES, ROWS, Bundle, Scattering, scattered, unbundled, unpacked
 from tests.spark.inputs import Row, order, write_rows
 
-spans = st.builds(
-    lambda rows, lowest, width: RowSpan(rows=rows, lowest=lowest, highest=lowest + width),
-    st.integers(1, 2_000_000),
-    st.integers(-(2**62), 2**61),
-    st.integers(0, 2**61),
-)
+notes = st.builds(UnitNumbers, rows=st.integers(1, 2_000_000), sampled=st.lists(st.integers(-(2**63), 2**63 - 1)))
 
 
 def rows(first: int, last: int) -> list[Row]:
     return [(n, "N", 4, "2026-01-01", None, "usr", "idu=1", None, None, None) for n in range(first, last + 1)]
 
 
-@given(st.lists(spans, max_size=6))
-def test_boundaries_ascend_and_lie_among_the_rows(found: list[RowSpan]) -> None:
-    places = boundaries(found)
+@given(st.lists(notes, max_size=6), st.randoms())
+def test_boundaries_ascend_lie_among_the_rows_and_are_the_same_for_each_bucket(
+    noted: list[UnitNumbers], random: Random
+) -> None:
+    places = boundaries(noted)
     assert all(one < following for one, following in pairwise(places))
-    assert all(any(span.lowest <= place <= span.highest for span in found) for place in places)
+    assert set(places) <= {number for one in noted for number in one.sampled}
+    assert boundaries(random.sample(noted, len(noted))) == places
 
 
 def test_many_rows_are_cut_into_ranges_of_like_size() -> None:
-    places = boundaries([RowSpan(rows=1_000_000, lowest=1, highest=1_000_000)])
+    places = boundaries([UnitNumbers(rows=1_000_000, sampled=list(range(1, 1_000_000, 8_000)))])
     widths = [following - one for one, following in pairwise([1, *places, 1_000_000])]
     assert len(widths) >= 10
     assert max(widths) < 2 * min(widths)
 
 
-def test_parquet_says_where_its_numbers_lie(tmp_path: Path) -> None:
+def test_every_bucket_is_told_where_the_numbers_lie(tmp_path: Path) -> None:
     write_rows(tmp_path / "a.parquet", rows(1, 10))
-    write_rows(tmp_path / "b.parquet", rows(500, 503))
-    with cut(order(tmp_path, tmp_path / "out")) as found:
-        assert found.spans == (RowSpan(rows=10, lowest=1, highest=10), RowSpan(rows=4, lowest=500, highest=503))
-        assert found.unknown == ()
-        assert found.total == 14
-
-
-def test_text_is_looked_at(tmp_path: Path) -> None:
-    write_rows(tmp_path / "a.jsonl", rows(7, 90))
     write_rows(tmp_path / "b.csv.gz", rows(100, 120))
     conversion = order(tmp_path, tmp_path / "out")
     with cut(conversion) as found:
-        assert (len(found.unknown), found.spans) == (2, ())
         assert found.total is None
-        places = pa.RecordBatch.from_arrays([pa.array([0, 1])], names=["id"])
-        answers = [
-            answer.as_py()
-            for batch in sampled(conversion, found.unknown, iter([places]))
-            for answer in batch.column("content")
-        ]
-    looked = [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
-    assert [(span.lowest, span.highest) for span in looked] == [(7, 90), (100, 120)]
+        work = Scattering(conversion=conversion, pieces=found.pieces, buckets=4)
+        places = pa.RecordBatch.from_arrays([pa.array(range(len(found.pieces)))], names=["id"])
+        sent = [blob for batch in scattered(work, lambda _: None, iter([places])) for blob in unbundled(batch)]
+    noted = [(blob.bucket, msgspec.json.decode(blob.content, type=UnitNumbers)) for blob in sent if blob.kind == NOTES]
+    assert sorted((bucket, one.lowest, one.highest, one.rows) for bucket, one in noted) == [
+        told for bucket in range(4) for told in ((bucket, 1, 10, 10), (bucket, 100, 120, 21))
+    ]
+    assert all(one.sampled for _, one in noted)
+
+
+def test_buckets_that_were_told_different_things_are_not_put_together() -> None:
+    empty = PartitionFile(path="", labels=(), rows=())
+    decided = DecidedBucket(rendered=empty, ended=empty, outcomes={})
+    answers = [msgspec.json.encode(BucketResult(decided=decided, boundaries=cut)) for cut in ((5,), (5,), (6,))]
+    assert len(together(answers[:2]).buckets) == 2
+    with pytest.raises(SourceError, match="was not the same the second time"):
+        together(answers)
 
 
 @given(st.integers(0, 10**11))

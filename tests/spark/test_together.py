@@ -61,7 +61,7 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
     """Files of one task follow each other in any order; none of their numbers is missed."""
     rows: list[tuple[int | None, str]] = [(number, "idu=1") for run in runs for number in run]
     with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 2, batches(rows, EVENTS)) for blob in unbundled(batch)]
+        blobs = [blob for batch in scattered_rows(None, 1, True, batches(rows, EVENTS)) for blob in unbundled(batch)]
     notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
     assert sum(one.rows for one in notes) == len(rows)
     if len({number for number, _ in rows}) < len(rows):
@@ -71,7 +71,7 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
 def test_files_that_follow_each_other_in_another_order_are_no_reason_to_look_twice() -> None:
     rows: list[tuple[int | None, str]] = [(number, "idu=1") for number in (5, 6, 7, 8, 1, 2, 3, 4)]
     with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 2, batches(rows, EVENTS)) for blob in unbundled(batch)]
+        blobs = [blob for batch in scattered_rows(None, 1, True, batches(rows, EVENTS)) for blob in unbundled(batch)]
     notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
     assert not may_conflict(notes)
 
@@ -127,7 +127,7 @@ def test_pieces_with_a_line_break_behind_each_are_the_file(lines: list[str], siz
             rows = [row for batch in parted([task], iter([blob])) for row in batch.to_pylist()]
     assert {row["path"] for row in rows} == {"Zürich = 50%/part-00000.jsonl"}
     assert [row["chunk"] for row in rows] == list(range(len(rows)))
-    assert b"".join(row["content"] + b"\n" for row in rows) == content
+    assert "".join(row["text"] + "\n" for row in rows) == content.decode()
     assert all(set(row) == set(FILES.names) for row in rows)
 
 

@@ -1,0 +1,28 @@
+"""What a Python worker of Spark's does once, before its first row: it does task after task, and has one core for them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from eventlog.convert.work import use_one_core
+
+
+def settle() -> None:
+    """Makes a worker cheap for the rest of its life; does nothing in other processes.
+
+    Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow, all of ours) is none, and
+    to look through all of it took more time than a sixth of the work.
+    """
+    if _is_worker() and not gc.get_freeze_count():
+        gc.freeze()
+        use_one_core()
+
+
+def _is_worker() -> bool:
+    """Whether a task of Spark's runs in this process."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import TaskContext
+
+    return TaskContext.get() is not None

@@ -1,0 +1,41 @@
+"""Spark's Python workers: what they do once, before the first row."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from eventlog_spark.faults import travelling
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOLD = "frozen long, cores int, pool string"
+
+
+def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with travelling():
+        for _ in batches:
+            said = {
+                "frozen": gc.get_freeze_count(),
+                "cores": pa.cpu_count(),
+                "pool": pa.default_memory_pool().backend_name,
+            }
+            columns = [pa.array([said["frozen"]]), pa.array([said["cores"]], pa.int32()), pa.array([said["pool"]])]
+            yield pa.RecordBatch.from_arrays(columns, names=list(said))
+
+
+def test_a_worker_is_frugal_and_looks_for_no_garbage_among_what_it_has_loaded(spark: SparkSession) -> None:
+    gc.collect()
+    for row in spark.range(0, 2, 1, 2).mapInArrow(told, TOLD).collect():
+        assert row.frozen > 10_000  # pandas alone has more
+        assert (row.cores, row.pool) == (1, "system")
+
+
+def test_another_process_keeps_its_ways() -> None:
+    before = pa.cpu_count(), pa.default_memory_pool().backend_name
+    assert list(told(iter([pa.RecordBatch.from_pylist([{"id": 1}])])))
+    assert (pa.cpu_count(), pa.default_memory_pool().backend_name) == before
