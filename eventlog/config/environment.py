@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 PREFIX: Final = "EVENTLOG_"
 WORDS: Final = {"yes": True, "no": False}
@@ -97,8 +98,13 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
 def _types(kinds: Sequence[Any], key: str) -> list[Any]:
     """What a key takes in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
-    fields = [field for kind in structs for field in msgspec.structs.fields(kind)]
-    return members([field.type for field in fields if field.encode_name == key])
+    return members([field.type for kind in structs for field in fields_of(kind) if field.encode_name == key])
+
+
+@cache
+def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    """The keys of a table, looked up once: msgspec evaluates all their annotations each time that it is asked."""
+    return fields(kind)
 
 
 def members(kinds: Sequence[Any]) -> list[Any]:

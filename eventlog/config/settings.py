@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.config.environment import fitted, with_environment
+from eventlog.config.environment import fields_of, fitted, with_environment
 from eventlog.config.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
 from eventlog.config.timetable import read_times
@@ -245,7 +245,7 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, text: str = "") ->
 
 
 def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str) -> None:
-    known = {field.encode_name for kind in SECTIONS[section] for field in msgspec.structs.fields(kind)}
+    known = {field.encode_name for kind in SECTIONS[section] for field in fields_of(kind)}
     if section == "output":
         known.add("sink")
     for key in table:
@@ -349,7 +349,7 @@ def _choices(where: str) -> list[str]:
     if key == "sink":
         return sorted(str(kind.__struct_config__.tag) for kind in SECTIONS[section])
     kinds, key = (STEPS, key.removeprefix("steps.")) if key.startswith("steps.") else (SECTIONS[section], key)
-    fields = [field for kind in kinds for field in msgspec.structs.fields(kind)]
+    fields = [field for kind in kinds for field in fields_of(kind)]
     return sorted({str(value) for field in fields if field.encode_name == key for value in _literals(field.type)})
 
 

@@ -46,8 +46,8 @@ def test_an_updated_row_passes_few_files(tmp_path: Path) -> None:
         log.write(2, event_type=6)
         with files_entered() as files:
             publisher.run_once()
-    engine.dispose()
     assert log.statuses() == {1: "S", 2: "S"}
+    engine.dispose()
     assert sorted(published(tmp_path / "out").values()) == [["1"], ["2"]]
     assert "sources/log/source.py" in files
     assert "xds/write.py" in files
