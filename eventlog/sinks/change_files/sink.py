@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.durable_files import (
-    flush_folder,
+    flush,
     hide_files,
     make_folder,
     remove_leftovers,
@@ -184,7 +184,7 @@ class ChangeTableFiles:
         try:
             for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
                 make_folder(place)
-                flush_folder(place.parent)
+                flush(place.parent)
             self._show([*files, *self._partitions_told(lines), self._position(changed)])
         except OSError as error:
             raise self._failed(error) from error
