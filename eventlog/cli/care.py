@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
 from eventlog.cli.places import complete_tables
-from eventlog.cli.show import say, show_json
+from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -46,7 +46,7 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     runs = read_runs_of_ids(ids)
     count = keep(log_of(site), runs, by=somebody(), why=why)
-    _tell("held", count, as_json=as_json, sentence=f"{counted(count, 'waiting row')} held.")
+    show_done("held", count, f"{counted(count, 'waiting row')} held.", as_json=as_json)
 
 
 @click.command()
@@ -65,7 +65,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
     count = let_go(log_of(site), [EVERYTHING] if every else read_runs_of_ids(ids))
-    _tell("released", count, as_json=as_json, sentence=f"{counted(count, 'row')} released.")
+    show_done("released", count, f"{counted(count, 'row')} released.", as_json=as_json)
 
 
 @click.command()
@@ -96,12 +96,12 @@ def requeue(
         meant = count_requeued(log, runs, choice)
         would = f"{counted(meant, 'row')} would wait again."
         if dry:
-            _tell("would_requeue", meant, as_json=as_json, sentence=would)
+            show_done("would_requeue", meant, would, as_json=as_json)
             return
         agree([would], yes=yes)
     count = let_wait(log, runs, choice)
     said = f"{counted(count, 'row')} {'waits' if count == 1 else 'wait'} again."
-    _tell("requeued", count, as_json=as_json, sentence=said)
+    show_done("requeued", count, said, as_json=as_json)
 
 
 @click.command()
@@ -148,7 +148,7 @@ def purge(
     wanted = replace(wanted, table=_meant(log, table))
     total = count_old(log, wanted) if dry or can_ask() or watched() else None
     if dry:
-        _tell("would_delete", total or 0, as_json=as_json, sentence=f"{counted(total or 0, 'row')} would be deleted.")
+        show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
         return
     agree([f"{counted(total or 0, 'row')} would be deleted."], yes=yes or not total)
     files = None if archive is None else Archive(archive, log.name, _hiding(site, log) if hide else lambda row: row)
@@ -230,10 +230,3 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
             say(f"{counted(done.rows, 'row')} deleted. The same command goes on from there.", err=True)
             raise
     return done
-
-
-def _tell(what: str, count: int, *, as_json: bool, sentence: str) -> None:
-    if as_json:
-        show_json({what: count})
-    else:
-        click.echo(sentence)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Final
 
 import click
 
@@ -15,18 +14,10 @@ from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 
-
-class DecodeGroup(LazyGroup):
-    """A command for each kind of stream."""
-
-    places: ClassVar[Mapping[str, str]] = {
-        "gbase": "decode:gbase",
-        "linter": "decode_linter:linter",
-        "messages": "decode_messages:messages",
-    }
+PLACES: Final = {"gbase": "decode:gbase", "linter": "decode_linter:linter", "messages": "decode_messages:messages"}
 
 
-@click.group(cls=DecodeGroup)
+@click.group(cls=LazyGroup, places=PLACES)
 def decode() -> None:
     """Shows a stream or a topic record by record, also where it is damaged.
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from eventlog.cli.places import content_of
 from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
-from eventlog.core.errors import EX_DATA, OK, DataError
+from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 
 
@@ -69,7 +70,7 @@ def linter(
 
     chosen = {"codec": codec, "code_page": code_page, "coding": coding, "variant": variant, "pad_data": pad_data}
     settings = msgspec.convert(chosen, ReadingSettings)
-    tables = SourceTables(catalog_from_json(_read(schema), origin=str(schema)) if schema else None, settings)
+    tables = SourceTables(catalog_from_json(content_of(schema), origin=str(schema)) if schema else None, settings)
     found = damaged = 0
     restart = FollowedQueue()
     for one in dumped(export_rows([file], settings), tables, settings, restart.take):
@@ -87,10 +88,3 @@ def linter(
     if not as_json:
         click.echo(f"{counted(found, 'operation')}, {damaged:,} of them damaged.")
     return EX_DATA if damaged else OK
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
