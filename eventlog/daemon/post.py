@@ -142,7 +142,7 @@ class Post(ABC):
 class LogPost(Post):
     """What a publisher does at a log besides publishing it."""
 
-    def __init__(self, config: Config, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
         self._config = config
         self.engine = _engine_of(config) if engine is None else engine
         try:
@@ -391,9 +391,7 @@ class StreamPost(Post):
         return self._stream
 
 
-def post_of(
-    config: Config, journal: BoundLogger, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True
-) -> Post:
+def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:
     """The post, taken by nobody yet; `engine` is a log's database where it is open already.
 
     A log is given up to others while `alive` says that the publisher does not move.
