@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from docs.railroad import STYLE
-from eventlog.qlik.change_tables.headers import TYPES
+from eventlog.qlik.change_tables.rows import TYPES
 from eventlog.qlik.masks import bits_to_bytes, bits_to_hex, places_of
 
 COLUMNS: Final = (*TYPES, "idu", "fname", "lname", "age")

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.core.durable_files import flush_folder, make_empty, make_folder
+from eventlog.core.durable_files import flush, make_empty, make_folder
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
@@ -108,9 +108,9 @@ class ArchiveFile:
         try:
             self._flush()
             self._writer.close()
-            _make_durable(self._temporary)
+            flush(self._temporary)
             self._temporary.replace(target)
-            flush_folder(self._folder)
+            flush(self._folder)
         except OSError as error:
             raise _refused(self._folder, error) from error
         return target
@@ -173,14 +173,6 @@ def _is_number(value: object) -> bool:
 
 def _schema(arrow: Any) -> Any:
     return arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
-
-
-def _make_durable(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _refused(folder: Path, error: OSError) -> SinkError:

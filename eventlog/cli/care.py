@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
 from eventlog.cli.places import complete_tables
-from eventlog.cli.show import say, show_json
+from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -46,12 +46,8 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     runs = read_runs_of_ids(ids)
     count = keep(log_of(site), runs, by=somebody(), why=why)
-    _tell(
-        "held",
-        count,
-        as_json=as_json,
-        sentence=f"{counted(count, 'waiting row')} held." if count else "No row was held, for none of these waits.",
-    )
+    said = f"{counted(count, 'waiting row')} held." if count else "No row was held, for none of these waits."
+    show_done("held", count, said, as_json=as_json)
 
 
 @click.command()
@@ -70,12 +66,8 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
     count = let_go(log_of(site), [EVERYTHING] if every else read_runs_of_ids(ids))
-    _tell(
-        "released",
-        count,
-        as_json=as_json,
-        sentence=f"{counted(count, 'row')} released." if count else "No row was released, for none is held.",
-    )
+    said = f"{counted(count, 'row')} released." if count else "No row was released, for none is held."
+    show_done("released", count, said, as_json=as_json)
 
 
 @click.command()
@@ -106,14 +98,13 @@ def requeue(
         meant = count_requeued(log, runs, choice)
         would = f"{counted(meant, 'row')} would wait again."
         if dry:
-            _tell("would_requeue", meant, as_json=as_json, sentence=would)
+            show_done("would_requeue", meant, would, as_json=as_json)
             return
         agree([would], yes=yes)
     count = let_wait(log, runs, choice)
-    said = (
-        f"{counted(count, 'row')} {'waits' if count == 1 else 'wait'} again." if count else "No such row was processed."
-    )
-    _tell("requeued", count, as_json=as_json, sentence=said)
+    waits = "waits" if count == 1 else "wait"
+    said = f"{counted(count, 'row')} {waits} again." if count else "No such row was processed."
+    show_done("requeued", count, said, as_json=as_json)
 
 
 @click.command()
@@ -160,7 +151,7 @@ def purge(
     wanted = replace(wanted, table=_meant(log, table))
     total = count_old(log, wanted) if dry or can_ask() or watched() else None
     if dry:
-        _tell("would_delete", total or 0, as_json=as_json, sentence=f"{counted(total or 0, 'row')} would be deleted.")
+        show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
         return
     agree([f"{counted(total or 0, 'row')} would be deleted."], yes=yes or not total)
     files = None if archive is None else Archive(archive, log.name, _hiding(site, log) if hide else lambda row: row)
@@ -242,10 +233,3 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
             say(f"{counted(done.rows, 'row')} deleted. The same command goes on from there.", err=True)
             raise
     return done
-
-
-def _tell(what: str, count: int, *, as_json: bool, sentence: str) -> None:
-    if as_json:
-        show_json({what: count})
-    else:
-        click.echo(sentence)

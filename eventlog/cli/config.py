@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import ClassVar
 
 import click
 
@@ -13,13 +11,7 @@ from eventlog.cli.show import show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 
 
-class ConfigGroup(LazyGroup):
-    """What there is beside the values themselves."""
-
-    places: ClassVar[Mapping[str, str]] = {"schema": "config:schema"}
-
-
-@click.group(cls=ConfigGroup, invoke_without_command=True)
+@click.group(cls=LazyGroup, places={"schema": "config:schema"}, invoke_without_command=True)
 @click.option(
     "--all", "everything", is_flag=True, help="Also tables such as [output.messages] in which nothing is set."
 )

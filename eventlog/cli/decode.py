@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, Final
 
 import click
 
@@ -15,18 +15,10 @@ from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 
-
-class DecodeGroup(LazyGroup):
-    """A command for each kind of stream."""
-
-    places: ClassVar[Mapping[str, str]] = {
-        "gbase": "decode:gbase",
-        "linter": "decode_linter:linter",
-        "messages": "decode_messages:messages",
-    }
+PLACES: Final = {"gbase": "decode:gbase", "linter": "decode_linter:linter", "messages": "decode_messages:messages"}
 
 
-@click.group(cls=DecodeGroup)
+@click.group(cls=LazyGroup, places=PLACES)
 def decode() -> None:
     """Shows a stream or a topic record by record, also where it is damaged.
 
@@ -65,19 +57,27 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
     if dirty:
         refuse_dirty(files_of(file))
     restart = Restart(settings)
+    dump = entries(chunks_of(file), settings, restart.take)
+    return show_dump(dump, lambda entry: entry.text, restart, ("entry", "entries"), as_json=as_json)
+
+
+def show_dump(
+    dump: Iterable[Any], text: Callable[[Any], str], restart: Any, words: tuple[str, ...], *, as_json: bool
+) -> int:
+    """Prints what a dump has, where reading would begin that continues, and how much is damaged; the exit code."""
     found = damaged = 0
-    for entry in entries(chunks_of(file), settings, restart.take):
+    for one in dump:
         found += 1
-        damaged += entry.damaged
+        damaged += one.damaged
         if as_json:
-            show_json_line(entry)
+            show_json_line(one)
         else:
-            show_text(entry.text)
+            show_text(text(one))
     point = restart.point
     if as_json and point is not None:
         show_json_line({"restart": point})
     elif point is not None:
         click.echo(point.text)
     if not as_json:
-        click.echo(f"{counted(found, 'entry', 'entries')}, {damaged:,} of them damaged.")
+        click.echo(f"{counted(found, *words)}, {damaged:,} of them damaged.")
     return EX_DATA if damaged else OK

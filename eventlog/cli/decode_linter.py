@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.show import show_json_line, show_text
+from eventlog.cli.decode import show_dump
+from eventlog.cli.places import content_of
 from eventlog.cli.site import json_option
-from eventlog.core.errors import EX_DATA, OK, DataError
-from eventlog.core.plural import counted
 
 
 @click.command()
@@ -69,28 +68,7 @@ def linter(
 
     chosen = {"codec": codec, "code_page": code_page, "coding": coding, "variant": variant, "pad_data": pad_data}
     settings = msgspec.convert(chosen, ReadingSettings)
-    tables = SourceTables(catalog_from_json(_read(schema), origin=str(schema)) if schema else None, settings)
-    found = damaged = 0
+    tables = SourceTables(catalog_from_json(content_of(schema), origin=str(schema)) if schema else None, settings)
     restart = FollowedQueue()
-    for one in dumped(export_rows([file], settings), tables, settings, restart.take):
-        found += 1
-        damaged += one.damaged
-        if as_json:
-            show_json_line(one)
-        else:
-            show_text("\n".join(text_of(one)))
-    point = restart.point
-    if as_json and point is not None:
-        show_json_line({"restart": point})
-    elif point is not None:
-        click.echo(point.text)
-    if not as_json:
-        click.echo(f"{counted(found, 'operation')}, {damaged:,} of them damaged.")
-    return EX_DATA if damaged else OK
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    dump = dumped(export_rows([file], settings), tables, settings, restart.take)
+    return show_dump(dump, lambda one: "\n".join(text_of(one)), restart, ("operation",), as_json=as_json)

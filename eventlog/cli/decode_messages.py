@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from eventlog.cli.places import ReadFile
+from eventlog.cli.places import ReadFile, content_of
 from eventlog.cli.show import show_text
 from eventlog.cli.site import config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
@@ -53,7 +53,7 @@ def messages(
     from eventlog.sinks.kafka.settings import KafkaSettings
 
     numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of if registry else None
-    schema = _content(avro_schema).decode() if avro_schema is not None else None
+    schema = content_of(avro_schema).decode() if avro_schema is not None else None
     reader = MessageReader(numbered, schema)
     damaged = False
     for place, found in _settled(_all(files, _brokers(kafka, config), reader)):
@@ -89,7 +89,7 @@ def _all(files: Sequence[Path], brokers: KafkaSettings | None, reader: MessageRe
                 yield place, partial(read_kept, reader, value)
             continue
         before = f"{file}, " if len(files) > 1 else ""
-        content = _content(file)
+        content = content_of(file)
         if content.startswith(CONTAINER):
             for place, read in _contained(content, reader):
                 yield before + place, read
@@ -123,13 +123,6 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever a damaged file makes it run into
         problem = DataError(f"The container is damaged here ({type(error).__name__}); write it again.")
         yield f"after record {number}", lambda: problem
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def _as_json(place: str, found: Read | DataError) -> str:

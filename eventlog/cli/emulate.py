@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 import click
 
 from eventlog.cli.lazy import LazyGroup
 
 
-class EmulateGroup(LazyGroup):
-    """A command for each kind of stream."""
-
-    places: ClassVar[Mapping[str, str]] = {"gbase": "emulate:gbase", "linter": "emulate_linter:linter"}
-
-
-@click.group(cls=EmulateGroup)
+@click.group(cls=LazyGroup, places={"gbase": "emulate:gbase", "linter": "emulate_linter:linter"})
 def emulate() -> None:
     """Writes streams of made-up changes: a pipeline can be tried without the database.
 

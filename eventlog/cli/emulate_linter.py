@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.core.errors import DataError
+from eventlog.cli.places import content_of
 from eventlog.core.plural import counted
 
 
@@ -59,10 +59,10 @@ def linter(
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sql.connect import connect
 
-    catalog = read_schema(_read(schema) if schema else None, str(schema))
+    catalog = read_schema(content_of(schema) if schema else None, str(schema))
     chosen = msgspec.convert({"lengths": lengths, "coding": coding, "address": address}, EmulatorSettings)
     emulator = LinterEmulator(catalog, ReadingSettings(code_page=code_page), chosen)
-    lines = _read(operations).splitlines() if operations else SAMPLE
+    lines = content_of(operations).splitlines() if operations else SAMPLE
     rows = (row for done in steps(lines, catalog, str(operations or "the sample")) for row in emulator.rows(done))
     if database is None:
         for row in rows:
@@ -74,10 +74,3 @@ def linter(
         click.echo(f"{counted(fill_queue(engine, rows, table), 'row')} written to {table}.")
     finally:
         engine.dispose()
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None

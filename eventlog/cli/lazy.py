@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import ClassVar, Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,7 +21,9 @@ _pause = re.compile(r"[.:;](?:\s|$)").search
 class LazyGroup(click.Group):
     """Knows of each command in which module of eventlog.cli it stands, and under which name: `module:name`."""
 
-    places: ClassVar[Mapping[str, str]] = {}
+    def __init__(self, *, places: Mapping[str, str], **given: Any) -> None:
+        super().__init__(**given)
+        self.places = places
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)

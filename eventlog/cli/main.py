@@ -61,9 +61,7 @@ COMMANDS: Final = {name: module for section in SECTIONS.values() for name, modul
 
 
 class Commands(LazyGroup):
-    """All commands."""
-
-    places = COMMANDS
+    """All commands, in sections."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in SECTIONS.items():
@@ -71,7 +69,9 @@ class Commands(LazyGroup):
                 self.write_summaries(ctx, formatter, section)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(VERSION, prog_name="eventlog", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors; every command takes it too.")
 @click.pass_context

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.cli.order import ConversionOrder
+from eventlog.cli.places import content_of
 from eventlog.cli.site import DEFAULT_FILE
 from eventlog.cli.targets import refuse_target, refuse_unread_policies, steps_of_order, target_of
 from eventlog.config.policies import checked_needs
@@ -23,7 +24,7 @@ from eventlog.convert.settings import (
     SnapshotRows,
     StreamInput,
 )
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
 from eventlog.sql.clocks import DATABASE, UTC, clock_of
@@ -279,10 +280,7 @@ def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
 
 def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | SnapshotRows | None) -> Catalog | None:
     if order.schema is not None:
-        try:
-            return catalog_from_json(order.schema.read_bytes(), origin=str(order.schema))
-        except OSError as error:
-            raise DataError(f"{order.schema} cannot be read: {error.strerror}.") from None
+        return catalog_from_json(content_of(order.schema), origin=str(order.schema))
     url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
     if url is None:
         return _told_by_rows(order)

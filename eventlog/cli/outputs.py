@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec.structs import asdict
@@ -12,7 +12,7 @@ from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.care import log_of, somebody
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.places import complete_outputs
-from eventlog.cli.show import readable, show_json, show_json_list, show_table
+from eventlog.cli.show import readable, show_done, show_json_list, show_table
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -23,16 +23,13 @@ if TYPE_CHECKING:
 why_option = click.option("--why", metavar="TEXT", default="", help="Noted with who did it and when.")
 
 
-class OutputsGroup(LazyGroup):
-    """What can be done with an output."""
-
-    places: ClassVar[Mapping[str, str]] = {
-        "list": "outputs:list_outputs",
-        **{name: f"outputs:{name}" for name in ("pause", "resume", "skip", "forget")},
-    }
+PLACES: Final = {
+    "list": "outputs:list_outputs",
+    **{name: f"outputs:{name}" for name in ("pause", "resume", "skip", "forget")},
+}
 
 
-@click.group(cls=OutputsGroup)
+@click.group(cls=LazyGroup, places=PLACES)
 def outputs() -> None:
     """Shows how far each output is, pauses one, or gives up what is kept for it.
 
@@ -73,7 +70,8 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
     from eventlog.admin.outputs import pause as stop
 
     new = stop(log_of(site), name, configured(site), by=somebody(), why=why)
-    _tell("paused", name, new, as_json, f"{name} is paused.", f"{name} was paused already.")
+    said = f"{name} is paused." if new else f"{name} was paused already."
+    show_done("paused", name if new else None, said, as_json=as_json)
 
 
 @click.command()
@@ -88,7 +86,8 @@ def resume(site: Site, name: str, as_json: bool) -> None:
     from eventlog.admin.outputs import resume as go_on
 
     new = go_on(log_of(site), site.config.publisher, name, configured(site))
-    _tell("resumed", name, new, as_json, f"{name} goes on.", f"{name} was not paused.")
+    said = f"{name} goes on." if new else f"{name} was not paused."
+    show_done("resumed", name if new else None, said, as_json=as_json)
 
 
 @click.command()
@@ -119,12 +118,12 @@ def skip(
     meant = len(kept if numbers is None else kept & numbers)
     would = f"{counted(meant, 'row')} would never go to {name}."
     if dry:
-        _show("would_skip", meant, as_json, would)
+        show_done("would_skip", meant, would, as_json=as_json)
         return
     agree([would], yes=yes or not meant)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, numbers, by=somebody(), why=why, delete_from_log=delete)
-    _show("skipped", count, as_json, f"{counted(count, 'row')} given up for {name}.")
+    show_done("skipped", count, f"{counted(count, 'row')} given up for {name}.", as_json=as_json)
 
 
 @click.command()
@@ -144,12 +143,13 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
     meant = len(kept_for(log, name))
     would = f"{counted(meant, 'row')} would never go to {name}, and nothing would be kept for it any more."
     if dry:
-        _show("would_skip", meant, as_json, would)
+        show_done("would_skip", meant, would, as_json=as_json)
         return
     agree([would], yes=yes)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, configured(site), by=somebody(), delete_from_log=delete)
-    _show("skipped", count, as_json, f"{counted(count, 'row')} given up. Nothing is kept for {name} any more.")
+    said = f"{counted(count, 'row')} given up. Nothing is kept for {name} any more."
+    show_done("skipped", count, said, as_json=as_json)
 
 
 def configured(site: Site) -> list[str]:
@@ -174,17 +174,3 @@ def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
                 f"The configuration has no output {one.name}, but rows are kept for it."
                 f" Add it again, or say `eventlog outputs forget {one.name!r}`."
             )
-
-
-def _tell(what: str, name: str, new: bool, as_json: bool, done: str, was: str) -> None:
-    if as_json:
-        show_json({what: name if new else None})
-    else:
-        click.echo(done if new else was)
-
-
-def _show(what: str, count: int, as_json: bool, sentence: str) -> None:
-    if as_json:
-        show_json({what: count})
-    else:
-        click.echo(sentence)

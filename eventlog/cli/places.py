@@ -8,6 +8,8 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from eventlog.core.errors import DataError
+
 STDIN: Final = Path("/dev/stdin")
 
 
@@ -19,6 +21,16 @@ class ReadFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return STDIN if value == "-" else super().convert(value, param, ctx)
+
+
+def content_of(file: Path) -> bytes:
+    """What is in a file; DataError where it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{file} cannot be read: {error.strerror}.", hint="Name a file that this user may read."
+        ) from None
 
 
 def complete_files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

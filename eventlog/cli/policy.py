@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import asdict
 
 from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.places import content_of
 from eventlog.cli.show import readable, show_json_line, show_text
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
     from eventlog.admin.policies import PolicyResult
     from eventlog.core.schema import Catalog
 
 
-class PolicyGroup(LazyGroup):
-    """What can be done with policies."""
-
-    places: ClassVar[Mapping[str, str]] = {"import": "policy:import_mapping", "test": "policy:test"}
-
-
-@click.group(cls=PolicyGroup)
+@click.group(cls=LazyGroup, places={"import": "policy:import_mapping", "test": "policy:test"})
 def policy() -> None:
     """Tries policies: what each output gets, and under which names."""
 
@@ -70,11 +64,7 @@ def import_mapping(file: Path, name: str) -> None:
     """
     from eventlog.config.schema_mapping import policy_text, read_mapping
 
-    try:
-        body = file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}.") from None
-    show_text(policy_text(name, read_mapping(body, str(file))).rstrip("\n"))
+    show_text(policy_text(name, read_mapping(content_of(file), str(file))).rstrip("\n"))
 
 
 def show_result(found: PolicyResult, before: str = "") -> None:
@@ -98,7 +88,4 @@ def _catalog(site: Site, schema: Path | None) -> Catalog:
 
         engine = site.engine()
         return catalog_of(engine, site.names(engine), site.config)
-    try:
-        return catalog_from_json(schema.read_bytes(), origin=str(schema))
-    except OSError as error:
-        raise DataError(f"{schema} cannot be read: {error.strerror}.") from None
+    return catalog_from_json(content_of(schema), origin=str(schema))

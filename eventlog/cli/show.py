@@ -68,6 +68,14 @@ def show_json_line(value: Any) -> None:
     click.echo(visible(msgspec.json.encode(value).decode(), json=True))
 
 
+def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None:
+    """Prints what was done: a sentence, or `found` under its name."""
+    if as_json:
+        show_json({what: found})
+    else:
+        click.echo(sentence)
+
+
 def say(sentence: str, *, err: bool = False) -> None:
     """Prints a sentence in which words of others may stand."""
     click.echo(shown(sentence), err=err)

@@ -213,9 +213,13 @@ def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
     from eventlog.sinks.stdout import StdoutSink
 
     if isinstance(output, DatabaseOutput):
-        return _into_tables(output)
+        from eventlog.sinks.database.sink import DatabaseSink
+
+        return DatabaseSink(output)
     if isinstance(output, KafkaOutput):
-        return _into_kafka(output)
+        from eventlog.sinks.kafka.sink import KafkaSink
+
+        return KafkaSink(output)
     if isinstance(output, FilesOutput):
         folder = Path(output.path)
         if output.format == "change-tables":
@@ -224,18 +228,6 @@ def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
     if isinstance(output, HttpOutput):
         return HttpSink(output)
     return StdoutSink()
-
-
-def _into_tables(output: DatabaseOutput) -> Sink:
-    from eventlog.sinks.database.sink import DatabaseSink
-
-    return DatabaseSink(output)
-
-
-def _into_kafka(output: KafkaOutput) -> Sink:
-    from eventlog.sinks.kafka.sink import KafkaSink
-
-    return KafkaSink(output)
 
 
 def _into_row_files(output: FilesOutput, folder: Path) -> Sink:

@@ -7,7 +7,6 @@ by the folder it worked in, and goes when the next run begins.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import flush_folder, make_folder, protect, write_file
+from eventlog.core.durable_files import flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.sinks.ownership import PERMANENT
 
@@ -125,7 +124,7 @@ class Destination:
                 write_file(self.work / MOVING, msgspec.json.encode(folders))
             for file in staged:
                 file.replace(self.folder / file.name)
-            flush_folder(self.folder)
+            flush(self.folder)
             told = msgspec.json.encode(replace(summary, folders=folders))
             write_file(
                 self.folder / (SUCCESS if summary.damage is None else DAMAGED),
@@ -219,11 +218,7 @@ def _flush(entry: Path, folder: Path) -> None:
     protect(entry, folder)
     for inner in sorted(entry.iterdir()) if entry.is_dir() else ():
         _flush(inner, folder)
-    descriptor = os.open(entry, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush(entry)
 
 
 def cannot_write(folder: Path, error: OSError) -> SinkError:

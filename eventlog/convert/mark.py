@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import MARKING, OUTCOMES_FILE, UNMARKED
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.core.durable_files import flush_folder
+from eventlog.core.durable_files import flush
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Outcome, Reason, Status
 
@@ -112,10 +112,10 @@ def begin_marking(folder: Path) -> None:
     """Notes that rows may be marked from now on."""
     if (folder / UNMARKED).exists():
         (folder / UNMARKED).replace(folder / MARKING)
-        flush_folder(folder)
+        flush(folder)
 
 
 def end_marking(folder: Path) -> None:
     """Notes that all rows are marked."""
     (folder / MARKING).unlink(missing_ok=True)
-    flush_folder(folder)
+    flush(folder)

@@ -21,14 +21,20 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import written as position_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import Sequencer
-from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.metadata import Structure
 from eventlog.qlik.messages.render import TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage, sequence_time
+from eventlog.qlik.messages.write import (
+    MessageFormat,
+    WrittenMessage,
+    container_block,
+    container_head,
+    container_schema,
+    sequence_time,
+)
 
 SCHEMA: Final = pa.schema(
     [

@@ -69,7 +69,7 @@ def show_files(parts: Sequence[PartialFile]) -> None:
         discard_files(parts)
         raise
     for folder in {part.target.parent for part in parts}:
-        flush_folder(folder)
+        flush(folder)
 
 
 def discard_files(parts: Iterable[PartialFile]) -> None:
@@ -100,9 +100,9 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(exist_ok=True)  # which fails where a file has its place
 
 
-def flush_folder(folder: Path) -> None:
-    """Makes the names in the folder durable: a rename is not until then."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Brings a file to the disk, or the names in a folder: a rename is not durable until then."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -12,11 +12,12 @@ The statements that somebody wants to be run after each cycle that published som
 from __future__ import annotations
 
 import datetime as dt
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
@@ -61,76 +62,87 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
-class Post(Protocol):
-    """One publisher has it at a time; everybody else stands by."""
+class Post(ABC):
+    """One publisher has it at a time; everybody else stands by. What has a body here is for those that have a database."""
+
+    wakeup: Wakeup | None = None
+    """What notices waiting events between two intervals; streams are looked at after every interval."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What is published there, for messages and the journal."""
 
     @property
+    @abstractmethod
     def address(self) -> str:
         """Where it is, without a password."""
 
     @property
+    @abstractmethod
     def taken(self) -> bool:
         """Whether this publisher has it."""
 
     @property
-    def wakeup(self) -> Wakeup | None:
-        """What notices waiting events between two intervals."""
-
-    @property
+    @abstractmethod
     def tenure(self) -> Tenure | None:
         """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
 
+    @abstractmethod
     def take(self) -> bool:
         """Whether this publisher has it now."""
 
+    @abstractmethod
     def confirm(self) -> None:
         """OccupiedError when this publisher has it no more; to be called before anything is written to an output.
 
         It asks nobody, unless this publisher may have slept for longer than its lease.
         """
 
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # the kernel knows whose a claim is
         """Another publisher has it: says who, and whether that one does its work."""
 
+    @abstractmethod
     def leave(self, vitals: PublisherHealth) -> None:
         """Enters the last figures and gives it to whoever waits."""
 
+    @abstractmethod
     def drop(self) -> None:
         """Lets go of connections, which may be broken, and with them of the post."""
 
+    @abstractmethod
     def close(self) -> None:
         """Gives back what it holds."""
 
     def guarded(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in our words."""
+        """What goes wrong inside is told in our words; a stream's own errors are already."""
+        return nullcontext()
 
+    @abstractmethod
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         """The way of its batches as its tables look now."""
 
     def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
         """Sees whether triggers are as their tables now ask for, and follows where it may: once a poll, or `at_once`.
 
-        Whether tables are not as they were when it looked last.
+        Whether tables are not as they were when it looked last; a stream has no triggers.
         """
+        return False
 
-    def settled(self, events: int) -> None:
+    def settled(self, events: int) -> None:  # noqa: B027  # nobody keeps a stream's rate
         """So many events will not be offered again."""
 
-    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # a stream runs no statements
         """Documents went out in this cycle."""
 
-    def idle(self, vitals: PublisherHealth) -> None:
+    def idle(self, vitals: PublisherHealth) -> None:  # noqa: B027  # nobody knows what a stream still holds
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
 
 
-class LogPost:
+class LogPost(Post):
     """What a publisher does at a log besides publishing it."""
 
-    def __init__(self, config: Config, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
         self._config = config
         self.engine = _engine_of(config) if engine is None else engine
         try:
@@ -302,11 +314,8 @@ def _engine_of(config: Config) -> Engine:
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
 
 
-class StreamPost:
+class StreamPost(Post):
     """What a publisher does at a stream besides publishing it."""
-
-    wakeup = None
-    """Streams are looked at after every interval."""
 
     def __init__(self, config: Config, journal: BoundLogger) -> None:
         self._config = config
@@ -349,9 +358,6 @@ class StreamPost:
                 f"Another publisher may work on the {self.name}.", hint="This one does not have it any more."
             )
 
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        """Who has the claim on a file is the kernel's to know, and what a stream still holds is nobody's."""
-
     def leave(self, vitals: PublisherHealth) -> None:
         self._let_go()
 
@@ -364,24 +370,8 @@ class StreamPost:
         if stream is not None:
             stream.close()
 
-    def guarded(self) -> AbstractContextManager[None]:
-        return nullcontext()  # a stream's own errors are in our words already
-
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
-
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
-        """A stream has no triggers."""
-        return False
-
-    def settled(self, events: int) -> None:
-        """Nobody keeps a stream's rate."""
-
-    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        """A stream has no database of its own in which statements could be run."""
-
-    def idle(self, vitals: PublisherHealth) -> None:
-        """Nobody knows what a stream still holds."""
 
     def _let_go(self) -> None:
         self._tenure = None
@@ -401,9 +391,7 @@ class StreamPost:
         return self._stream
 
 
-def post_of(
-    config: Config, journal: BoundLogger, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True
-) -> Post:
+def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:
     """The post, taken by nobody yet; `engine` is a log's database where it is open already.
 
     A log is given up to others while `alive` says that the publisher does not move.

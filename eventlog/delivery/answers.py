@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -172,18 +172,10 @@ def keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
         answers[outcome.position] = outcome
 
 
-class Answering(Protocol):
-    """An output's share of a batch."""
-
-    @property
-    def answers(self) -> Mapping[Position, Outcome]:
-        """What was said of events."""
-
-
-def filtered_by_all(answers: Mapping[Position, Outcome], outputs: Sequence[Answering]) -> Iterator[Outcome]:
-    """The answers of one output, without what its policy left out and another one was told."""
-    for position, answer in answers.items():
-        if answer.reason is not Reason.FILTERED or all(position in other.answers for other in outputs):
+def filtered_by_all(answers: Sequence[Mapping[Position, Outcome]]) -> Iterator[Outcome]:
+    """The answers of all outputs, without what the policy of one left out and another one was told."""
+    for position, answer in chain.from_iterable(said.items() for said in answers):
+        if answer.reason is not Reason.FILTERED or all(position in said for said in answers):
             yield answer
 
 

@@ -203,9 +203,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             return Report(stale=True)
         self._deliver(work)
         answers: dict[Position, Outcome] = {}
-        for delivery in work.deliveries:
-            for answer in filtered_by_all(delivery.answers, work.deliveries):
-                keep_worse(answers, answer)
+        for answer in filtered_by_all([delivery.answers for delivery in work.deliveries]):
+            keep_worse(answers, answer)
         for position in work.left_events:
             keep_worse(answers, Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON))
         outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)

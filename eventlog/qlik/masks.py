@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import binascii
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from eventlog.core.errors import DataError, shortened
 
 MOST_COLUMNS: Final = 1024
 """What 128 bytes can say something of, header columns among them."""
+
+Written = TypeVar("Written")
 
 _hexadecimal = re.compile(r"(0[xX])?[0-9a-fA-F]+").fullmatch
 
@@ -51,6 +54,26 @@ def padded_bytes(bits: int, columns: int) -> bytes:
 def padded_hex(bits: int, columns: int) -> str:
     """The mask as text in the width that messages give it."""
     return binascii.hexlify(bits.to_bytes(columns // 8 + 1, "big")).decode("ascii").upper()
+
+
+KEPT_NUMBERS: Final = 4096
+"""Masks that are kept of a table; its changes have few different ones."""
+
+
+class KeptMasks(dict[int | None, Written]):
+    """Masks as they are written, each made once; `nothing` stands for none."""
+
+    def __init__(self, nothing: Written, write: Callable[[int], Written]) -> None:
+        super().__init__()
+        self[None] = nothing
+        self._write = write
+
+    def __missing__(self, bits: int | None) -> Written:
+        assert bits is not None
+        made = self._write(bits)
+        if len(self) < KEPT_NUMBERS:
+            self[bits] = made
+        return made
 
 
 def places_of(bits: int, offset: int = 0) -> list[int]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from eventlog.core.durable_files import (
     PartialFile,
     discard_files,
-    flush_folder,
+    flush,
     make_folder,
 )
 from eventlog.core.errors import SinkError
@@ -154,7 +154,7 @@ class FileSink:
         make_folder(folder)
         while folder != self.folder:
             folder = folder.parent
-            flush_folder(folder)
+            flush(folder)
 
     def _label(self, path: Path) -> Path:
         """The hidden file that keeps an id which is too long for a name; it comes before the document."""

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from eventlog.core.durable_files import (
     PartialFile,
     discard_files,
-    flush_folder,
+    flush,
     hide_files,
     make_folder,
     remove_files_of,
@@ -158,7 +158,7 @@ class OwnedFolder:
         except FileNotFoundError:
             self.confirm()  # whoever has taken the folder over meanwhile has tidied up
             raise
-        flush_folder(self.folder)
+        flush(self.folder)
 
     def _latest(self) -> FolderClaim | None:
         """The file of the highest epoch; who has a higher one may remove it while it is looked at."""

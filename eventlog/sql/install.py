@@ -18,8 +18,8 @@ from eventlog.core.plural import counted
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, statement
 from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
-from eventlog.sql.given import given, take_back, taking_back
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
+from eventlog.sql.rights import given, take_back, taking_back
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.installed import installed
 from eventlog.sql.triggers.track import all_drops, with_schema

@@ -26,7 +26,7 @@ from eventlog.convert.to_messages import SENT, PackedMessages, writer_of
 from eventlog.core.errors import ExpressionError, UsageError
 from eventlog.core.model import Refusal
 from eventlog.core.schema import Catalog
-from eventlog.qlik.change_tables.gathering import Gathered
+from eventlog.qlik.change_tables.format import Gathered
 from eventlog.qlik.change_tables.partitions import Partitions
 from eventlog.qlik.change_tables.rows import folder_of
 from eventlog.qlik.change_tables.settings import ChangeTableSettings

@@ -45,7 +45,7 @@ def test_the_folders_of_a_former_conversion_go_and_nothing_else(source: Path, tm
     assert files_of(out) == files_of(tmp_path / "alone") | {"mine__ct/part-00000.parquet": b"mine"}
 
 
-@pytest.mark.parametrize("place", ["flush_folder", "write_file", "_flush"])
+@pytest.mark.parametrize("place", ["flush", "write_file", "_flush"])
 @pytest.mark.parametrize("former", [None, ROWS, MESSAGES])
 def test_an_interrupted_commit_is_made_good_by_the_next_run(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, former: Target | None
@@ -70,7 +70,7 @@ def test_a_move_that_was_cut_in_the_middle_leaves_nothing_behind(
     out = tmp_path / "out"
     run(source, tmp_path / "alone", MESSAGES)
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "flush_folder", killed)
+        patch.setattr(commit, "flush", killed)
         with pytest.raises(KeyboardInterrupt):
             run(source, out, ROWS)
     assert (out / "usr__ct").is_dir()

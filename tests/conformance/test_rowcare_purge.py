@@ -180,7 +180,7 @@ def test_an_archive_that_cannot_be_written_deletes_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.admin.archive._make_durable", full)
+    monkeypatch.setattr("eventlog.admin.archive.flush", full)
     with pytest.raises(SinkError, match="No space left"):
         done(log, Archive(folder, log.name))
     assert set(table.statuses()) >= set(many)

@@ -91,7 +91,7 @@ def test_killed_while_parts_are_moved_and_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "flush_folder", killed)
+        patch.setattr(commit, "flush", killed)
         with pytest.raises(KeyboardInterrupt):
             converted(source, out, part_events=10_000)
     assert "part-00000.xml" in {entry.name for entry in out.iterdir()}

@@ -9,10 +9,9 @@ from sqlalchemy import Engine, text
 
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK
-from eventlog.sql.given import take_back, taking_back
 from eventlog.sql.install import Leaving, install, uninstall, uninstall_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.rights import Roles, give_rights, take_back, taking_back
 from eventlog.sql.triggers import track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls

@@ -20,7 +20,7 @@ from eventlog.core.model import Change, Op, Transaction, Value
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, is_zoned
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, stream_position, transaction_id
+from eventlog.qlik.change_tables.rows import BEFORE, OPERATIONS, stream_position, transaction_id
 from eventlog.qlik.readings import is_float
 from eventlog.qlik.values import TableValues, Teller
 

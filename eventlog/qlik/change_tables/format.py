@@ -1,21 +1,25 @@
-"""The change-tables format: changes in, blocks of finished rows out, numbered by change_seq across all tables."""
+"""The change-tables format: changes in, blocks of finished rows out, numbered as they come by change_seq across all tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Final
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter, itemgetter
+from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Refusal
+from eventlog.core.errors import DataError
+from eventlog.core.model import Change, Position, Refusal
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
-from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, WrittenRows, laid, rows_of
-from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.columnwise import LaidRows
+from eventlog.qlik.change_tables.partitions import Partition, Partitions
+from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, refusal_note
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
 
 __all__ = ["DOCUMENT_ROWS", "ChangeTable", "ChangeTableFormat", "ChangeTables", "WrittenRows", "refusal_note"]
 
@@ -87,3 +91,177 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 def _surely(rows: int) -> int:
     """How many changes cannot have more rows than that, but for the last; no more than stay small in memory."""
     return min((rows + 1) // 2, BLOCK_CHANGES)
+
+
+WORTHWHILE_CHANGES: Final = 8
+"""Fewer changes than that are as quick one by one."""
+Piece = tuple[ChangeTable, Partition | None, Sequence[Sequence[Any]], list[Any]]
+"""Rows of one block, column by column, and the positions behind each of them."""
+_row, _positions, _routed = attrgetter("row"), attrgetter("positions"), attrgetter("route")
+
+
+class WrittenRows(Struct, frozen=True, gc=False):
+    """The rows of one change, without change_seq; `stamp` are the 16 digits of its time."""
+
+    table: ChangeTable
+    positions: tuple[Position, ...]
+    stamp: str
+    rows: tuple[ChangeRow, ...]
+
+
+class WrittenColumns(Struct, frozen=True, gc=False):
+    """The rows of many changes column by column: each table with the places of its changes among all of them."""
+
+    changes: Sequence[Change]
+    tables: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]]
+    count: int
+
+
+def rows_of(
+    tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps
+) -> tuple[list[WrittenRows | Refusal], int]:
+    """The rows of changes one by one, or why a change cannot have any; and how many rows there are."""
+    found: list[WrittenRows | Refusal] = []
+    count = 0
+    for change in changes:
+        try:
+            table = tables.of(change)
+            rows = table.rows(change) if table is not None else ()
+        except DataError as error:
+            refusal, table, rows = tables.altered(change, error)
+            found.append(refusal)
+        if rows and table is not None:
+            found.append(WrittenRows(table, change.positions, stamp_of(change), rows))
+            count += len(rows)
+    return found, count
+
+
+def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
+    """The rows of all changes column by column; None where one of them does not allow that."""
+    if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
+        return None
+    found: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
+    for places in by_table(changes):
+        try:
+            table = tables.of(changes[places[0]])
+        except DataError:
+            return None
+        if table is None:
+            continue
+        rows = table.laid(changes if len(places) == len(changes) else [changes[place] for place in places])
+        if rows is None:
+            return None
+        all_there = len(places) == len(rows.places)
+        found.append((table, places if all_there else [places[place] for place in rows.places], rows))
+    return WrittenColumns(changes, found, sum(sum(rows.shown) for _, _, rows in found))
+
+
+class Gathered:
+    """Rows on their way into one document."""
+
+    def __init__(self, partitions: Partitions | None) -> None:
+        self.count = 0
+        self._partitions = partitions
+        self._table: ChangeTable | None = None
+        self._partition: Partition | None = None
+        self._growing: Growing
+        self._covers: dict[str, tuple[Position, ...]] = {}
+        self._blocks: dict[tuple[ChangeTable, Partition | None], Growing] = {}
+
+    def take_rows(self, written: WrittenRows, change_seq: str) -> None:
+        table, positions, rows = written.table, written.positions, written.rows
+        partition = None if self._partitions is None or table.load else self._partitions.of(change_seq)
+        if table is not self._table or partition is not self._partition:
+            self._table, self._partition = table, partition
+            self._growing = self._block(table, partition)
+        plain = partition is None and table.sequenced
+        append, stand = self._growing.append, self._growing.stand
+        for row in rows:
+            append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
+            stand(positions)
+        self.count += len(rows)
+        self._covers[change_seq] = positions
+
+    def take_columns(self, written: WrittenColumns, sequencer: Sequencer) -> None:
+        """Takes the rows of many changes, and numbers them."""
+        for table, partition, cells, positions in self._numbered(written.changes, written.tables, sequencer):
+            self._block(table, partition).extend(cells, positions)
+            self.count += len(positions)
+
+    def document(self) -> RowsDocument:
+        """What was gathered; changes are called by their change_seq there."""
+        last = next(reversed(self._covers))
+        return RowsDocument(
+            id=last, body=b"", covers=self._covers, blocks=tuple([one.block() for one in self._blocks.values()])
+        )
+
+    def _numbered(
+        self,
+        changes: Sequence[Change],
+        found: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]],
+        sequencer: Sequencer,
+    ) -> list[Piece]:
+        """Gives the changes of all tables their change_seq, in the order in which they came."""
+        order = sorted(chain.from_iterable([places for _, places, _ in found]))
+        numbered = [changes[place] for place in order]
+        sequences, positions = sequencer.many(numbered), list(map(_positions, numbered))
+        self._covers.update(zip(sequences, positions, strict=True))
+        pieces: list[tuple[str, Piece]] = []
+        for table, places, laid in found:
+            told, behind = sequences, positions
+            if len(places) < len(order):
+                own = [bisect_left(order, place) for place in places]
+                told, behind = [sequences[place] for place in own], [positions[place] for place in own]
+            pieces += self._pieces(table, laid, laid.spread(told), laid.spread(behind))
+        pieces.sort(key=itemgetter(0))
+        return [piece for _, piece in pieces]
+
+    def _pieces(
+        self, table: ChangeTable, laid: LaidRows, sequences: list[str], positions: list[Any]
+    ) -> Iterator[tuple[str, Piece]]:
+        """The rows of each partition, after the first change_seq among them."""
+        cells: list[Sequence[Any]] = [sequences, *laid.cells] if table.sequenced else [*laid.cells]
+        if self._partitions is None:
+            if sequences:
+                yield sequences[0], (table, None, cells, positions)
+            return
+        start = 0
+        for partition, rows in groupby(sequences, self._partitions.of):
+            end = start + len(list(rows))
+            part = [column[start:end] for column in cells]
+            part.insert(table.offset - 1, [partition.name] * (end - start))
+            yield sequences[start], (table, partition, part, positions[start:end])
+            start = end
+
+    def _block(self, table: ChangeTable, partition: Partition | None) -> Growing:
+        found = self._blocks.get((table, partition))
+        if found is None:
+            found = self._blocks[table, partition] = Growing(
+                RowBlock(
+                    table=table.table,
+                    target=table.target,
+                    columns=table.columns,
+                    cells=tuple([[] for _ in table.columns]),
+                    positions=[],
+                    partition=partition,
+                    load=table.load,
+                    route=table.route,
+                )
+            )
+        return found
+
+
+def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
+    """The places of the changes of each table, or of each of the tables that they are sent to."""
+    rows = list(map(_row, changes))
+    if any(map(_routed, changes)):
+        places: dict[tuple[str | None, str, str], list[int]] = {}
+        for place, change in enumerate(changes):
+            places.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
+        return [*places.values()]
+    if len({row.table for row in rows}) == 1 == len({row.schema for row in rows}):
+        return [range(len(changes))]
+    found: dict[tuple[str | None, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        found.setdefault((row.schema, row.table), []).append(place)
+    return [*found.values()]

@@ -16,9 +16,16 @@ from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.columnwise import LaidRows, Layout, WholeRows
-from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
-from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
+from eventlog.qlik.change_tables.rows import (
+    BEFORE,
+    OPERATIONS,
+    ChangeColumn,
+    ChangeRow,
+    header_columns,
+    stream_position,
+    transaction_id,
+)
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer

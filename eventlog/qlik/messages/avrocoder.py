@@ -8,7 +8,7 @@ from typing import Any, Final
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
 from eventlog.qlik.change_seq import CHARACTERS
-from eventlog.qlik.masks import padded_bytes
+from eventlog.qlik.masks import KeptMasks, padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
@@ -28,7 +28,7 @@ class AvroCoder:
     null: Final = NULL
 
     def __init__(self, shape: MessageShape) -> None:
-        self._masks = _AvroMasks(len(shape.names))
+        self._masks = KeptMasks(NULL, lambda bits: some(padded_bytes(bits, len(shape.names))))
         settings, table = shape.settings, shape.table
         names = (table.schema or "", table.name) if settings.table_names else ()
         self._begin = b"".join([sized(name.encode()) for name in names])
@@ -98,18 +98,3 @@ def _both(read: Callable[[Any], Any], write: Callable[[Any], bytes]) -> Callable
 
 def _text(read: Callable[[Any], Any]) -> Callable[[Any], bytes]:
     return lambda cell: text(cell if type(cell) is str else read(cell))
-
-
-class _AvroMasks(dict[int | None, bytes]):
-    """Masks as Avro, each made once: a table's changes have few different ones."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__({None: NULL})
-        self._columns = columns
-
-    def __missing__(self, bits: int | None) -> bytes:
-        assert bits is not None
-        made = some(padded_bytes(bits, self._columns))
-        if len(self) < 4096:
-            self[bits] = made
-        return made

@@ -10,7 +10,7 @@ import msgspec
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
-from eventlog.qlik.masks import padded_hex
+from eventlog.qlik.masks import KeptMasks, padded_hex
 from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
@@ -40,7 +40,7 @@ class JsonCoder:
     def __init__(self, shape: MessageShape) -> None:
         self._names = shape.names
         self._row = row_of(shape.names)
-        self._masks = _JsonMasks(len(shape.names))
+        self._masks = KeptMasks("null", lambda bits: f'"{padded_hex(bits, len(shape.names))}"')
         enveloped = shape.settings.mode in ("envelope", "metadata")
         named = {"schema": shape.table.schema or "", "table": shape.table.name} if shape.settings.table_names else {}
         opened = _encode(named)[:-1] + (b',"data":' if named else b'"data":')
@@ -139,18 +139,3 @@ _OPERATIONS: Final = {name: f',"headers":{{"operation":"{name}","changeSequence"
 
 
 _WITHOUT_BEFORE: Final = {name: b',"beforeData":null' + rest for name, rest in _OPERATIONS.items()}
-
-
-class _JsonMasks(dict[int | None, str]):
-    """Masks as JSON, each made once: a table's changes have few different ones."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__({None: "null"})
-        self._columns = columns
-
-    def __missing__(self, bits: int | None) -> str:
-        assert bits is not None
-        made = f'"{padded_hex(bits, self._columns)}"'
-        if len(self) < 4096:
-            self[bits] = made
-        return made

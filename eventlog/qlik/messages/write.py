@@ -1,10 +1,14 @@
-"""The messages format: changes in, documents of messages out, numbered in one sequence."""
+"""The messages format: changes in, documents of messages out, numbered in one sequence; and containers of Avro.
+
+A container is put together here and not by fastavro, because the values are Avro already: their changeSequence was put in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from hashlib import md5
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,9 +19,12 @@ from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
+from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
+from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.readings import shown
 
 
@@ -207,3 +214,29 @@ def sequence_time(sequence: str) -> str:
 def refusal_note(change: Change, error: ExpressionError) -> str:
     """Why a change is not told, of which object."""
     return f"{shown(change.row.table)} {shown(change.row.key)}: {error}."
+
+
+CONTAINER: Final = b"Obj\x01"
+
+
+def container_schema(shape: MessageShape) -> str:
+    """The schema of what a table's messages are in a container: envelopes where there are some."""
+    return text_of(ENVELOPE) if shape.settings.mode in ("envelope", "metadata") else shape.data_text
+
+
+def container_head(schema: str) -> bytes:
+    facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
+    entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
+    return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))
+
+
+def container_block(values: Sequence[bytes], schema: str) -> bytes:
+    """A block of values; some hundred kilobytes make a good one."""
+    if not values:
+        return b""
+    return b"".join((number(len(values)), sized(b"".join(values)), sync_of(schema)))
+
+
+def sync_of(schema: str) -> bytes:
+    """What stands between blocks: it follows from the schema, so that equal messages make equal files."""
+    return md5(schema.encode(), usedforsecurity=False).digest()

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import flush_folder, make_folder
+from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
@@ -177,7 +177,7 @@ class ChangeTableFiles:
             self._owned.remove_left(self._folders())
             for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
                 make_folder(place)
-                flush_folder(place.parent)
+                flush(place.parent)
             self._show([*files, *self._partitions_told(lines), self._position(changed)])
         except OSError as error:
             raise self._failed(error) from error

@@ -24,7 +24,7 @@ from eventlog.sources.log.left_out import LeftOut
 from eventlog.sources.log.owed import LagState, Saying, read_lag, settled_numbers, waiting_only, write_lag, write_said
 from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
 from eventlog.sources.log.rows import EVER, numbers_of
-from eventlog.sources.log.settlement import retried, settle
+from eventlog.sources.log.settlement import retried, settle, staying
 from eventlog.sources.marks import (
     HOLDING,
     IN_HAND,
@@ -53,8 +53,6 @@ WINDOW_ROWS: Final = 20_000
 
 AT_ONCE: Final = Backoff(first=0.0, longest=0.0)
 """What is recorded of rows that are offered again: no time, for others may be owed them and read them now."""
-
-_STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 
 Objects = dict[int, tuple[str | None, str | None]]
 
@@ -253,9 +251,9 @@ class LaggingSource:
             attempts[number] = attempts.get(number, 0) + 1
             self._again[number] = monotonic() + self.settings.backoff.delay(attempts[number], chance)
         self._left = sum(one.reason is Reason.GOES_ON for one in exceptional(outcomes))
-        staying = [one.position[0] for one in waiting_only(outcomes) if one.reason in _STAY]
-        in_hand = write_runs(list(dict.fromkeys(staying))) if self.settings.on_retry == "stop" else ""
-        return LagState(in_hand=in_hand, notes=notes, attempts=attempts, waited=self._state.waited or bool(staying))
+        stay = staying(outcomes)
+        in_hand = write_runs(stay) if self.settings.on_retry == "stop" else ""
+        return LagState(in_hand=in_hand, notes=notes, attempts=attempts, waited=self._state.waited or bool(stay))
 
     @contextmanager
     def _transaction(self, *, lone: bool = False) -> Iterator[Connection]:

@@ -23,6 +23,9 @@ DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
 """What `delete_from_log` deletes; errors stay where people can see them."""
 
 
+_STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
+
+
 class Settling(Protocol):
     """The settings that settling asks for."""
 
@@ -118,6 +121,15 @@ def retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [
         outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW and outcome.reason is Reason.RETRY
     ]
+
+
+def staying(outcomes: Sequence[Outcome]) -> list[int]:
+    """The rows that stay in hand, where whoever publishes waits for them."""
+    return list(
+        dict.fromkeys(
+            [one.position[0] for one in exceptional(outcomes) if one.status is Status.NEW and one.reason in _STAY]
+        )
+    )
 
 
 def _note(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Outcome, Position, Reason, Status, exceptional
+from eventlog.core.model import Outcome, Position, Reason, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.log.left_out import LeftOut, note_behind, read_retries, write_notes
@@ -26,7 +26,7 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.owed import leave, waiting_only
 from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
 from eventlog.sources.log.rows import EVER, numbers_of
-from eventlog.sources.log.settlement import by_status, retried, settle
+from eventlog.sources.log.settlement import by_status, retried, settle, staying
 from eventlog.sources.marks import (
     BEHIND,
     HOLDING,
@@ -58,8 +58,6 @@ LARGE_BYTES: Final = 1_000_000
 
 LATE_LOOK_SECONDS: Final = 30.0
 """Seconds between two looks for rows that have come behind others: it reads all that wait."""
-
-_STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 
 
 class LogSource:
@@ -282,14 +280,10 @@ class LogSource:
     def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Notes) -> None:
         """Lets go of the batch, but for what stays in hand, and says which rows wait for another attempt."""
         self.marks.clear_batch(connection)
-        staying = [
-            outcome.position[0]
-            for outcome in exceptional(outcomes)
-            if outcome.status is Status.NEW and outcome.reason in _STAY
-        ]
-        if staying and self.settings.on_retry == "stop":
-            self.marks.set(connection, IN_HAND, write_runs(list(dict.fromkeys(staying))))
-        if staying and not self._waited:
+        stay = staying(outcomes)
+        if stay and self.settings.on_retry == "stop":
+            self.marks.set(connection, IN_HAND, write_runs(stay))
+        if stay and not self._waited:
             self.marks.set(connection, BEHIND, "rows")
         for name, text in notes.items():
             self.marks.set(connection, note_name(name), text)

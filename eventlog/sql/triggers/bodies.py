@@ -17,8 +17,8 @@ from eventlog.sql.triggers.words import Row, present, same_key
 SEPARATOR = ";\n"
 
 
-class RowBodies(Struct, frozen=True, kw_only=True):
-    """Bodies of triggers that fire for one row after another; `hands` says that the next trigger writes what this one finds."""
+class Bodies(Struct, frozen=True, kw_only=True):
+    """What bodies are made of; `hands` says that the next trigger writes what this one finds."""
 
     dialect: Dialect
     plan: TriggerPlan
@@ -27,6 +27,13 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     hands: bool = False
     unseen: bool = False
 
+    def _log_facts(self, source: str, found: Iterable[Mapping[str, str]]) -> str:
+        return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+
+
+class RowBodies(Bodies, frozen=True, kw_only=True):
+    """Bodies of triggers that fire for one row after another."""
+
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
@@ -34,7 +41,7 @@ class RowBodies(Struct, frozen=True, kw_only=True):
             found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
-        return self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")
+        return self._log_facts("(VALUES (1)) AS one (row)", holes_of(clauses, found))
 
     def by_event(self) -> str:
         """What one trigger does that fires for every event."""
@@ -67,19 +74,9 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         holes = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
         return statement(self.dialect, "log_together", **holes)
 
-    def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
-        return log_facts(self.dialect, self.log, source, holes_of(clauses, found), hands=self.hands)
 
-
-class StatementBodies(Struct, frozen=True, kw_only=True):
-    """Bodies of triggers that see all rows of their statement before and after; `hands` as above."""
-
-    dialect: Dialect
-    plan: TriggerPlan
-    child: ChildPlan | None
-    log: Mapping[str, str]
-    hands: bool = False
-    unseen: bool = False
+class StatementBodies(Bodies, frozen=True, kw_only=True):
+    """Bodies of triggers that see all rows of their statement before and after."""
 
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
@@ -100,9 +97,8 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             return self._log_each(clauses, source)
         by_field = self.plan.options.style not in (Style.ROW_BACK, Style.IMAGE)
         if when is When.UPDATE and self.plan.options.when is None and by_field:
-            return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
-        found = holes_of(clauses, facts(self.plan, when))
-        return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+            return self._log_facts(source, self._left_or_filled(clauses))
+        return self._log_facts(source, holes_of(clauses, facts(self.plan, when)))
 
     def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
         writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)

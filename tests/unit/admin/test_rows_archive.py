@@ -99,7 +99,7 @@ def test_a_disk_that_takes_no_more_is_told(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.admin.archive._make_durable", full)
+    monkeypatch.setattr("eventlog.admin.archive.flush", full)
     with pytest.raises(SinkError, match="No space left on device"):
         written(tmp_path, row(1))
     assert not list(tmp_path.glob("*.parquet"))

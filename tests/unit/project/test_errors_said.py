@@ -127,7 +127,6 @@ ALLOWED = {
     "eventlog/sources/linter/emulator.py": RECORDS,
     "eventlog/sources/linter/telling.py": RECORDS,
     "eventlog/qlik/messages/reader.py": RECORDS,
-    "eventlog/cli/decode_messages.py": RECORDS,
     "eventlog/qlik/messages/kept.py": RECORDS,
     "eventlog/core/rules/identity.py": "it becomes the note of a row; docs/how-to/troubleshooting.md has what to do, by reason",
     "eventlog/core/rules/images.py": "it becomes the note of an event; docs/how-to/troubleshooting.md has what to do, by reason",

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError
-from eventlog.sql.given import taking_back
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.rights import taking_back
 from eventlog.sql.triggers import Style, TrackRequest, TriggerOptions
 from eventlog.sql.triggers.asked import (
     NAME_BYTES,

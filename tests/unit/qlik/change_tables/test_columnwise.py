@@ -16,8 +16,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.change_tables.columnwise import LaidRows
-from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables
-from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, laid
+from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables, Gathered, WrittenColumns, laid
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable

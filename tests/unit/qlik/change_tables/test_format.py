@@ -16,8 +16,7 @@ from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Tran
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
-from eventlog.qlik.change_tables.headers import transaction_id
-from eventlog.qlik.change_tables.rows import RowsDocument, by_column
+from eventlog.qlik.change_tables.rows import RowsDocument, by_column, transaction_id
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from tests.support.shares import met, shares
 

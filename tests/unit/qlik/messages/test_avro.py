@@ -16,14 +16,19 @@ from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibi
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.render import TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
+from eventlog.qlik.messages.write import (
+    MessageFormat,
+    WrittenMessage,
+    container_block,
+    container_head,
+    container_schema,
+)
 from tests.support.messages import CATALOG, ORDERS, change, inserted, messages, orders, refusals, updated
 from tests.support.messages import read_by_both as read
 

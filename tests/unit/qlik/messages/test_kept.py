@@ -16,12 +16,12 @@ from eventlog.cli.decode_messages import _as_json, _as_text
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError
 from eventlog.core.model import Op
-from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.kept import kept, read_kept, read_record
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
+from eventlog.qlik.messages.write import container_block, container_head, container_schema
 from tests.support.messages import ORDERS, change, inserted, messages, updated
 
 CHANGES = [

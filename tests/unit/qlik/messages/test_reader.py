@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError
 from eventlog.core.model import Op
-from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import lines
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader, bytes_of, decoded, lenient, masks
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import with_metadata
+from eventlog.qlik.messages.write import container_block, container_head, container_schema, with_metadata
 from tests.support.messages import ORDERS, change, inserted, messages, updated
 
 CHANGES = [inserted(1, customer="Ada"), updated(1, customer=("Ada", "Ada L.")), change(1, Op.DELETE)]
