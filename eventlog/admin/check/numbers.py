@@ -38,7 +38,7 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
         "record_id": names.column("record_id"),
         "log_sequence": config.source.sequence,
     }
-    nothing = "no cache of numbers is known that would give a later change of an object a lower one"
+    nothing = "nothing is known that would give a later change of an object a lower number"
     yield from findings(engine, "numbers", "numbers", nothing, known)
 
 
