@@ -148,7 +148,7 @@ def last_line(summary: Summary) -> str:
     twice = f"; {counted(summary.duplicates, 'duplicate')} left out" if summary.duplicates else ""
     bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
     counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
-    done = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
+    done = ", ".join(counted(count, word) for count, word in counts)
     return f"{done} ({ended or 'nothing'}){twice}{bad}."
 
 

@@ -160,9 +160,8 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         said = f"{_rows_wait(flow.parts.total)} because a receiver did not take a row; {waits}."
         yield warning("rows", said, "`eventlog status` says what the receiver said; the rows are offered again.")
     else:
-        yield ok(
-            "rows", f"{_rows_wait(flow.parts.total)}, the oldest that nobody holds for {duration(flow.lag or 0.0)}"
-        )
+        age = "" if flow.oldest is None else f", the oldest that nobody holds for {duration(flow.lag or 0.0)}"
+        yield ok("rows", f"{_rows_wait(flow.parts.total)}{age}")
     for sentence in said_of_parts(flow):
         yield ok("rows", sentence.removesuffix("."))
     yield from _letters(found)
@@ -198,7 +197,7 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
         "record_id": names.column("record_id"),
         "log_sequence": config.source.sequence,
     }
-    nothing = "no cache of numbers is known that would give a later change of an object a lower one"
+    nothing = "nothing is known that would give a later change of an object a lower number"
     yield from findings(engine, "numbers", "numbers", nothing, known)
 
 

@@ -86,7 +86,7 @@ def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Po
         times = [log.utc(time) for time in newest_times(connection, names)]
     known = [found for time in times if time is not None and (found := moment(time)) is not None]
     if not known:
-        yield ok("times", "no row says by which clock its writers go")
+        yield ok("times", "no row shows yet whose clock its time is by")
         return
     said = judged([(time - now).total_seconds() for time in known], future=future)
     if said is None:

@@ -15,16 +15,20 @@ from urllib.request import urlopen
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.signals import Systemd
-from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth, State, VitalsReading, health, ready
+from eventlog.daemon.vitals import SILENCE_SECONDS, Gauge, PublisherHealth, State, VitalsReading, health, ready
 from eventlog.delivery.pipeline import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import installed
 
 LINE = re.compile(r"(?:eventlog|process)_[a-z_]+(\{[a-z]+=\"[^\"]+\"(,[a-z]+=\"[^\"]+\")?\})? -?[\d.e+-]+")
 
@@ -79,6 +83,17 @@ def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None
     assert value(told, "eventlog_waiting_rows ") == "15"
     states = {state: value(told, f'eventlog_flow{{state="{state}"}}') for state in STATES}
     assert [state for state, figure in states.items() if figure == "1"] == ["suspended"]
+
+
+def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
+    """The mark of its lock is renewed late on a busy machine, or is from before it had the lock."""
+    log, vitals = Log(sqlite, installed(sqlite).names), PublisherHealth(watched=True)
+    for state, publishes in (("standby", False), ("publishing", True)):
+        vitals.now(state)
+        Gauge(log, PublisherConfig()).measure(vitals)
+        flow = vitals.reading().flow
+        assert flow is not None
+        assert flow.publishing is publishes
 
 
 def test_metrics_tell_how_far_each_output_is_behind() -> None:
