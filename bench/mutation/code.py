@@ -99,12 +99,19 @@ def _exit_codes(place: Path) -> dict[str, int | None]:
 
 def _mutant(name: str, code: int | None) -> Mutant:
     """What became of the mutant, and what it changes unless a test noticed it."""
-    file = f"{name.rpartition('.')[0].replace('.', '/')}.py"
+    file = _file(name)
     if code in KILLED or code in SLOW:
         return Mutant(file=file, removed="", added="", end="killed" if code in KILLED else "slow")
-    shown = subprocess.run([sys.executable, "-m", "mutmut", "show", name], capture_output=True, text=True, check=True)
-    lines = shown.stdout.splitlines()
+    from mutmut.mutation.diff_apply import get_diff_for_mutant
+
+    lines = get_diff_for_mutant(name, path=file).splitlines()
     removed = [line[1:].strip() for line in lines if line.startswith("-") and not line.startswith("---")]
     added = [line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++")]
     end: End = "survived" if code == 0 else "unreached" if code in UNREACHED else "unknown"
     return Mutant(file=file, removed="\n".join(removed), added="\n".join(added), end=end)
+
+
+def _file(name: str) -> str:
+    """The file of a mutant: a module, or what a package says of itself."""
+    module = name.rpartition(".")[0].replace(".", "/")
+    return f"{module}.py" if Path(f"{module}.py").exists() else f"{module}/__init__.py"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.places import PART_BYTES, RESERVED, NoPlace, PlaceKind, PlaceTemplate, place
+from tests.support.shares import met, shares
 
 TEMPLATE = PlaceTemplate("all/{class}/of-{new.city}", "to", ("class",), "new.")
 NAMES = ("../../etc/passwd", "..", ".", "/", "a/b", "a\\b", "a\0b", "con", "NUL.txt", "x.xml", "_SUCCESS", "~root")
@@ -39,9 +40,11 @@ def led(kind: PlaceKind, city: str, template: PlaceTemplate = TEMPLATE) -> str |
         return None
 
 
+@shares(led=0.5)
 @given(values)
 def test_a_folder_has_the_parts_that_the_template_has(value: str) -> None:
     bare = PlaceTemplate("{new.city}/{new.city}", "to", (), "new.")
+    met(led=led("folder", value, bare))
     for template, depth in ((TEMPLATE, 3), (bare, 2)):
         found = led("folder", value, template)
         if found is None:
@@ -58,17 +61,21 @@ def test_a_folder_has_the_parts_that_the_template_has(value: str) -> None:
             assert len(part.encode()) <= PART_BYTES
 
 
+@shares(led=0.1)
 @given(values, values)
 def test_two_values_never_share_a_place(one: str, other: str) -> None:
+    met(led=one != other and led("folder", one) and led("folder", other))
     for kind in ("folder", "address"):
         found = led(kind, one)
         if found is not None and one != other:
             assert found != led(kind, other)
 
 
+@shares(led=0.2)
 @given(values)
 def test_an_address_stays_below_its_beginning(value: str) -> None:
     found = led("address", value)
+    met(led=found)
     if found is not None:
         url = urlsplit(f"http://host/base/{found}")
         assert (url.netloc, url.query, url.fragment) == ("host", "", "")
@@ -78,10 +85,12 @@ def test_an_address_stays_below_its_beginning(value: str) -> None:
         assert found.isascii()
 
 
+@shares(topic=0.03, table=0.03)
 @given(values)
 def test_topics_and_tables_are_names_or_nothing(value: str) -> None:
     bare = PlaceTemplate("{new.city}", "to", (), "new.")
     topic, table = led("topic", value, bare), led("table", value, bare)
+    met(topic=topic, table=table)
     assert topic in (None, value)
     assert table in (None, value)
     for found in (topic, table):

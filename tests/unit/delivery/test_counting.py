@@ -22,6 +22,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.notes import COUNTED, Decided, split_counted
+from tests.support.shares import met, shares
 
 COLUMNS = (
     Column(name="id", type="integer", key=1),
@@ -210,6 +211,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
     return [row(number, *fact) for number, fact in enumerate(facts, 1)]
 
 
+@shares(several=0.15, cut=0.1)
 @given(histories(), st.integers(1, 6), st.booleans(), st.lists(st.sampled_from([None, "before", "after"]), max_size=4))
 def test_each_transaction_has_1_to_n_and_one_last(
     rows: list[Event], limit: int, ahead: bool, failures: list[str | None]
@@ -221,6 +223,8 @@ def test_each_transaction_has_1_to_n_and_one_last(
     assert not log.waiting
     whole = Topic()
     drain(MemoryLog(rows), whole, limit=1000)
+    told_at_once = whole.told().values()
+    met(several=len(told_at_once) > 1, cut=len(rows) > limit and any(len(places) > 1 for places in told_at_once))
     for topic in topics:
         told = {one: runs(places) for one, places in topic.told().items()}
         # Where a batch ends a change ends: a part of it may be told that would be refused with the rest.
@@ -228,6 +232,7 @@ def test_each_transaction_has_1_to_n_and_one_last(
     assert COUNTED not in log.notes
 
 
+@shares(told=0.4, held=0.3)
 @given(histories(), st.integers(1, 6), st.booleans(), st.data())
 def test_what_is_held_or_requeued_is_told_in_a_run_of_its_own_or_ends_the_one_that_is_open(
     rows: list[Event], limit: int, ahead: bool, data: st.DataObject
@@ -239,11 +244,13 @@ def test_what_is_held_or_requeued_is_told_in_a_run_of_its_own_or_ends_the_one_th
     for _ in range(data.draw(st.integers(0, 3), label="rounds")):
         going.go_round()
     log.held |= data.draw(numbers, label="held later")
+    held = bool(log.held)
     topic.fails = data.draw(st.sampled_from([None, "before", "after"]))
     drain(log, topic, limit=limit, ahead=ahead)
     log.held = set()
     log.waiting |= data.draw(numbers, label="requeued")
     drain(log, topic, limit=limit, ahead=ahead)
+    met(told=topic.told(), held=held)
     for places in topic.told().values():
         assert runs(places) >= 1
 

@@ -14,6 +14,7 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sources.stream.source import StreamPiece, StreamSource
+from tests.support.shares import met, shares
 from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
 from tests.unit.sources.stream.test_source import MemoryMarks
 
@@ -88,6 +89,7 @@ def publish(made: Sequence[Sequence[str]], size: int, limit: int, fails: Sequenc
     raise AssertionError("it never ends")
 
 
+@shares(told=0.3, cut=0.05)
 @given(
     st.lists(st.lists(st.sampled_from([TOLD, TOLD, REFUSED, INVALID, OURSELVES]), max_size=7), max_size=5),
     st.integers(1, 4),
@@ -98,6 +100,7 @@ def test_each_transaction_has_1_to_n_and_one_last(
     made: list[list[str]], size: int, limit: int, fails: list[str | None]
 ) -> None:
     told = publish(made, size, limit, fails).told()
+    met(told=told, cut=any(whats.count(TOLD) > limit for whats in made))
     for number in (0, 1):
         several = [whats for place, whats in enumerate(made, 1) if place % 2 == number and TOLD in whats]
         places = told.get(number, [])

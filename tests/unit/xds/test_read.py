@@ -50,6 +50,11 @@ def test_a_drivers_own_elements_are_read_as_text() -> None:
     assert status.text == "It failed. ORA-1 <nds/>"
 
 
+def test_comments_and_instructions_are_no_part_of_a_text() -> None:
+    [status] = read_statuses(b"<status level='error'>a<!-- no --><?nor this?> b</status>")
+    assert status.text == "a b"
+
+
 @pytest.mark.parametrize(
     "body, words",
     [

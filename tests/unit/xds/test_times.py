@@ -146,6 +146,13 @@ def test_a_time_of_day_has_a_fixed_length_but_for_its_fraction(time: dt.time, sy
     assert text == time_text(time.isoformat(), TIME, syntax)
 
 
+@pytest.mark.parametrize("text, out", [("0001-01-01 00:00:00", "+01"), ("9999-12-31 23:59:59", "-01")])
+def test_the_calendar_has_a_first_and_a_last_day(text: str, out: str) -> None:
+    assert time_text(text, TIMESTAMP, 3) == f"{text}.000000000"
+    with pytest.raises(ExpressionError, match="is no date or time that can be read"):
+        time_text(text + out, TIMESTAMP, 3)
+
+
 def test_the_error_pickles() -> None:
     with pytest.raises(ExpressionError) as caught:
         time_text("soon", DATE, 1)

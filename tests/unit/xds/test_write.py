@@ -242,3 +242,42 @@ def test_ids_that_are_to_rise_go_on_from_the_last_one(number: int, after: str, w
     assert document.id == wanted
     [other] = XdsFormat().bind(written, after)
     assert other.id == f"{number:020d}"
+
+
+def test_ids_rise_from_the_beginning_where_nothing_is_there() -> None:
+    written = [Written("e", ((7,),), "x")]
+    assert [one.id for one in XdsFormat(rising=True).bind(written)] == [f"{7:020d}"]
+
+
+def test_a_document_goes_to_one_place_and_is_no_longer_than_a_batch() -> None:
+    places = ["a", "b", "b", "b", "a", "a", "b"]
+    written = [Written(str(number), ((number,),), "x", place) for number, place in enumerate(places)]
+    found = [(one.route, len(one.covers)) for one in XdsFormat(batch_size=2).bind(written)]
+    assert found == [("a", 1), ("b", 2), ("b", 1), ("a", 2), ("b", 1)]
+    [whole] = XdsFormat(batch_size=2).bind(written, whole=True)
+    assert (whole.route, len(whole.covers)) == ("a", 7)
+
+
+def test_times_are_written_in_the_syntax_that_was_chosen() -> None:
+    catalog = Catalog([Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="timestamp")))])
+    for syntax, text in ((1, ">1742727439<"), (2, ">20250323105719000000000<"), (3, ">2025-03-23 10:57:19.000000000<")):
+        xds = XdsFormat(time_syntax=syntax)
+        one = change((7,), new="2025-03-23 10:57:19")
+        [document] = xds.encode([one], catalog)
+        assert isinstance(document, Document)
+        assert text in document.body.decode()
+        assert text in xds.fragment(one, catalog)
+
+
+def test_a_heartbeat_is_indented_like_every_element() -> None:
+    beat = '<status level="success" type="heartbeat"/>\n'
+    assert f"\n  <input>\n    {beat}  </input>\n</nds>\n" in XdsFormat().heartbeat().body.decode()
+    assert XdsFormat(envelope=False).heartbeat().body.decode().endswith(f"\n<input>\n  {beat}</input>\n")
+
+
+def test_that_a_table_was_emptied_is_refused_in_words() -> None:
+    with pytest.raises(ExpressionError) as refused:
+        XdsFormat().fragment(Change(row=RowId(None, "t", ""), op=Op.TRUNCATE, edits=(), positions=((7,),)))
+    assert str(refused.value) == (
+        "XDS has no word for emptying a table; publish it in another format, or empty it there"
+    )

@@ -22,6 +22,7 @@ from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
+from tests.support.shares import met, shares
 
 
 def test_the_printed_dump_is_one_inserted_row() -> None:
@@ -114,6 +115,7 @@ def test_lines_that_are_not_hexadecimal_are_named() -> None:
         list(read_hex(["# first", "00 0x"], origin="dump.hex"))
 
 
+@shares(found=0.1, damaged=0.2)
 @examples(150, deadline=None)
 @given(st.data())
 def test_flipped_bytes_end_in_images_or_in_a_typed_error(data: st.DataObject) -> None:
@@ -121,6 +123,7 @@ def test_flipped_bytes_end_in_images_or_in_a_typed_error(data: st.DataObject) ->
     for _ in range(data.draw(st.integers(1, 4))):
         stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
     found, error = before_damage([bytes(stream)])
+    met(found=found, damaged=error)
     assert error is None or isinstance(error, DamageError | SourceError)
     assert len(found) < 100
 

@@ -245,3 +245,18 @@ def test_a_place_survives_and_rubbish_is_none() -> None:
     assert (read_place(write_place(place)), read_place(None)) == (place, StreamPlace())
     with pytest.raises(DataError, match="does not hold the place"):
         read_place("[]")
+
+
+def test_an_image_that_is_not_taken_waits_twice_as_long_each_time_and_nothing_comes_before_it() -> None:
+    ground = Ground(None, (1, 1), (1, 1))
+    source, waits = ground.source(), []
+    for _ in range(5):
+        batch = source.read(1)
+        assert places(batch) == [(10, 1)]
+        source.settle(batch, outcomes(batch, 0))
+        rest = source.read(1)
+        assert (rest.events, rest.later is None) == ((), False)
+        waits.append(rest.later or 0.0)
+        ground.now += waits[-1]
+    assert all(4 * 2**n <= wait <= 8 * 2**n for n, wait in zip(range(3), waits, strict=False)), waits
+    assert all(30 <= wait <= 60 for wait in waits[4:]), waits
