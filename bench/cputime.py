@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from threading import Event, Thread
+from time import thread_time
 
 LOOK_SECONDS = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -16,15 +17,16 @@ Process = tuple[int, int]
 
 
 class TreeTime:
-    """Counts what a process and all below it use from now on.
+    """Counts what this process and all below it use from now on, without what it uses itself to look.
 
     It looks twice a second and remembers those that have ended: Spark ignores its workers when they end, so that the kernel
     adds their times to nobody's.
     """
 
-    def __init__(self, root: int) -> None:
-        self._root = root
+    def __init__(self) -> None:
+        self._root = os.getpid()
         self._done = Event()
+        self._own = 0.0
         self._before = self._looked()
         self._seen = dict(self._before)
         self._looker = Thread(target=self._look, daemon=True)
@@ -35,11 +37,12 @@ class TreeTime:
         self._done.set()
         self._looker.join()
         self._seen |= self._looked()
-        return sum(spent - self._before.get(process, 0.0) for process, spent in self._seen.items())
+        return sum(spent - self._before.get(process, 0.0) for process, spent in self._seen.items()) - self._own
 
     def _look(self) -> None:
         while not self._done.wait(LOOK_SECONDS):
             self._seen |= self._looked()
+        self._own = thread_time()
 
     def _looked(self) -> dict[Process, float]:
         parents: dict[int, int] = {}

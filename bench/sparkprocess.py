@@ -5,13 +5,13 @@ python -m bench.sparkprocess MASTER      then a line of JSON for each order on s
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from time import thread_time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -86,11 +86,12 @@ def main(master: str) -> None:
         for line in sys.stdin.buffer:
             order = msgspec.json.decode(line, type=Order)
             watch = _Workers()
-            time = TreeTime(os.getpid())
+            time = TreeTime()
             rows = (
                 _bare(spark, order) if order.rows else _converted(order) if order.destination else _read(spark, order)
             )
-            answer = Answer(rows=rows, cpu_seconds=time.stop(), worker_bytes=watch.stop())
+            largest = watch.stop()
+            answer = Answer(rows=rows, cpu_seconds=time.stop() - watch.seconds, worker_bytes=largest)
             print(msgspec.json.encode(answer).decode(), flush=True)
 
 
@@ -136,9 +137,10 @@ def _read(spark: SparkSession, order: Order) -> int:
 
 
 class _Workers:
-    """Looks at the memory of Spark's Python workers a few times a second."""
+    """Looks at the memory of Spark's Python workers a few times a second, and says how many seconds it took to look."""
 
     def __init__(self) -> None:
+        self.seconds = 0.0
         self._most = 0
         self._done = Event()
         self._looker = Thread(target=self._look, daemon=True)
@@ -153,6 +155,7 @@ class _Workers:
         while not self._done.wait(0.2):
             for status in Path("/proc").glob("[0-9]*/status"):
                 self._most = max(self._most, _worker_bytes(status))
+        self.seconds = thread_time()
 
 
 def _worker_bytes(status: Path) -> int:

@@ -31,15 +31,23 @@ class Ground:
         self.schema = _write_schema(self.folder)
         self._most = 0
 
-    def rows(self, number: int) -> Path:
-        """A Parquet file of so many rows."""
-        path = self.folder / f"{number}.parquet"
-        return path if path.exists() else _write_rows(path, number)
+    def rows(self, number: int, *, hot: bool = False) -> Path:
+        """A Parquet file of so many rows, or of the same rows as if they were all of one object."""
+        path = self.folder / f"{number}{'-hot' if hot else ''}.parquet"
+        return path if path.exists() else _write_rows(path, number, hot=hot)
+
+    def order(self, number: int, *, hot: bool = False) -> Order:
+        """What makes files of XDS out of so many rows."""
+        source = self.rows(number, hot=hot)
+        return Order(source=str(source), destination=str(self.folder / "out"), schema=str(self.schema))
 
     def conversion(self, process: SparkProcess, name: str, number: int) -> Contestant:
         """A conversion of so many rows on Spark, whose start is not counted."""
-        order = Order(source=str(self.rows(number)), destination=str(self.folder / "out"), schema=str(self.schema))
-        return Contestant(name=name, run=self.running(process, order), units=number)
+        return Contestant(name=name, run=self.running(process, self.order(number)), units=number)
+
+    def cpu_seconds(self, process: SparkProcess, order: Order) -> float:
+        """The CPU seconds of all processes while an order is done."""
+        return self.run(process, order).cpu_seconds
 
     def running(self, process: SparkProcess, order: Order) -> Callable[[], Answer]:
         """Has an order done and looks at the workers meanwhile."""
@@ -67,7 +75,7 @@ def _write_schema(folder: Path) -> Path:
     return folder / "schema.json"
 
 
-def _write_rows(path: Path, number: int) -> Path:
+def _write_rows(path: Path, number: int, *, hot: bool = False) -> Path:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -76,5 +84,7 @@ def _write_rows(path: Path, number: int) -> Path:
     with parquet.ParquetWriter(path, pa.schema(list(zip(NAMES, types, strict=True))), compression="zstd") as writer:
         while group := list[LogRow](islice(rows, GROUP)):
             columns = [pa.array(column, kind) for column, kind in zip(zip(*group, strict=True), types, strict=True)]
+            if hot:
+                columns[NAMES.index("table_key")] = pa.array(["idu=1"] * len(group))
             writer.write_table(pa.table(columns, names=list(NAMES)))
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,7 @@ def benchmark(*, quick: bool) -> Benchmark:
         FOLDER: order,
         ADDRESS: Order(source=f"file:{source}", destination=f"file:{out}", schema=order.schema),
     }
-    runs = {name: partial(_on_spark, ground, one) for name, one in orders.items()}
+    runs = {name: partial(ground.cpu_seconds, spark_process("local[2]"), one) for name, one in orders.items()}
     runs[LOCAL] = partial(_locally, source, ground.folder / "here")
     return Benchmark(
         name="spark.plans",
@@ -48,16 +47,12 @@ def benchmark(*, quick: bool) -> Benchmark:
     )
 
 
-def _on_spark(ground: Ground, order: Order) -> float:
-    return ground.run(spark_process("local[2]"), order).cpu_seconds
-
-
 def _locally(source: Path, destination: Path) -> float:
     from eventlog.convert.local import convert
     from eventlog.convert.settings import Conversion, FilesInput
 
     shutil.rmtree(destination, ignore_errors=True)
-    time = TreeTime(os.getpid())
+    time = TreeTime()
     convert(Conversion(input=FilesInput(places=(str(source),)), destination=destination, catalog=CATALOG), jobs=2)
     return time.stop()
 
