@@ -111,7 +111,7 @@ class Broker:
             "log.dirs": str(self._folder / "data"),
             # Who is killed and comes back is a stranger to its controller until the session of the former one is over.
             "broker.heartbeat.interval.ms": "500",
-            "broker.session.timeout.ms": "3000",
+            "broker.session.timeout.ms": "5000",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
