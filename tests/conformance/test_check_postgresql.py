@@ -156,7 +156,7 @@ def standby() -> Iterator[Engine]:
     finally:
         if server is not None:
             server.send_signal(signal.SIGINT)
-            server.wait(timeout=30)
+            server.wait(timeout=servers.PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)
 
 

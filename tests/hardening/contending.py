@@ -17,7 +17,7 @@ from eventlog.delivery.output import Output
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 DEADLOCK, SERIALIZATION = "40P01", "40001"
 Work = Callable[[Connection, str], None]
 

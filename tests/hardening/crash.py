@@ -24,7 +24,9 @@ from tests.hardening.replaying import tables
 from tests.hardening.targets import Target, target
 from tests.hardening.writing import TABLES, many_at_once, write
 
-PATIENCE = 60.0
+PATIENCE = 180.0
+COMING = 30.0
+"""Seconds in which a publisher comes to the place where it is to die; some places are not on its way."""
 LOADED = (
     "eventlog.cli.run",
     "eventlog.daemon.publisher",
@@ -156,7 +158,7 @@ def waiting(engine: Engine) -> int:
 
 def _killed(one: ForkServerProcess, place: str, seconds: float) -> bool:
     """Whether it died where it was to die, and not because it was not patient enough."""
-    one.join(seconds if place == AT_RANDOM else PATIENCE / 2)
+    one.join(seconds if place == AT_RANDOM else COMING)
     alone = not one.is_alive()
     _kill(one)
     return alone or place == AT_RANDOM

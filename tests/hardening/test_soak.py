@@ -29,6 +29,9 @@ LOAD = "two writers of small transactions, and 900 rows at once now and then, in
 AGE = 60.0
 """Seconds after which rows are purged, as an operator's timer does it."""
 
+LAG = 2.0 if SECONDS >= KEPT else 8.0
+"""Seconds of lag from which it grows. A busy machine lags for some seconds; in half a minute who stands still gains ten."""
+
 SELDOM = 10.0
 """Seconds between two bulks at least, so that a busy machine has caught up by then."""
 
@@ -107,7 +110,7 @@ def _expect_flat(samples: list[Sample]) -> None:
     assert grows(samples, lambda one: one.megabytes) < 8, [one.megabytes for one in samples]
     assert grows(samples, lambda one: one.files) <= 2, [one.files for one in samples]
     assert grows(samples, lambda one: one.connections) <= 1, [one.connections for one in samples]
-    assert grows(samples, lambda one: one.lag) < 2, [one.lag for one in samples]
+    assert grows(samples, lambda one: one.lag) < LAG, [one.lag for one in samples]
     if SECONDS >= KEPT:
         assert grows(samples, lambda one: one.log_megabytes) < 2, [one.log_megabytes for one in samples]
 

@@ -152,7 +152,7 @@ def test_who_loses_the_lock_while_it_is_renewed_lets_go_at_once(
     with lock.log.transaction() as connection:
         connection.execute(text("UPDATE event_log_mark SET value = '9999 another' WHERE name = 'publisher'"))
         renewing.clear()
-        assert renewing.wait(10), "the lease is renewed, and waits for this transaction"
+        assert renewing.wait(60), "the lease is renewed, and waits for this transaction"
         began = monotonic()
         with pytest.raises(OccupiedError):
             lock.assure(connection)

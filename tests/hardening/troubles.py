@@ -80,7 +80,7 @@ def own_server(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
 
     def crash() -> None:
         running[-1].send_signal(signal.SIGQUIT)  # an immediate shutdown: no checkpoint, no farewell
-        running[-1].wait(30)
+        running[-1].wait(servers.PATIENCE)
         engine.dispose()
         start()
 
@@ -90,12 +90,12 @@ def own_server(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
     finally:
         engine.dispose()
         running[-1].send_signal(signal.SIGQUIT)
-        running[-1].wait(30)
+        running[-1].wait(servers.PATIENCE)
 
 
 def settled(engine: Engine) -> int:
     """How many rows of the log are published, as soon as its server answers."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + servers.PATIENCE
     while True:
         try:
             with engine.connect() as connection:

@@ -333,12 +333,12 @@ def test_the_first_output_does_not_pay_for_what_takes_long_before_it(
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading and deciding are nobody's share."""
-    monkeypatch.setattr("eventlog.daemon.publisher.SLOW_SECONDS", 0.3)
+    monkeypatch.setattr("eventlog.daemon.publisher.SLOW_SECONDS", 2.0)  # more than what is theirs may take
     log, outputs = site(sqlite), Outputs("near", "far")
     decide = Pipeline.decide
 
     def slowly(pipeline: Pipeline, batch: Batch) -> Decision:
-        time.sleep(0.6)
+        time.sleep(2.5)
         return decide(pipeline, batch)
 
     monkeypatch.setattr(Pipeline, "decide", slowly)

@@ -75,7 +75,14 @@ THREAD = (
 )
 """What Python prints by itself of a library's thread, of what is thrown away, and of warnings."""
 
-SLOW = "import time; from eventlog.sinks import files\ndef slow(*_, **__): time.sleep(60)\nfiles.FileSink.write = slow"
+SLOW = """
+import sys, time
+from eventlog.sinks import files
+def slow(*_, **__):
+    print('{"action": "writing"}', file=sys.stderr, flush=True)
+    time.sleep(60)
+files.FileSink.write = slow
+"""
 
 ALL = (
     End(name="one cycle", code=0, options=("--once",)),
@@ -180,10 +187,9 @@ def test_a_polite_end_says_its_exit_code(log: LogTable, tmp_path: Path) -> None:
 def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) -> None:
     log.write(1)
     with Process(log.engine, tmp_path / "out", program=SLOW) as process:
-        process.wait_for("seat_taken")
-        time.sleep(1)  # it is in the middle of the write that takes its time
+        process.wait_for("writing")
         process.tell(signal.SIGTERM)
-        time.sleep(0.5)
+        time.sleep(2)  # or both are one to Python
         process.tell(signal.SIGTERM)
         assert process.end() == TERMINATED
     assert process.journal[-1].items() >= {"action": "fatal", "exit_code": TERMINATED}.items()

@@ -49,7 +49,7 @@ class OwnServer:
     def down(self, how: signal.Signals = signal.SIGINT) -> None:
         assert self._server is not None
         self._server.send_signal(how)
-        self._server.wait(30)
+        self._server.wait(servers.PATIENCE)
 
 
 @pytest.fixture

@@ -217,7 +217,7 @@ def test_a_publisher_has_a_tenure_while_it_has_the_lock(sqlite: Engine, tmp_path
 
 
 def test_a_lease_that_cannot_be_renewed_in_time_is_not_fresh() -> None:
-    lease = Lease(0.3, 0.0, lambda: True)
+    lease = Lease(60.0, -3000.0, lambda: True)
     try:
         assert not lease.fresh
         assert lease.renew()

@@ -121,7 +121,7 @@ def test_a_standby_takes_over_within_seconds_from_one_that_was_killed(log: LogTa
             killed = time.monotonic()
             log.write(1)
             until(settled(log, 1), "the second one publishes")
-            assert time.monotonic() - killed < 20
+            assert time.monotonic() - killed < 60
     assert list(published(out).values()) == [["1"]]
 
 

@@ -138,7 +138,7 @@ def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
     with on_its_way(site) as load:
         load.process.send_signal(signal.SIGINT)
         until(lambda: not pending(load.process.pid, signal.SIGINT), "the signal has arrived")
-        time.sleep(3)  # the main thread has acted on it before its ranges can go on, and end
+        time.sleep(6)  # the main thread has acted on it before its ranges can go on, and end
         said = load.said()
     assert load.process.returncode == 130
     told = re.search(r"usr: ([\d,]+) rows? written\. (.*)", said)

@@ -16,9 +16,7 @@ from msgspec import Struct
 
 from eventlog_spark.java import find_java
 from tests.spark.processes import JAVA_OPTIONS, kill_tree
-from tests.support.servers import free_port
-
-PATIENCE = 90
+from tests.support.servers import PATIENCE, free_port
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -82,7 +80,7 @@ def _start(folder: Path, kind: str, *arguments: str) -> Node:
 
 
 def _wait_for_workers(master: Node, count: int) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + 2 * PATIENCE  # three Javas start at once
     while _alive(master) < count:
         assert master.process.poll() is None, "the master has ended"
         assert time.monotonic() < deadline, "the workers do not come"

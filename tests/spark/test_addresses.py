@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -28,7 +27,7 @@ from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.hadoop import HadoopFolder
 from tests.spark.inputs import Row, order, write_rows, write_snapshot
 from tests.support.converting import files_of
-from tests.support.servers import found
+from tests.support.servers import found, free_port
 from tests.support.strategies import PHONE, History
 
 if TYPE_CHECKING:
@@ -94,9 +93,7 @@ def s3a(spark: SparkSession, folder: Path) -> Iterator[str]:
     """A bucket of a server on the loopback that speaks S3. It answers 100 to whoever expects that, which S3A is told not to."""
     found("s3", "s3")
     packages = found("s3", "moto")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     surroundings = {**os.environ, "PYTHONPATH": str(packages)}
     with (

@@ -79,7 +79,7 @@ def command(
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit code, output and errors of a command that has ended."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=600)
     return process.returncode, out, err
 
 
@@ -149,7 +149,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, pla
         text=True,
         check=False,
         env=environment(),
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert output(place.folder / "submitted") == place.expected

@@ -97,7 +97,7 @@ def test_a_task_that_spark_repeats_doubles_nothing(java: None, conversion: Conve
     words = ["killed", conversion.input.places[0], str(conversion.destination)]
     described = [msgspec.json.encode(one).decode() for one in (into, form)]
     command = [sys.executable, "-m", "tests.spark.dying", *words, *described]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     assert_all_is_there_once(conversion)
 

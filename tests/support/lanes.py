@@ -58,7 +58,7 @@ class LanedSink:
             self._here.add(document.id)
             self.together.append(frozenset(self._here))
             self._moved.notify_all()
-            met = self._moved.wait_for(lambda: broken() or len(self.came) >= self.meet, timeout=5)
+            met = self._moved.wait_for(lambda: broken() or len(self.came) >= self.meet, timeout=60)
         try:
             if broken() or not met:
                 raise RuntimeError("it was broken off." if broken() else "nobody else came.")

@@ -27,7 +27,7 @@ from msgspec import Struct
 MARK: Final = "EVENTLOG_TEST_RUN"
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # folders in it are made with names of their own
 ROOM: Final = 6 << 30
-"""Bytes that must be free there; the servers and files of three processes need a third of it."""
+"""Bytes that must be free there; the servers and files of four processes need half of it."""
 PATIENCE_SECONDS: Final = 10.0
 """How long a process may take to end that was told to."""
 

@@ -14,10 +14,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, NoReturn
 
 import pytest
@@ -28,7 +29,11 @@ from tests.support.compiled import engine_on
 from tests.support.fetching import fetched
 
 UNPRIVILEGED = "nobody"
+PATIENCE = 180
+"""Seconds that a server may take to start or to end: three times what it took on a machine that was ten times too busy."""
 _numbers = count(1)
+_dice = SystemRandom()  # Hypothesis sets the other one to the same number again and again
+_ports: set[int] = set()
 _settings = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -142,7 +147,7 @@ def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
     finally:
         if server is not None:
             server.send_signal(signal.SIGINT)  # a fast shutdown: it does not wait for forgotten connections
-            server.wait(timeout=30)
+            server.wait(timeout=PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -254,7 +259,7 @@ def _started(binaries: Path, folder: Path, port: int, owner: str | None, **other
 def wait_until_ready(name: str, url: str | URL, server: subprocess.Popen[bytes], log: Path) -> None:
     """Returns when the server takes connections; one that does not start is told with the end of its log."""
     engine = create_engine(url)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             engine.connect().close()
@@ -267,11 +272,18 @@ def wait_until_ready(name: str, url: str | URL, server: subprocess.Popen[bytes],
 
 
 def free_port() -> int:
-    """A port of this machine that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port of this machine that nothing listens on, and that no other call in this process has named.
+
+    The system gives clients ports from 32,768 on. One of those could be a client's when a server begins to listen a second
+    later, or begins again.
+    """
+    while True:
+        port = _dice.randrange(10_000, 32_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            if port not in _ports:
+                _ports.add(port)
+                return port
 
 
 def said(*command: str | Path) -> str:

@@ -29,7 +29,7 @@ from msgspec import Struct
 from eventlog.sinks.kafka.settings import KafkaSettings
 from tests.kafka.authority import Authority
 from tests.support.fetching import fetched
-from tests.support.servers import absent, found, free_port
+from tests.support.servers import PATIENCE, absent, found, free_port
 
 QUIET = {"log_level": 0}
 USERS = {"writer": "pa55-of-writer", "clerk": "pa55-of-clerk"}
@@ -67,7 +67,7 @@ class Broker:
         """Whether it answers before it ends: who takes a port that was free a moment ago ends it."""
         with (self._folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(self._java("kafka.Kafka", self._settings), stdout=log, stderr=log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
         while self._process.poll() is None and time.monotonic() < deadline:
             with suppress(KafkaException):
@@ -109,6 +109,9 @@ class Broker:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,TLS:SSL,LOGIN:SASL_SSL",
             "log.dirs": str(self._folder / "data"),
+            # Who is killed and comes back is a stranger to its controller until the session of the former one is over.
+            "broker.heartbeat.interval.ms": "500",
+            "broker.session.timeout.ms": "5000",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",

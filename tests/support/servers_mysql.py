@@ -22,7 +22,16 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 from tests.support import mysql_packages
 from tests.support.compiled import engine_on
 from tests.support.levels import level_of, words_of
-from tests.support.servers import absent, containers_answer, free_port, running, said, server_owner, wait_until_ready
+from tests.support.servers import (
+    PATIENCE,
+    absent,
+    containers_answer,
+    free_port,
+    running,
+    said,
+    server_owner,
+    wait_until_ready,
+)
 
 _numbers = count(1)
 _standard = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')"
@@ -171,7 +180,7 @@ def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]])
     finally:
         if server is not None:
             server.terminate()
-            server.wait(timeout=60)
+            server.wait(timeout=PATIENCE)
         shutil.rmtree(folder, ignore_errors=True)
 
 

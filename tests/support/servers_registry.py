@@ -19,7 +19,7 @@ import urllib3
 
 from eventlog.sinks.kafka.registry import CONTENT
 from tests.support.fetching import REGISTRY
-from tests.support.servers import absent, found, free_port
+from tests.support.servers import PATIENCE, absent, found, free_port
 
 PROGRAM = f"apicurio-registry-app-{REGISTRY}-runner.jar"
 
@@ -40,7 +40,7 @@ class RealRegistry:
         """Returns when it answers."""
         with (self._folder / "registry.log").open("ab") as log:
             self._process = subprocess.Popen(self._java(), stdout=log, stderr=log, cwd=self._folder)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 absent("registry", (self._folder / "registry.log").read_text(errors="replace")[-500:])
@@ -50,7 +50,7 @@ class RealRegistry:
         """Ends it, and waits until it is gone."""
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(30)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 FEW: Final = 40
 """Of fewer examples, as a quick run or the repetition of a failure has them, nothing can be said."""
-RUNS: Final = 5
-"""How often a property that misses a share is asked, all its examples together."""
+RUNS: Final = 20
+"""How often a property that misses a share is asked, all its examples together: so often that chance has no say any more."""
 
 _met: ContextVar[Counter[str] | None] = ContextVar("met", default=None)
 _ALL: Final = ""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tests.hardening.crash import processes
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
 DEATH_SIGNAL: Final = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 

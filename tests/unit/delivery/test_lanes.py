@@ -129,7 +129,7 @@ def test_what_is_on_its_way_counts_though_an_answer_stops_the_rest(status: Statu
 
     def fate(identity: str) -> Status | None:
         if identity != "2":
-            assert judged.wait(5)
+            assert judged.wait(60)
         return status if identity == "2" else None
 
     sink = LanedSink(3, fate, meet=3)
@@ -249,7 +249,7 @@ def test_an_error_of_ours_waits_for_what_is_on_its_way_and_breaks_nothing_off() 
 def test_what_was_taken_is_told_as_far_as_nothing_before_it_is_open() -> None:
     judged = threading.Event()
     sink = LanedSink(3, meet=3)
-    sink.fate = lambda identity: None if identity != "1" or judged.wait(5) else Status.FATAL
+    sink.fate = lambda identity: None if identity != "1" or judged.wait(60) else Status.FATAL
     made = delivery("abc", sink)
     seen: list[tuple[str, Position] | None] = []
 
