@@ -15,11 +15,14 @@ SECONDS: Final = "s"
 """The unit of a length of time, which is written as people say it."""
 
 ROUND_SECONDS: Final = tuple(
-    [step * size for size, steps in ((60, (2, 5, 10, 20, 60)), (3600, (2, 6, 12, 24, 48))) for step in steps]
+    [step * size for size, steps in ((60, (2, 4, 10, 20, 60)), (3600, (2, 6, 12, 24, 48))) for step in steps]
 )
-"""Where a scale of minutes or hours may end; beyond it counts days."""
+"""Where a scale of minutes or hours may end, so that its half is a whole number too; beyond it counts days."""
 
 DAY_SECONDS: Final = 86_400
+
+LONG_SECONDS: Final = 120
+"""From here on a time is told in minutes, hours or days."""
 
 WIDTH_PIXELS: Final = 400
 HEIGHT_PIXELS: Final = 150
@@ -91,7 +94,10 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
         span=span,
         lines=tuple([GridLine(left=LEFT_PIXELS, right=WIDTH_PIXELS, y=y) for _, y in heights]),
         labels=(
-            *(Label(text=beside_axis(unit, value), x=LEFT_PIXELS - 6, y=y + 5, anchor="end") for value, y in heights),
+            *(
+                Label(text=beside_axis(unit, value, top), x=LEFT_PIXELS - 6, y=y + 5, anchor="end")
+                for value, y in heights
+            ),
             *_ticks(span),
         ),
         stretches=tuple([_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]),
@@ -104,7 +110,7 @@ def ceiling(unit: str, value: float) -> float:
         return 1.0
     if unit == SECONDS and value > 100:
         if value > ROUND_SECONDS[-1]:
-            return DAY_SECONDS * ceiling("d", value / DAY_SECONDS)
+            return 2 * DAY_SECONDS * ceiling("d", value / DAY_SECONDS / 2)
         return float(next(step for step in ROUND_SECONDS if value <= step))
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
@@ -118,21 +124,21 @@ def short(value: float) -> str:
     return f"{value:.3g}"
 
 
-def beside_axis(unit: str, value: float) -> str:
-    """A figure beside an axis: without its unit, but for minutes, hours and days."""
-    return duration(value) if unit == SECONDS and value >= 120 else short(value)
+def beside_axis(unit: str, value: float, top: float) -> str:
+    """A figure beside an axis that ends at the top: without its unit, but where it is one of minutes, hours or days."""
+    return duration(value) if unit == SECONDS and top >= LONG_SECONDS and value else short(value)
 
 
 def in_full(unit: str, value: float) -> str:
     """A figure with its unit."""
-    return duration(value) if unit == SECONDS and value >= 120 else f"{short(value)} {unit}"
+    return duration(value) if unit == SECONDS and value >= LONG_SECONDS else f"{short(value)} {unit}"
 
 
 def _in_words(unit: str, points: Points) -> str:
     if not points:
         return "not measured yet"
     values = [value for _, value in points]
-    return f"now {in_full(unit, values[-1])}, highest {beside_axis(unit, max(values))}"
+    return f"now {in_full(unit, values[-1])}, highest {beside_axis(unit, max(values), max(values))}"
 
 
 def _ticks(span: ChartRange) -> Iterator[Label]:

@@ -54,6 +54,24 @@ def test_where_all_is_well_every_point_is_ok_and_nothing_is_changed(usr: Engine)
     assert all(point.exit_code == 0 for point in points)
 
 
+def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
+    sqlite: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours once ended the command with a traceback, and nothing else was said."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("nobody foresaw it")
+
+    install(sqlite)
+    monkeypatch.setattr("eventlog.admin.check.server_points", broken)
+    points = list(check(lambda: config(sqlite)))
+    [failed] = [point for point in points if point.level is PointLevel.FAILURE]
+    assert (failed.name, failed.exit_code) == ("server", 70)
+    assert "This could not be looked at: ZeroDivisionError: nobody foresaw it." in failed.said
+    names = [point.name for point in points]
+    assert names.index("log") > names.index("server")
+
+
 def test_a_note_of_an_output_that_is_no_more_is_said_and_how_to_keep_it(sqlite: Engine, tmp_path: Path) -> None:
     """Who was renamed in the midst of a batch would get all of it anew."""
     install(sqlite)

@@ -88,7 +88,8 @@ def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None
 def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
     """The mark of its lock is renewed late on a busy machine, or is from before it had the lock."""
     log, vitals = Log(sqlite, installed(sqlite).names), PublisherHealth(watched=True)
-    for state, publishes in (("standby", False), ("publishing", True)):
+    states: tuple[tuple[State, bool], ...] = (("standby", False), ("publishing", True))
+    for state, publishes in states:
         vitals.now(state)
         Gauge(log, PublisherConfig()).measure(vitals)
         flow = vitals.reading().flow
