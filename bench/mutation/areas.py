@@ -11,7 +11,7 @@ from msgspec import Struct
 from eventlog.core.errors import UsageError
 
 QUICK = ("-p", "bench.mutation.profile", "--hypothesis-profile=mutants")
-BRIEF = ("-k", "not linear and not covers_every_event_once and not answers_count_once", *QUICK)
+BRIEF = ("-k", "not linear and not covers_every_event_once", *QUICK)
 """Without the tests that measure, and those that look for hundreds of examples by themselves."""
 ON_SQLITE = ("-k", "sqlite", *QUICK)
 TRIGGERS = (
@@ -81,14 +81,28 @@ AREAS = (
     Area(
         name="marks",
         files=("eventlog/sources/marks.py",),
-        tests=("tests/unit/sources/test_marks.py", "tests/conformance/test_source_log.py"),
-        options=("-k", "sqlite or test_marks", *QUICK),
+        tests=(
+            "tests/unit/sources/test_marks.py",
+            "tests/unit/sources/log/test_stretches.py",
+            "tests/unit/sources/log/test_owed.py",
+            "tests/unit/sources/log/test_lock_holder.py",
+            "tests/conformance/test_source_log.py",
+        ),
+        options=("-k", "sqlite or unit", *QUICK),
     ),
     Area(
         name="triggers",
         files=("eventlog/sql/triggers/*.py",),
-        tests=("tests/unit/sql/test_triggers.py", *TRIGGERS),
-        options=("-k", "sqlite or test_sql_triggers", *QUICK),
+        tests=(
+            "tests/unit/sql/test_triggers.py",
+            "tests/unit/sql/test_asked.py",
+            "tests/unit/sql/test_bridge.py",
+            "tests/unit/sql/test_cascades.py",
+            "tests/unit/sql/test_follow.py",
+            "tests/unit/sql/test_oracle.py",
+            *TRIGGERS,
+        ),
+        options=("-k", "sqlite or unit", *QUICK),
     ),
     Area(name="triggers' SQL", files=("eventlog/sql/sqlite/triggers.sql",), tests=TRIGGERS, options=ON_SQLITE),
 )

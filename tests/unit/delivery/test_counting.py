@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, counted, left_over, told_after
 from eventlog.core.errors import SinkError
@@ -22,6 +24,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.notes import COUNTED, Decided, split_counted
+from tests.support.memory import MemorySink, OneEach
 from tests.support.shares import met, shares
 
 COLUMNS = (
@@ -351,3 +354,38 @@ def test_what_is_left_takes_only_its_own_room_in_the_next_batch() -> None:
         batch = work.followed_by(Batch(events=[row(number, 7, number)], weight=1_000))
         assert [event.position for event in batch.events] == [last.position, (number,)]
         assert batch.weight == 1_002
+
+
+def test_a_transaction_that_is_repeated_goes_on_from_where_it_was() -> None:
+    log, topic = MemoryLog([row(number, 1, number) for number in range(1, 7)]), Topic()
+    going = pipeline(log, topic, limit=2)
+    going.go_round()
+    topic.fails = "before"
+    with pytest.raises(SinkError):
+        going.go_round()
+    drain(log, topic, limit=2)
+    assert runs(topic.told()[1]) == 1
+
+
+def test_an_output_that_does_not_count_gets_each_change_once_beside_one_that_does() -> None:
+    log, topic, sink = MemoryLog([row(number, 1, number) for number in range(1, 6)]), Topic(), MemorySink([])
+    going = pipeline(log, topic, limit=2)
+    going = replace(going, outputs=[*going.outputs, Output(format=OneEach(), sink=sink, name="plain")])
+    while log.waiting:
+        going.go_round()
+    assert list(sink.taken) == ["1", "2", "3", "4", "5"]
+    assert sum(sink.sizes) == 5
+    assert runs(topic.told()[1]) == 1
+
+
+def test_what_a_target_has_no_room_for_is_in_no_transaction() -> None:
+    class Narrow(Topic):
+        @property
+        def capabilities(self) -> SinkCapabilities:
+            no_room = lambda one: "there is no room." if one.positions == ((2,),) else None  # noqa: E731  # said once
+            return SinkCapabilities(has=lambda plan: plan in self.plans, refuses=no_room)
+
+    log, topic = MemoryLog([row(number, 1, number) for number in range(1, 4)]), Narrow()
+    report = pipeline(log, topic, limit=10).go_round()
+    assert (report.errors, report.settled) == (1, 3)
+    assert topic.told() == {1: [(1, False), (2, True)]}

@@ -375,3 +375,12 @@ def test_of_what_waits_its_answers_and_the_number_it_counts_from_are_remembered(
     kept = read_progress(source.notes, "output")
     assert ([one.id for one in kept.planned], kept.after, kept.answers) == (["003"], "003", ())
     assert letters(source) == "SWN"
+
+
+def test_what_one_receiver_said_still_counts_when_another_one_has_taken_it_at_last() -> None:
+    source, first, second = MemorySource([], inserts(1)), AskingSink({1: Status.WARNING}), AskingSink({1: Status.NEW})
+    round_with(source, first, second).go_round()
+    assert letters(source) == "N"
+    source.settled, second.answers = {}, {}
+    round_with(source, first, second).go_round()
+    assert (letters(source), first.sizes, second.sizes) == ("W", [1], [1, 1])

@@ -17,6 +17,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
+from eventlog.xds.values import TimeSyntax
 from eventlog.xds.write import XdsFormat, document_id, said
 from tests.support.xds_events import read_events
 
@@ -260,13 +261,14 @@ def test_a_document_goes_to_one_place_and_is_no_longer_than_a_batch() -> None:
 
 def test_times_are_written_in_the_syntax_that_was_chosen() -> None:
     catalog = Catalog([Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="timestamp")))])
-    for syntax, text in ((1, ">1742727439<"), (2, ">20250323105719000000000<"), (3, ">2025-03-23 10:57:19.000000000<")):
+    texts: dict[TimeSyntax, str] = {1: "1742727439", 2: "20250323105719000000000", 3: "2025-03-23 10:57:19.000000000"}
+    for syntax, text in texts.items():
         xds = XdsFormat(time_syntax=syntax)
         one = change((7,), new="2025-03-23 10:57:19")
         [document] = xds.encode([one], catalog)
         assert isinstance(document, Document)
-        assert text in document.body.decode()
-        assert text in xds.fragment(one, catalog)
+        assert f">{text}<" in document.body.decode()
+        assert f">{text}<" in xds.fragment(one, catalog)
 
 
 def test_a_heartbeat_is_indented_like_every_element() -> None:

@@ -16,8 +16,9 @@ from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Tran
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
-from eventlog.qlik.change_tables.rows import RowsDocument, by_column, transaction_id
+from eventlog.qlik.change_tables.rows import RowsDocument, by_column, folder_of, transaction_id
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.tables import ChangeTable
 from tests.support.shares import met, shares
 
 USR = Table(
@@ -231,3 +232,19 @@ def test_cutting_anywhere_and_documents_of_any_size_give_the_same_rows(told: lis
 def test_a_row_of_a_full_load_is_one_that_came() -> None:
     loaded = change(Op.MODIFY, Edit(column="fname", new="Jack", reset=True), refresh=True)
     assert [(row[1], row[2], row[7:]) for row in rows(loaded)] == [("I", b"\x80\x01", (1, "Jack", None))]
+
+
+def test_a_folder_has_no_part_that_leads_out_of_it() -> None:
+    table = Table(name="t", schema="a/b", columns=(Column(name="id", key=1),))
+    assert folder_of(table, "t\0/x") == "a%2fb.t%00%2fx"
+    assert folder_of(replace(table, schema=None), "t__ct") == "t__ct"
+
+
+def test_a_full_load_has_the_tables_own_columns_and_no_partitions() -> None:
+    table = Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="a")))
+    loads = [
+        ChangeTable(table, ChangeTableSettings(partition_every=every, headers=headers), load=True)
+        for every, headers in ((60, ("change_oper",)), (0, ()))
+    ]
+    assert [[column.name for column in one.columns] for one in loads] == [["id", "a"]] * 2
+    assert [one.target for one in loads] == ["t", "t"]

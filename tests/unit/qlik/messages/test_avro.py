@@ -19,7 +19,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.render import TableRenderer
-from eventlog.qlik.messages.schemas import ENVELOPE, text_of
+from eventlog.qlik.messages.schemas import ENVELOPE, metadata_schema, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import (
@@ -73,6 +73,11 @@ def test_the_table_is_named_in_every_mode(mode: Any) -> None:
     for one in messages(CHANGES, encoding="avro", mode=mode, table_names=True):
         found = read(shape.data_text, one.value or b"")
         assert (found["schema"], found["table"], found["data"]["order_id"]) == ("shop", "orders", 1)
+
+
+def test_the_records_of_metadata_have_names_of_their_own() -> None:
+    text = text_of(metadata_schema(["a", "b"]))
+    assert [name for name in ("TableStructure", "TableColumns", "a", "b") if f'"{name}"' not in text] == []
 
 
 def test_metadata_in_avro_and_in_json_say_the_same() -> None:

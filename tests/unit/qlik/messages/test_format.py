@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId
+from eventlog.core.model import ABSENT, Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.metadata import structure_of
@@ -139,8 +140,31 @@ def test_numbers_go_on_and_refused_changes_take_none() -> None:
 
 
 def test_documents_hold_so_many_messages() -> None:
-    sizes = [len(one.messages) for one in documents([inserted(n) for n in range(7)], batch_size=3)]
-    assert sizes == [3, 3, 1]
+    found = documents([inserted(n) for n in range(7)], batch_size=3)
+    assert [len(one.messages) for one in found] == [3, 3, 1]
+    assert [list(one.covers) for one in found] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+
+
+def test_a_document_says_which_transactions_it_has_a_part_of() -> None:
+    form = MessageFormat(settings=MessageSettings(batch_size=2), body=False)
+    changes = [change(number, Op.DELETE, transaction=Transaction(id=number // 4)) for number in range(1, 8)]
+    written = [one for one in form.writer(Catalog([ORDERS]))(changes) if isinstance(one, WrittenMessage)]
+    places = [(1, False), (2, False), (3, True), (1, False), (2, False), (3, False), (4, True)]
+    found = form.bind([one.counted(*place) for one, place in zip(written, places, strict=True)])
+    assert [one.cut for one in found] == [
+        (CutTransaction(0, 0, 2, False),),
+        (CutTransaction(0, 2, 3, True), CutTransaction(1, 0, 1, False)),
+        (CutTransaction(1, 1, 3, False),),
+        (CutTransaction(1, 3, 4, True),),
+    ]
+
+
+def test_tables_of_one_name_in_two_schemas_are_two_tables() -> None:
+    both = Catalog([ORDERS, replace(ORDERS, schema="mart", columns=(*ORDERS.columns, Column(name="more")))])
+    changes = [inserted(1, note="a"), replace(inserted(2, more="b"), row=RowId("mart", "orders", "order_id=2"))]
+    [document] = documents(changes, both, batch_size=2)
+    rows = [json.loads(one.value or b"")["data"] for one in document.messages]
+    assert [("more" in row, row["order_id"]) for row in rows] == [(False, 1), (True, 2)]
 
 
 def test_a_change_of_several_events_covers_them_all() -> None:

@@ -39,7 +39,7 @@ def test_what_was_written_is_read(encoding: Any, mode: Any) -> None:
         assert (told.kind, told.table, told.schema_id) == ("metadata", "shop.orders", shape.schema_id)
     frame = b"\0\0\0\0\1" if mode == "registry" else b""
     found = [reader.read(frame + (one.value or b"")) for one in messages(CHANGES, encoding=encoding, mode=mode)]
-    assert [one.operation for one in found] == ["INSERT", "UPDATE", "DELETE"]
+    assert [(one.kind, one.operation) for one in found] == [("data", "INSERT"), ("data", "UPDATE"), ("data", "DELETE")]
     assert [one.changed for one in found] == [("order_id", "customer"), ("customer",), ("order_id",)]
     assert [(one.row or {})["customer"] for one in found] == ["Ada", "Ada L.", None]
     assert (found[1].before or {})["customer"] == "Ada"
