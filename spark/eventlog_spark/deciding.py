@@ -36,7 +36,7 @@ from eventlog_spark.cutting import boundaries
 from eventlog_spark.exchange import CONFLICTS, NOTES, ROWS, TABLES, Blob, Bundle, packed, unbundled, unpacked
 from eventlog_spark.faults import travelling
 
-HELD_BYTES: Final = 64_000_000
+HELD_BYTES: Final = 32_000_000
 """Packed rows of a bucket that are held in memory; more go to the disk."""
 
 EVERY: Final = 0

@@ -126,7 +126,7 @@ NAMING: Final = pa.schema(
 NUMBERED: Final = pa.schema([("record_id", pa.int64()), (OBJECT, pa.int64())])
 
 GATHERED_ROWS: Final = 250_000
-GATHERED_BYTES: Final = 64_000_000
+GATHERED_BYTES: Final = 32_000_000
 """What is read before it is cut into blobs."""
 
 
