@@ -161,7 +161,7 @@ class Progress:
         self._config = config
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._count = session.testscollected
+        self._count = len(session.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

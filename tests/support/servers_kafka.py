@@ -196,7 +196,7 @@ def mock_cluster() -> Iterator[str]:
 def stand_in() -> Iterator[str]:
     """The servers of librdkafka's own cluster; it makes topics when they are asked for, and keeps aborted messages."""
     keeper = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **QUIET})
-    brokers = keeper.list_topics(timeout=10).brokers.values()
+    brokers = keeper.list_topics(timeout=60).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     keeper.flush(0)
 
@@ -211,11 +211,11 @@ def consumed(servers: str, topic: str) -> list[Found]:
     """Everything in the topic that was committed."""
     options = {"isolation.level": "read_committed", "enable.partition.eof": True, "group.id": "test", **QUIET}
     consumer = Consumer({"bootstrap.servers": servers, "fetch.wait.max.ms": 20, **options})
-    left = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    left = set(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
     found: list[Found] = []
     while left:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None, f"{topic} does not come to an end"
         error = message.error()
         if error is None:
