@@ -31,7 +31,7 @@ from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
 from eventlog.convert.tasks import DecidedBucket, UnitNumbers, may_conflict
-from eventlog.convert.writing import PartTasks, Write
+from eventlog.convert.writing import PartTasks, Write, last_number
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
@@ -208,7 +208,8 @@ def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) 
     ended.write.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
     moves += [(path, OUTCOMES_FILE) for path in target.parts("outcomes").values()]
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
-    summary = replace(summary, parts=-(-summary.changes // conversion.part_events))
+    last = last_number(conversion.after, summary.changes, found.buckets)
+    summary = replace(summary, parts=-(-summary.changes // conversion.part_events), change_seq=last)
     target.commit(moves, replace(summary, folders=tuple(sorted(folders))))
     return summary
 
