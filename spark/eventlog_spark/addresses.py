@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,8 +42,9 @@ from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, conflicts_of, events
 from eventlog_spark.hadoop import HadoopFolder
 from eventlog_spark.parting import FILES, labels_needed, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.progress import described
 from eventlog_spark.readback import names_of_tables, tables_of
-from eventlog_spark.types import ddl
+from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | 
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
         try:
-            with _decided(spark, conversion, places) as found:
+            with _decided(spark, conversion, places) as found, described(spark, "writing"):
                 return _written(conversion, found, target)
         except BaseException:
             target.discard()
@@ -111,7 +111,7 @@ def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) ->
     frames = [events(spark.read.parquet(*tables), clock=source.clock)] if tables else []
     if lines:
         whole = spark.read.format("binaryFile").load(lines).select("path", "content")
-        frames.append(whole.mapInArrow(partial(_lines, source.clock), ddl(EVENTS)))
+        frames.append(whole.mapInArrow(named(_lines, source.clock), ddl(EVENTS)))
     found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return found.where(found["status"].isin(list(source.statuses))) if source.statuses else found
 
@@ -158,19 +158,22 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
     tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
     if tables:
         conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
-    rows, boundaries = _ranges(found)
+    with described(spark, "looking"):
+        rows, boundaries = _ranges(found)
     buckets = Cut(pieces=(), rows=rows).buckets
     rules = BucketRules(conversion=conversion, tables=tuple(tables), boundaries=boundaries)
     blobs = blobs_of(found, catalog, buckets, tables)
-    made = decided_blobs(blobs, buckets, rules)
+    with described(spark, "deciding"):
+        made = decided_blobs(blobs, buckets, rules)
     kept = [made.blobs]
     try:
         if may_conflict(made.numbers):
             conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
-            if not conflicts.isEmpty():
-                made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
-                kept.append(made.blobs)
+            with described(spark, "deciding what stands at several objects"):
+                if not conflicts.isEmpty():
+                    made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
+                    kept.append(made.blobs)
         yield made
     finally:
         for frame in kept:
@@ -179,7 +182,7 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
 
 def decided_blobs(blobs: DataFrame, buckets: int, rules: BucketRules) -> DecidedBlobs:
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
-    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(partial(decided, rules), SCHEMA).persist()
+    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(named(decided, rules), SCHEMA).persist()
     told = [msgspec.json.decode(row.content, type=BucketResult) for row in kept.where(f"kind = {NOTES}").collect()]
     return DecidedBlobs(
         blobs=kept,
@@ -260,5 +263,5 @@ def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFra
     wanted = blobs.sparkSession.createDataFrame(places, "label int, task int")
     changes = blobs.where(f"kind = {CHANGES}")
     meant = changes.join(F.broadcast(wanted), changes["bucket"] == wanted["label"]).select("task", "label", "content")
-    write = partial(parted, [replace(task, rendered=()) for task in several])
+    write = named(parted, [replace(task, rendered=()) for task in several])
     return meant.repartitionById(len(several), "task").mapInArrow(write, ddl(FILES))

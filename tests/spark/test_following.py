@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import Run, hold, release
+from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.convert.commit import Summary
 from eventlog.core.errors import SinkError
@@ -67,9 +67,9 @@ def test_numbers_go_on_transactions_are_told_and_rows_that_are_held_wait(log: Lo
     log.run("ALTER TABLE event_log ADD eventlog_transaction VARCHAR(20)")
     for number in range(1, 6):
         log.write(number, f"idu={number}", eventlog_transaction=f"{number // 3 + 70}")
-    hold(outcomes, [Run(first=2, last=2), Run(first=5, last=5)])
+    hold(outcomes, [(2, 2), (5, 5)])
     assert follow(log, out, "--to", "change-tables") == 0
-    release(outcomes, [Run(first=2, last=2)])
+    release(outcomes, [(2, 2)])
     log.write(6, "idu=6", eventlog_transaction="72")
     assert follow(log, out, "--to", "change-tables") == 0
     told = [
