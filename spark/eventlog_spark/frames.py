@@ -116,13 +116,13 @@ def results_of(
     catalog = order.catalog
     if tables is not None and catalog is None:
         raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
-    named = {} if tables is None or catalog is None else tables_of(tables, catalog)
+    known = {} if tables is None or catalog is None else tables_of(tables, catalog)
     buckets = _buckets(found)
-    blobs = blobs_of(found, catalog, buckets, named)
+    blobs = blobs_of(found, catalog, buckets, known)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
     order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
-    decide = named(decided_rows, order, tuple(named))
+    decide = named(decided_rows, order, tuple(known))
     return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order))))
 
 
