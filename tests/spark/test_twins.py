@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -43,14 +44,14 @@ def test_two_attempts_of_each_task_leave_the_output_of_one(tmp_path: Path) -> No
     local.convert(conversion, jobs=1)
     folder, staged = tmp_path / "work", tmp_path / "work" / "output"
     staged.mkdir(parents=True)
-    chosen, other = twice(lambda: _decided(conversion, folder))
+    chosen, other = twice(partial(_decided, conversion, folder))
     assert chosen != other  # each has files of its own
     tasks = PartTasks(
         conversion=conversion, decided=(chosen.decided,), tables=None, folder=str(folder), staged=str(staged)
     )
     outcomes = WriteOutcomes(name="outcomes", ended=(chosen.decided.ended,), folder=str(folder), staged=str(staged))
     for task in (outcomes, *tasks.each(at_once=1)):
-        first, second = twice(lambda task=task: _written(task))
+        first, second = twice(partial(_written, task))
         assert first == second
     expected = output(tmp_path / "here")
     assert expected.pop(SUCCESS)
