@@ -50,7 +50,8 @@ def test_two_attempts_of_each_task_leave_the_output_of_one(tmp_path: Path) -> No
         conversion=conversion, decided=(chosen.decided,), tables=None, folder=str(folder), staged=str(staged)
     )
     outcomes = WriteOutcomes(name="outcomes", ended=(chosen.decided.ended,), folder=str(folder), staged=str(staged))
-    for task in (outcomes, *tasks.each(at_once=1)):
+    several: list[Write | WriteOutcomes] = [outcomes, *tasks.each(at_once=1)]
+    for task in several:
         first, second = twice(partial(_written, task))
         assert first == second
     expected = output(tmp_path / "here")
