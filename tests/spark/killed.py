@@ -17,7 +17,7 @@ from eventlog.convert.commit import Destination
 from eventlog.convert.settings import Conversion, LogInput, MessageFiles, SentMessages, Target
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog_spark import following
+from eventlog_spark import addresses, following
 from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import SparkEngine
 from eventlog_spark.following import Following, follow
@@ -47,14 +47,22 @@ SENT_MOMENTS: Final[dict[str, tuple[Any, str, bool]]] = {
 }
 """More of them, where messages go to Kafka."""
 
+ADDRESS_MOMENTS: Final[dict[str, tuple[Any, str, bool]]] = {
+    "blobs are decided": (addresses, "decided_blobs", False),
+    "files are written": (HadoopFolder, "commit", True),
+    "files have their names": (HadoopFolder, "commit", False),
+}
+"""Others, where the output is an address."""
 
-def followed(url: str, out: Path, servers: str) -> Following:
-    """Messages into files, or to a Kafka that is named."""
+
+def followed(url: str, out: str, servers: str) -> Following:
+    """Messages into files of a folder or at an address, or to a Kafka that is named."""
     form: Target = MessageFiles(settings=SETTINGS)
     if servers:
         form = SentMessages(settings=SETTINGS, into=KafkaSettings(servers=servers))
-    conversion = Conversion(input=LogInput(url=url), destination=out, catalog=CATALOG, format=form)
-    return Following(conversion=conversion, until_empty=True, batch_rows=BATCH_ROWS)
+    conversion = Conversion(input=LogInput(url=url), destination=Path(out), catalog=CATALOG, format=form)
+    address = out if out.startswith("file:") else None
+    return Following(conversion=conversion, address=address, until_empty=True, batch_rows=BATCH_ROWS)
 
 
 def dying(kept: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
@@ -79,10 +87,10 @@ def main(moment: str, url: str, out: str, servers: str) -> None:
     conf |= {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
     with pytest.MonkeyPatch.context() as patch:
         if moment:
-            owner, name, before = (MOMENTS | SENT_MOMENTS)[moment]
+            owner, name, before = (MOMENTS | SENT_MOMENTS | ADDRESS_MOMENTS)[moment]
             patch.setattr(owner, name, dying(getattr(owner, name), before=before))
         follow(
-            followed(url, Path(out), servers),
+            followed(url, out, servers),
             lambda *_: None,
             cluster=Cluster(master="local[2]", conf=conf),
         )

@@ -18,7 +18,7 @@ from eventlog.convert.settings import MessageFiles
 from eventlog_spark.following import follow
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import Row, order, write_rows
-from tests.spark.killed import BATCH_ROWS, MOMENTS, SENT_MOMENTS, SETTINGS, followed
+from tests.spark.killed import ADDRESS_MOMENTS, BATCH_ROWS, MOMENTS, SENT_MOMENTS, SETTINGS, followed
 from tests.spark.processes import kill_tree
 from tests.support.servers_kafka import consumed, stand_in
 
@@ -40,22 +40,22 @@ def log(sqlite: Engine) -> LogTable:
     return found
 
 
-def run(log: LogTable, out: Path, moment: str, servers: str = "") -> subprocess.Popen[str]:
+def run(log: LogTable, out: Path | str, moment: str, servers: str = "") -> subprocess.Popen[str]:
     """A driver on its way to the moment."""
     command = [sys.executable, "-m", "tests.spark.killed", moment, str(log.engine.url), str(out), servers]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def killed(log: LogTable, out: Path, moment: str, servers: str = "") -> None:
+def killed(log: LogTable, out: Path | str, moment: str, servers: str = "") -> None:
     """A driver came to the moment."""
     driver = run(log, out, moment, servers)
     _, err = driver.communicate(timeout=600)
     assert driver.returncode == -signal.SIGKILL, err[-3000:]
 
 
-def finish(spark: SparkSession, log: LogTable, out: Path, servers: str = "") -> None:
+def finish(spark: SparkSession, log: LogTable, out: Path | str, servers: str = "") -> None:
     """The same command once more, which nobody kills."""
-    follow(followed(str(log.engine.url), out, servers), lambda *_: None)
+    follow(followed(str(log.engine.url), str(out), servers), lambda *_: None)
 
 
 def expected(folder: Path) -> dict[str, dict[str, bytes]]:
@@ -121,6 +121,19 @@ def test_a_driver_that_is_killed_at_no_moment_in_particular(
         driver.communicate()
     finish(spark, log, tmp_path / "out")
     assert_whole(tmp_path / "out", tmp_path / "expected")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ADDRESS_MOMENTS)
+def test_a_driver_that_writes_to_an_address(spark: SparkSession, log: LogTable, tmp_path: Path, moment: str) -> None:
+    out = f"file:{tmp_path}/out"
+    killed(log, out, moment)
+    finish(spark, log, out)
+    (tmp_path / "expected").mkdir()
+    for batch, files in expected(tmp_path / "expected").items():
+        found, same = written(tmp_path / "out" / batch), {name for name in files if name.endswith(".jsonl")}
+        assert {name: found[name] for name in same} == {name: files[name] for name in same}
+        assert {name for name in found if not name.endswith(".crc")} == set(files)
 
 
 def _files(folder: Path) -> set[Path]:
