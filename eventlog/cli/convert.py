@@ -173,7 +173,7 @@ def _converted(order: ConversionOrder) -> Summary:
         can_be_marked(marked)
         if waits_for_marks(conversion):
             return _finished(conversion, marked)
-    warned = foreseen(conversion)
+    warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
     if warned is not None:
         say(f"eventlog: {warned}", err=True)
     with watching() as watch:

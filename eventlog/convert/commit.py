@@ -54,6 +54,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Rows by status and reason, such as "W vanished"."""
     folders: tuple[str, ...] = ()
     """The folders that were made, where the output is more than part files side by side."""
+    change_seq: str = ""
+    """The last one that was given, in files of formats that number their changes."""
     notes: tuple[str, ...] = ()
     """What was odd about a stream."""
     damage: str | None = None

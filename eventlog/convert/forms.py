@@ -21,7 +21,7 @@ from eventlog.core.policies import Policy
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
-from eventlog.qlik.change_seq import START
+from eventlog.qlik.change_seq import ChangeSeq
 
 STAMP: Final = "stamp"
 ROUTE: Final = "route"
@@ -33,17 +33,18 @@ COVERS: Final = "covers"
 class Parts(Struct, frozen=True, kw_only=True):
     """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`.
 
-    `stamp` is the latest time of all changes before it, in forms that number them.
+    `stamp` is the latest time of all changes before it, in forms that number them; they go on from `start`.
     """
 
     first: int
     part_events: int
     stamp: str = ""
+    start: str = ""
 
     @property
     def after(self) -> str:
         """The change_seq of the change before the first one."""
-        return START.later(self.first, self.stamp).text
+        return ChangeSeq.parse(self.start).later(self.first, self.stamp).text
 
 
 class Form(Protocol):

@@ -23,7 +23,7 @@ from eventlog.convert.settings import Conversion, SentMessages, SentTables, Stre
 from eventlog.convert.streams import StreamResult, pieces_of, read_piece
 from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, may_conflict
 from eventlog.convert.work import SharedTally, Task
-from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
+from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
 from eventlog.core.plural import counted
 from eventlog.core.schema import Table
 
@@ -135,7 +135,8 @@ class ConversionRun:
         )
         if isinstance(self._conversion.format, SentTables | SentMessages):
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
-        return replace(summary, parts=self._produced(ended, list(tasks.each()), summary.rows))
+        last = last_number(self._conversion.after, summary.changes, buckets)
+        return replace(summary, parts=self._produced(ended, list(tasks.each()), summary.rows), change_seq=last)
 
     def _produced(
         self,

@@ -125,6 +125,8 @@ class Conversion(Struct, frozen=True, kw_only=True):
     read_back: DatabaseRows | SnapshotRows | None = None
     overwrite: bool = False
     steps: Steps = ()
+    after: str = ""
+    """The change_seq to go on from, in files of formats that number their changes."""
 
     @property
     def told_catalog(self) -> Catalog | None:

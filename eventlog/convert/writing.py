@@ -29,6 +29,7 @@ from eventlog.convert.tasks import DecidedBucket, latest
 from eventlog.convert.work import advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
+from eventlog.qlik.change_seq import ChangeSeq
 
 GROUP_ROWS: Final = 131_072
 """Rows of a row group: always as many, so that the bytes do not depend on how the rows came."""
@@ -115,6 +116,12 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         )
 
 
+def last_number(after: str, changes: int, decided: Sequence[DecidedBucket]) -> str:
+    """The change_seq of the last of so many changes; nothing where they are not numbered."""
+    stamp = max((stamp for one in decided for stamp in one.stamps.values()), default="")
+    return ChangeSeq.parse(after).later(changes, stamp).text if stamp else after
+
+
 def latest_before(decided: Sequence[DecidedBucket], label: int) -> str:
     """The latest time in the ranges before this one, in forms that number their changes."""
     return max((stamp for one in decided for range_, stamp in one.stamps.items() if range_ < label), default="")
@@ -126,7 +133,7 @@ def produce(task: Write | WriteOutcomes) -> int:
         return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
     settings = task.conversion
     found = InTheirOrder(task)
-    parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
+    parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp, start=settings.after)
     form = form_of(settings, task.tables)
     assert isinstance(form, FileForm)
     return form.write(Path(task.staged), found.batches, parts)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
 from eventlog.convert.tasks import may_conflict
-from eventlog.convert.writing import PartTasks, Write
+from eventlog.convert.writing import PartTasks, Write, last_number
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
@@ -42,8 +41,9 @@ from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, conflicts_of, events
 from eventlog_spark.hadoop import HadoopFolder
 from eventlog_spark.parting import FILES, labels_needed, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.progress import described
 from eventlog_spark.readback import names_of_tables, tables_of
-from eventlog_spark.types import ddl
+from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +64,7 @@ def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | 
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
         try:
-            with _decided(spark, conversion, places) as found:
+            with _decided(spark, conversion, places) as found, described(spark, "writing"):
                 return _written(conversion, found, target)
         except BaseException:
             target.discard()
@@ -114,7 +114,7 @@ def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) ->
         rows += told.count()  # Spark looks at the ends of files for it
     if lines:
         whole = spark.read.format("binaryFile").load(lines)
-        frames.append(whole.select("path", "content").mapInArrow(partial(_lines, source.clock), ddl(EVENTS)))
+        frames.append(whole.select("path", "content").mapInArrow(named(_lines, source.clock), ddl(EVENTS)))
         rows += sum(file.length for file in whole.select("length").collect()) // ROW_BYTES
     found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return (found.where(found["status"].isin(list(source.statuses))) if source.statuses else found), rows
@@ -164,15 +164,17 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
     buckets = Cut(pieces=(), rows=rows).buckets
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
     blobs = blobs_of(found, catalog, buckets, tables, noting=True)
-    made = decided_blobs(blobs, buckets, rules)
+    with described(spark, "deciding"):
+        made = decided_blobs(blobs, buckets, rules)
     kept = [made.blobs]
     try:
         if may_conflict(made.told.numbers):
             conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
-            if not conflicts.isEmpty():
-                made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
-                kept.append(made.blobs)
+            with described(spark, "deciding what stands at several objects"):
+                if not conflicts.isEmpty():
+                    made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
+                    kept.append(made.blobs)
         yield made
     finally:
         for frame in kept:
@@ -181,23 +183,24 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
 
 def decided_blobs(blobs: DataFrame, buckets: int, rules: BucketRules) -> DecidedBlobs:
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
-    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(partial(decided, rules), SCHEMA).persist()
+    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(named(decided, rules), SCHEMA).persist()
     answers = kept.where(f"kind = {NOTES}").collect()
     return DecidedBlobs(blobs=kept, told=together(row.content for row in answers))
 
 
 def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
     """Writes everything and lets it appear."""
-    decided = tuple(found.told.buckets)
-    tasks = PartTasks(conversion=conversion, decided=decided, tables=None, folder="", staged="")
-    summary = summary_of(sum(one.rows for one in found.told.numbers), decided)
+    buckets = tuple(found.told.buckets)
+    tasks = PartTasks(conversion=conversion, decided=buckets, tables=None, folder="", staged="")
+    summary = summary_of(sum(one.rows for one in found.told.numbers), buckets)
     moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
     ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
     unique = ended.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
     unique.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
     moves += [(path, OUTCOMES_FILE) for path in target.parts("outcomes").values()]
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
-    summary = replace(summary, parts=-(-summary.changes // conversion.part_events))
+    last = last_number(conversion.after, summary.changes, buckets)
+    summary = replace(summary, parts=-(-summary.changes // conversion.part_events), change_seq=last)
     target.commit(moves, replace(summary, folders=tuple(sorted(folders))))
     return summary
 
@@ -246,5 +249,5 @@ def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFra
             wanted[label].append(number)
     asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
     meant = blobs.where(f"kind = {CHANGES}").selectExpr(f"{asking} AS task", "bucket AS label", "content")
-    write = partial(parted, [replace(task, rendered=()) for task in several])
+    write = named(parted, [replace(task, rendered=()) for task in several])
     return meant.repartitionById(len(several), "task").mapInArrow(write, ddl(FILES))

@@ -10,7 +10,7 @@ afterwards: changes go to `documents`, `change_tables` and `messages` as those o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +36,7 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog_spark.deciding import local_folder
 from eventlog_spark.faults import arriving, travelling
-from eventlog_spark.types import ddl
+from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,7 +127,7 @@ def captures(
         format=ChangeRows(),
         steps=policies,
     )
-    return Captures(results=together.mapInArrow(partial(_read, order, found), ddl(RESULTS)))
+    return Captures(results=together.mapInArrow(named(_read, order, found), ddl(RESULTS)))
 
 
 def _files(spark: SparkSession, place: str, settings: GBaseSettings | LinterSettings) -> DataFrame:

@@ -30,6 +30,9 @@ LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_PYTHON: Final = "spark.pyspark.python"
+"""Only spark-submit reads this setting; PySpark takes the variable."""
+
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = f"-Dlog4j2.configurationFile={(LAUNCHER / 'log4j2.properties').as_uri()}"
 
@@ -76,7 +79,8 @@ def start(cluster: Cluster) -> SparkSession:
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    with _environment({} if submitted else find_java(os.environ).environment()):
+    _refuse_nowhere(cluster)
+    with _environment(cluster, {} if submitted else find_java(os.environ).environment()):
         try:
             return SparkSession.builder.config(conf=_configured(cluster, submitted=submitted)).getOrCreate()
         except PySparkException as error:
@@ -93,12 +97,23 @@ def _configured(cluster: Cluster, *, submitted: bool) -> SparkConf:
     elif cluster.master:
         raise ConfigError("--master stands where spark-submit has said it already.", hint="Leave it out.")
     conf.setAppName("eventlog convert")
-    local = conf.get("spark.master", "").startswith("local")
+    local = is_local(conf.get("spark.master", ""))
     for key, value in {**EVERYWHERE, **(LOCALLY if local else {}), **cluster.conf}.items():
         conf.set(key, value)
     options = [*([_LOGGING] if "spark.log.level" not in cluster.conf else []), cluster.conf.get(_JAVA_OPTIONS, "")]
     conf.set(_JAVA_OPTIONS, " ".join(filter(None, options)))
     return conf
+
+
+def is_local(master: str | None) -> bool:
+    """Whether Spark runs in one process of this machine."""
+    return (master or "local").startswith("local")
+
+
+def _refuse_nowhere(cluster: Cluster) -> None:
+    """Spark finds a YARN by files, and ends without a word of ours where there are none."""
+    if (cluster.master or "").startswith("yarn") and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise ConfigError("Nobody says where YARN is.", hint="Name the folder of its yarn-site.xml in HADOOP_CONF_DIR.")
 
 
 def _running() -> SparkSession | None:
@@ -115,13 +130,17 @@ def _running() -> SparkSession | None:
 
 
 @contextmanager
-def _environment(java: Mapping[str, str]) -> Iterator[None]:
+def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
     """What Spark reads from the environment while it starts, and nobody else should see afterwards.
 
-    Workers take the driver's Python, because another one would lack eventlog or pickle differently.
+    Workers take the driver's Python unless another one is named, because any other would lack eventlog or pickle
+    differently. The nodes of a cluster would look for a driver called localhost at themselves.
     """
-    python = {name: sys.executable for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON") if name not in os.environ}
-    addresses = {} if "SPARK_LOCAL_IP" in os.environ else {"SPARK_LOCAL_HOSTNAME": "localhost"}
+    workers = cluster.conf.get(_PYTHON, sys.executable)
+    pythons = {"PYSPARK_PYTHON": workers, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    python = {name: program for name, program in pythons.items() if name not in os.environ}
+    alone = is_local(cluster.master) and "SPARK_LOCAL_IP" not in os.environ
+    addresses = {"SPARK_LOCAL_HOSTNAME": "localhost"} if alone else {}
     changed = {**java, **python, **addresses}
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)

@@ -36,6 +36,7 @@ from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sending import Sending, Step, order_name
+from eventlog_spark.types import named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,9 +109,9 @@ class SparkEngine:
             folder=self._folder,
         )
         met = self._spark.sparkContext.accumulator(0)
-        blobs = self._numbered(len(work.pieces)).mapInArrow(partial(scattered, work, met.add), SCHEMA)
+        blobs = self._numbered(len(work.pieces)).mapInArrow(named(scattered, work, met.add), SCHEMA)
         whole = blobs.repartitionById(work.buckets, "bucket")
-        answers = whole.mapInArrow(partial(decided, deciding), SCHEMA)
+        answers = whole.mapInArrow(named(decided, deciding), SCHEMA)
         with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
             return together(row.content for row in answers.collect())
 

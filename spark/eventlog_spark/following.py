@@ -3,13 +3,16 @@
     _checkpoint              how far the stream is: Spark's
     _rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
     batch-00000007           what `convert` makes of them, with `_SUCCESS`; a batch that has it is not converted again
+    _done/batch-00000007     notes the last batch that is done, and the change_seq that the next one goes on from
 
-Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there. So each row is converted
-exactly once, whatever was killed when, and messages that are sent are those of one conversion that is taken up again.
+Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or the note where somebody
+has taken it away. So each row is converted exactly once, whatever was killed when, and messages that are sent are those
+of one conversion that is taken up again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,12 +41,15 @@ if TYPE_CHECKING:
 
 CHECKPOINT: Final = "_checkpoint"
 ROWS: Final = "_rows"
+DONE: Final = "_done"
 LOOK_SECONDS: Final = 1
 """How often somebody looks whether the end is asked for."""
 
 SLOW: Final = "failed to connect back"
 MOST_TRIES: Final = 5
 """Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was read then."""
+
+_batch = re.compile(r"batch-\d{8,}").fullmatch
 
 Told = Callable[[str, Summary], None]
 """Told of each batch that is done: its name, and what it amounts to."""
@@ -110,7 +116,8 @@ def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> S
 
 def _options(source: LogInput, rows: int) -> dict[str, str]:
     columns = source.columns if isinstance(source.columns, str) else ",".join(source.columns)
-    return {"url": source.url, "log": source.log, "columns": columns, "clock": source.clock, "rows": str(rows)}
+    told = {"url": source.url, "log": source.log, "columns": columns, "clock": source.clock, "rows": str(rows)}
+    return told | {"transactions": "true"}
 
 
 def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> None:
@@ -173,18 +180,32 @@ class _Batches:
                 raise
 
     def _take(self, batch: DataFrame, name: str) -> None:
-        rows = f"{ROWS}/{name}"
-        if SUCCESS not in HadoopFolder(self._spark, self._target.subfolder(name)).names():
-            held = HadoopFolder(self._spark, self._target.subfolder(rows))
-            if SUCCESS not in held.names():
-                batch.write.mode("overwrite").parquet(held.address)
-            if not self._spark.read.parquet(held.address).isEmpty():  # a number may turn out to be nobody's
-                self._told(name, self._converted(name, rows))
-        self._target.remove(rows)
+        done = HadoopFolder(self._spark, self._target.subfolder(DONE))
+        before = max(filter(_batch, done.names()), default="")
+        if name > before:
+            after = done.read(before).decode() if before else ""
+            done.note(name, self._done(batch, name, after).encode())
+            done.remove(before) if before else None
+        self._target.remove(f"{ROWS}/{name}")
 
-    def _converted(self, name: str, rows: str) -> Summary:
+    def _done(self, batch: DataFrame, name: str, after: str) -> str:
+        """Has the batch converted unless it is; the last change_seq then."""
+        rows = f"{ROWS}/{name}"
+        made = HadoopFolder(self._spark, self._target.subfolder(name))
+        if SUCCESS in made.names():
+            return made.summary().change_seq
+        kept = HadoopFolder(self._spark, self._target.subfolder(rows))
+        if SUCCESS not in kept.names():
+            batch.write.mode("overwrite").parquet(kept.address)
+        if self._spark.read.parquet(kept.address).isEmpty():  # a number may turn out to be nobody's
+            return after
+        summary = self._converted(name, rows, after)
+        self._told(name, summary)
+        return summary.change_seq
+
+    def _converted(self, name: str, rows: str, after: str) -> Summary:
         following = self._following
-        conversion = replace(following.conversion, destination=following.conversion.destination / name)
+        conversion = replace(following.conversion, destination=following.conversion.destination / name, after=after)
         if following.address is not None:
             found = replace(conversion, input=FilesInput(places=()))
             places = Addresses(destination=self._target.subfolder(name), inputs=(self._target.subfolder(rows),))

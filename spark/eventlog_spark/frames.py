@@ -10,7 +10,6 @@ wherever Spark can read and write. Every frame is lazy, as Spark's are: changes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +42,7 @@ from eventlog_spark.exchange import (
     scattered_table,
 )
 from eventlog_spark.readback import tables_of
-from eventlog_spark.types import ddl
+from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +84,7 @@ def events(frame: DataFrame, *, clock: str = UTC) -> DataFrame:
     chosen = frame.select(*columns)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
-        return chosen.mapInArrow(partial(_shaped, clock), ddl(EVENTS))
+        return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
     missing = F.when(F.col("record_id").isNull(), F.lit("record_id is NULL; it must be a number."))
     cast = [F.col(name).cast("bigint" if name in NUMBERS else "string").alias(name) for name in chosen.columns]
     return chosen.select(*cast, missing.alias(PROBLEM))
@@ -117,13 +116,13 @@ def results_of(
     catalog = order.catalog
     if tables is not None and catalog is None:
         raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
-    named = {} if tables is None or catalog is None else tables_of(tables, catalog)
+    known = {} if tables is None or catalog is None else tables_of(tables, catalog)
     buckets = _buckets(found)
-    blobs = blobs_of(found, catalog, buckets, named, noting=False)
+    blobs = blobs_of(found, catalog, buckets, known, noting=False)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
     order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
-    decide = partial(decided_rows, order, tuple(named))
+    decide = named(decided_rows, order, tuple(known))
     return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order))))
 
 
@@ -131,10 +130,10 @@ def blobs_of(
     found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, noting: bool
 ) -> DataFrame:
     """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects."""
-    blobs = found.mapInArrow(partial(scattered_rows, catalog, buckets, noting), SCHEMA)
+    blobs = found.mapInArrow(named(scattered_rows, catalog, buckets, noting), SCHEMA)
     for kind, ((place, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
-        blobs = blobs.unionAll(frame.mapInArrow(partial(scattered_table, catalog, place, child, kind, buckets), SCHEMA))
+        blobs = blobs.unionAll(frame.mapInArrow(named(scattered_table, catalog, place, child, kind, buckets), SCHEMA))
     return blobs
 
 
@@ -143,9 +142,9 @@ def conflicts_of(found: DataFrame, catalog: Catalog | None, buckets: int, *, by_
 
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """
-    numbers = found.select(*NAMING.names).mapInArrow(partial(scattered_numbers, catalog, buckets), SCHEMA)
+    numbers = found.select(*NAMING.names).mapInArrow(named(scattered_numbers, catalog, buckets), SCHEMA)
     together = numbers.repartitionById(buckets, "bucket") if by_bucket else numbers.repartition("bucket")
-    return together.mapInArrow(partial(contested, buckets), SCHEMA)
+    return together.mapInArrow(named(contested, buckets), SCHEMA)
 
 
 def _buckets(found: DataFrame) -> int:

@@ -2,24 +2,30 @@
 
 Law: a number that is missing while a greater one is there may still come, as long as a transaction runs that may have
 drawn it. Such a gap is kept with those transactions and looked at again; it is given up when it was looked at after
-all of them had ended. So a stream misses no row, however late it commits, and hands out none twice.
+all of them had ended. A row that somebody holds is such a gap until it is released. So a stream misses no row, however
+late it commits or is released, and hands out none twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 from msgspec import Struct
 
 
 class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Missing numbers, both ends included; who may have drawn them, and in what second they were first missed."""
+    """Missing numbers, both ends included; who may have drawn them, and in what second they were first missed.
+
+    Those that are `held` are there, and wait until somebody releases them.
+    """
 
     first: int
     last: int
     writers: tuple[str, ...] = ()
     since: float = 0
+    held: bool = False
 
 
 class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,13 +41,15 @@ class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GapLook(Struct, frozen=True, kw_only=True):
-    """What was seen: the next numbers, and those that have come in gaps; who was writing before, and after that.
+    """What was seen: the next numbers, and those that have come in gaps; which rows somebody holds; who was writing
+    before, and after that.
 
     Databases that cannot say who writes give None; then a gap is kept as long as patience lasts.
     """
 
     numbers: Sequence[int]
     found: Collection[int] = ()
+    held: frozenset[int] = frozenset()
     before: frozenset[str] | None = frozenset()
     after: frozenset[str] | None = frozenset()
     now: float = 0
@@ -63,14 +71,14 @@ def read_offset(written: object) -> Offset:
 
 def advanced(offset: Offset, look: GapLook) -> Offset:
     """The offset after a look."""
-    kept = [piece for gap in offset.gaps if _open(gap, look) for piece in _without(gap, look.found)]
+    kept = [piece for gap in offset.gaps for piece in _kept(gap, look)]
     upto = look.numbers[-1] if look.numbers else offset.upto
     since = look.now if look.after is None else 0
     writers = tuple(sorted(look.after or ()))
     missed = [
         Gap(first=first, last=last, writers=writers, since=since) for first, last in _missing(offset.upto, look.numbers)
     ]
-    return Offset(upto=upto, gaps=tuple(kept + missed))
+    return Offset(upto=upto, gaps=(*kept, *missed, *_held(look.held.intersection(look.numbers))))
 
 
 def steps(start: Offset, end: Offset) -> list[Step]:
@@ -84,6 +92,21 @@ def steps(start: Offset, end: Offset) -> list[Step]:
 def left_out(number: int, gaps: Iterable[Gap]) -> bool:
     """Whether the number is in a gap."""
     return any(gap.first <= number <= gap.last for gap in gaps)
+
+
+def _kept(gap: Gap, look: GapLook) -> Iterator[Gap]:
+    """What is left of a gap, and rows that have come in it and are held."""
+    there = range(gap.first, gap.last + 1) if gap.held else look.found
+    yield from _held({number for number in there if number in look.held and gap.first <= number <= gap.last})
+    if not gap.held and _open(gap, look):
+        yield from _without(gap, look.found)
+
+
+def _held(numbers: Collection[int]) -> Iterator[Gap]:
+    """The numbers as gaps, those side by side as one."""
+    for _, run in groupby(enumerate(sorted(numbers)), lambda one: one[1] - one[0]):
+        several = [number for _, number in run]
+        yield Gap(first=several[0], last=several[-1], held=True)
 
 
 def _open(gap: Gap, look: GapLook) -> bool:

@@ -89,12 +89,26 @@ class HadoopFolder:
                 made.add(str(parent))
             if not self._system.rename(self._path(source), self._path(self.subfolder(name))):
                 raise UsageError(f"{source} cannot be renamed to {name}; somebody else may write to {self.address}.")
-        out = self._system.create(self._path(self.subfolder(SUCCESS)))
-        try:
-            out.write(bytearray(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"))
-        finally:
-            out.close()
+        self._write(SUCCESS, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         self._delete(WORK)
+
+    def summary(self) -> Summary:
+        """What the complete conversion in it did."""
+        return msgspec.json.decode(self.read(SUCCESS), type=Summary)
+
+    def read(self, name: str) -> bytes:
+        """What a small file in it holds."""
+        stream = self._system.open(self._path(self.subfolder(name)))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def note(self, name: str, content: bytes) -> None:
+        """Writes a small file, which is there as a whole or not at all."""
+        self._write(f"_{name}", content)
+        if not self._system.rename(self._path(self.subfolder(f"_{name}")), self._path(self.subfolder(name))):
+            raise UsageError(f"{self.subfolder(name)} is there already; somebody else may write to {self.address}.")
 
     def parts(self, name: str) -> dict[int, str]:
         """What Spark wrote into a folder of work: the address of each task's file."""
@@ -121,12 +135,15 @@ class HadoopFolder:
             self._delete(name)
 
     def _folders(self) -> set[str]:
-        stream = self._system.open(self._path(self.subfolder(SUCCESS)))
-        try:
-            told = bytes(stream.readAllBytes())
-        finally:
-            stream.close()
+        told = self.read(SUCCESS)
         return set(msgspec.json.decode(told, type=Summary).folders) if told else set()
+
+    def _write(self, name: str, content: bytes) -> None:
+        out = self._system.create(self._path(self.subfolder(name)))
+        try:
+            out.write(bytearray(content))
+        finally:
+            out.close()
 
     def _delete(self, name: str) -> None:
         self._system.delete(self._path(self.subfolder(name)), True)

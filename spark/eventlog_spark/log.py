@@ -148,8 +148,19 @@ TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
+def told(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch as the data source gives them: with their transactions, NULL where the log does not say them."""
+    if not transactions:
+        yield from batches(log, stretch)
+    elif log.transaction:
+        yield from batches(log, stretch, ROWS.append(TEXTS_AND_TRANSACTION.field(TRANSACTION)))
+    else:
+        for batch in batches(log, stretch):
+            yield batch.append_column(TRANSACTION, pa.nulls(len(batch), pa.string()))
+
+
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch, with the times of the log's zone in UTC; plain queries always give them as ROWS."""
+    """The rows of a stretch, with the times of the log's zone in UTC."""
     for rows in _batches(log, stretch, schema):
         yield told_in_utc(rows, log.zone)
 
@@ -159,7 +170,7 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
         behind = log.transaction if TRANSACTION in schema.names else ""
         query = log.query("stretch", first=stretch.first, last=stretch.last, transaction=behind)
         if not log.copies:
-            yield from _fetched(connection, query)
+            yield from _fetched(connection, query, schema)
             return
 
         try:
@@ -169,20 +180,20 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
             raise
 
 
-def _fetched(connection: Connection, query: str) -> Iterator[pa.RecordBatch]:
+def _fetched(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from sqlalchemy import text
 
     result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
     while rows := result.fetchmany(FETCHED_ROWS):
-        yield _batch(rows)
+        yield _batch(rows, schema)
 
 
-def _batch(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
-    for field, values in zip(ROWS, zip(*rows, strict=True), strict=True):
+    for field, values in zip(schema, zip(*rows, strict=True), strict=True):
         convert = _integer if field.name in NUMBERS else _text
         columns.append(pa.array([None if value is None else convert(value) for value in values], field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _integer(value: Any) -> int | None:

@@ -16,7 +16,7 @@ from eventlog.sql.names import LogNames, read_log_name
 
 KNOWN: Final = (
     *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
-    *("rows", "start", "patience", "pushdown"),
+    *("rows", "start", "patience", "pushdown", "transactions"),
 )
 _number = re.compile(r"\d{1,18}").fullmatch
 
@@ -46,6 +46,7 @@ class LogOptions(Struct, frozen=True, kw_only=True):
     start: int = 0
     patience: int = 120
     pushdown: bool = False
+    transactions: bool = False
     chosen: Chosen = Chosen()
 
     @property
@@ -77,6 +78,7 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
         start=_count(given, "start", 0),
         patience=_count(given, "patience", 120),
         pushdown=_is_on(given, "pushdown"),
+        transactions=_is_on(given, "transactions"),
     )
 
 

@@ -11,7 +11,6 @@ the order of their positions, whatever their table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -36,7 +35,7 @@ from eventlog.qlik.messages.write import sequence_time
 from eventlog.sinks.change_files.row_files import arrow_columns, arrow_schema
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.numbering import SEQUENCE, numbered
-from eventlog_spark.types import ddl
+from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +70,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
             except ExpressionError:  # its changes were refused, each with the reason
                 continue
             here = self.written.where((self.written["table"] == number) & (self.written[ROUTE] == route))
-            unpack = partial(_unpacked, made.columns, self.catalog, self.settings)
+            unpack = named(_unpacked, made.columns, self.catalog, self.settings)
             found[folder_of(made.table, made.target)] = here.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
         return found
 
@@ -115,7 +114,7 @@ def documents(changes: DataFrame, catalog: Catalog | None = None, *, format: str
             f"There is no format {format} for documents; there is xds.", hint="Or take change_tables or messages."
         )
     writer = XdsFormat(**{**settings, "batch_size": 1})
-    return changes.mapInArrow(partial(_documents, writer, catalog), ddl(DOCUMENTS))
+    return changes.mapInArrow(named(_documents, writer, catalog), ddl(DOCUMENTS))
 
 
 def change_tables(
@@ -124,7 +123,7 @@ def change_tables(
     """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before."""
     settings = settings or ChangeTableSettings()
     form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
-    found = changes.mapInArrow(partial(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    found = changes.mapInArrow(named(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
     rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     return ChangeTableFrames(written=rows, notes=_notes(found), catalog=catalog, settings=settings)
 
@@ -138,7 +137,7 @@ def messages(
         hint = "eventlog convert --kafka asks the registry; here choose bare, envelope or metadata."
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
     form = MessageRows(settings, catalog)
-    found = changes.mapInArrow(partial(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    found = changes.mapInArrow(named(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
     rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     return MessageFrames(
         frame=_as_messages(rows, catalog, settings), notes=_notes(found), catalog=catalog, settings=settings

@@ -1,4 +1,4 @@
-"""Tells how far Spark is with a step, to whoever watches a conversion."""
+"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's UI."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ def watched(
 
     Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
     """
+    with described(spark, stage), _counted(spark, watch, stage, rows, met):
+        yield
+
+
+@contextmanager
+def described(spark: SparkSession, stage: str) -> Iterator[None]:
+    """Names the jobs of the block in Spark's UI."""
+    context, key = spark.sparkContext, "spark.job.description"
+    former = context.getLocalProperty(key)
+    context.setLocalProperty(key, f"eventlog: {stage}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(key, former)  # type: ignore[arg-type]  # None takes it away
+
+
+@contextmanager
+def _counted(
+    spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None, met: Accumulator[int] | None
+) -> Iterator[None]:
     if isinstance(watch, Unwatched):
         yield
         return

@@ -35,10 +35,8 @@ from eventlog.convert.partitions import labels_of
 from eventlog.convert.plan import fingerprint
 from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
-from eventlog.convert.tasks import DecidedBucket
 from eventlog.convert.work import guarded
-from eventlog.convert.writing import PartTasks, Write, latest_before
-from eventlog.qlik.change_seq import ChangeSeq
+from eventlog.convert.writing import PartTasks, Write, last_number
 from eventlog_spark.deciding import answered, done
 from eventlog_spark.faults import travelling
 
@@ -82,7 +80,7 @@ class Sending:
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
             found = self._laid(list(tasks.each()), after, summary.changes)
-            last = _last(after, summary.changes, tasks.decided)
+            last = last_number(after, summary.changes, tasks.decided)
             places = sorted({place for one in found for place in one.tables})
             reserve(sink, self._target, last, [known[place] for place in places])
         plan = LanePlan(
@@ -122,12 +120,3 @@ class Sending:
         ]
         answers = self._collected("numbering", len(tasks), partial(done, lay, tasks), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]
-
-
-def _last(after: str, changes: int, buckets: Sequence[DecidedBucket]) -> str:
-    """The number of the last change."""
-    if not changes:
-        return after
-    start = ChangeSeq.parse(after)
-    highest = 1 + max(label for one in buckets for label in one.stamps)
-    return ChangeSeq(max(start.time, latest_before(buckets, highest)), start.number + changes).text

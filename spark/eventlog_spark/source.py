@@ -5,7 +5,7 @@
 
 Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
 it), `partitions` (how many ranges of record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of PostgreSQL, exported by whoever
-reads), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
+reads), `transactions` (true: an eleventh column), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from eventlog.sql.names import STANDARD
+from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
-from eventlog_spark.log import BulkLog, NumberRange, batches, stretches
+from eventlog_spark.log import BulkLog, NumberRange, stretches, told
 from eventlog_spark.options import read_options
 from eventlog_spark.pushdown import chosen_by
 from eventlog_spark.snapshot import hold
@@ -44,7 +44,7 @@ class EventLogSource(DataSource):
         return "eventlog"
 
     def schema(self) -> StructType | str:
-        return SCHEMA
+        return f"{SCHEMA}, {TRANSACTION} string" if read_options(self.options).transactions else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options)
@@ -69,7 +69,7 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
             stretch: NumberRange = partition.value
-            yield from batches(BulkLog(self._options), stretch)
+            yield from told(BulkLog(self._options), stretch, transactions=self._options.transactions)
 
 
 class FilteredLogReader(LogReader):

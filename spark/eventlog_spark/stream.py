@@ -1,4 +1,4 @@
-"""Follows a log as it grows: each row once, in batches that Spark can repeat, rows that commit late among them."""
+"""Follows a log as it grows: each row once, in batches that Spark can repeat, also rows that commit or are released late."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from eventlog.convert.reading import held_rows
 from eventlog.core.errors import ConfigError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import GapLook, Offset, Step, advanced, left_out, read_offset, steps
-from eventlog_spark.log import BulkLog, batches, stretches
+from eventlog_spark.log import BulkLog, stretches, told
 
 if TYPE_CHECKING:
     from eventlog_spark.options import LogOptions
@@ -50,7 +51,7 @@ class LogStream(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
-            yield from _rows(BulkLog(self._options), partition.value)
+            yield from _rows(BulkLog(self._options), partition.value, transactions=self._options.transactions)
 
     def commit(self, end: dict[str, object]) -> None:
         """Nothing is kept for batches that were handed out: the log has them."""
@@ -66,11 +67,15 @@ class LogStream(DataSourceStreamReader):
         writers = self._writers(log)
         numbers = log.numbers("numbers_after", first=before.upto, limit=self._options.rows)
         found = [
-            number for gap in before.gaps for number in log.numbers("numbers_within", first=gap.first, last=gap.last)
+            number
+            for gap in before.gaps
+            if not gap.held
+            for number in log.numbers("numbers_within", first=gap.first, last=gap.last)
         ]
         return GapLook(
             numbers=numbers,
             found=found,
+            held=held_rows(log.engine, log.names),
             before=writers,
             after=self._writers(log),
             now=time.time(),
@@ -87,10 +92,10 @@ class LogStream(DataSourceStreamReader):
             return frozenset(str(row[0]) for row in log.rows(connection, "writers"))
 
 
-def _rows(log: BulkLog, step: Step) -> Iterator[pa.RecordBatch]:
+def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.RecordBatch]:
     """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
     for stretch in stretches(step.first, step.last, 1):
-        for batch in batches(log, stretch):
+        for batch in told(log, stretch, transactions=transactions):
             if not step.without:
                 yield batch
                 continue

@@ -1,7 +1,9 @@
-"""Schemas of Arrow as Spark takes them, and batches of Spark's as ours."""
+"""Schemas of Arrow and functions as Spark takes them, and batches of Spark's as ours."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,13 @@ def ddl(schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def named(function: Callable[..., Any], *told: object) -> Callable[..., Any]:
+    """The function without its first words; `explain()` shows it by its name."""
+    step = partial(function, *told)
+    step.__dict__["__name__"] = function.__name__.strip("_")
+    return step
 
 
 def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import plan
+from eventlog.convert.commit import Summary
 from eventlog.convert.forms import form_of
 from eventlog.convert.forms import outcomes_of as refusals_of
-from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, TableFiles
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles, Target
 from eventlog.core.model import REFRESH, Op
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
@@ -25,6 +27,7 @@ from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
 from eventlog.sinks.change_files.settings import RowFileSettings
 from tests.support.changerows import CSV, told
@@ -220,3 +223,35 @@ def test_files_have_descriptions_and_a_full_load_has_files_of_its_own(tmp_path: 
     )
     assert said["fileInfo"]["startWriteTimestamp"] <= said["fileInfo"]["endWriteTimestamp"]
     assert said["fileInfo"]["firstTransactionTimestamp"] == "2026-01-01T00:00:00.000"
+
+
+@pytest.mark.parametrize(
+    "form", [TableFiles(files=CSV), MessageFiles(settings=MessageSettings(mode="metadata", metadata_topic="meta"))]
+)
+def test_conversions_one_after_the_other_number_as_one(form: Target, tmp_path: Path) -> None:
+    """Also where the second has earlier times, for numbers never run backwards."""
+    rows = [log_row(n, table_key=f"idu={n}", event_time=f"2026-01-0{9 - n}") for n in range(1, 8)]
+    sources = {"all": rows, "first": rows[:3], "second": rows[3:]}
+    for name, some in sources.items():
+        (tmp_path / name).mkdir()
+        write_lines(tmp_path / name / "rows.jsonl", some)
+
+    def converted_after(name: str, after: str = "") -> Summary:
+        source, out = FilesInput(places=(str(tmp_path / name),)), tmp_path / f"out-{name}"
+        told = Conversion(input=source, destination=out, catalog=CATALOG, format=form, part_events=2, after=after)
+        return convert(told, jobs=1)
+
+    whole, first = converted_after("all"), converted_after("first")
+    second = converted_after("second", first.change_seq)
+    assert int(first.change_seq[16:]) == 3
+    assert second.change_seq == whole.change_seq
+    both = _numbered(tmp_path / "out-first") + _numbered(tmp_path / "out-second")
+    assert both == _numbered(tmp_path / "out-all")
+    assert all(any(f"{number:019d}" in line for line in both) for number in range(1, 8))
+
+
+def _numbered(folder: Path) -> list[str]:
+    """The lines that tell changes, in the order of their parts."""
+    parts = sorted(path for path in folder.rglob("part-*") if path.suffix in (".csv", ".jsonl"))
+    lines = [line for part in parts if part.parent.name != "meta" for line in part.read_text().splitlines()]
+    return [line for line in lines if "header__" not in line]

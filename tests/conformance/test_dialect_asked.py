@@ -61,7 +61,9 @@ def test_tracking_again_keeps_what_was_asked(usr: Engine) -> None:
     track(usr, ["usr"], note=told.append)
     assert asked(usr) == {"--events field --exclude lname"}
     assert [text.partition(", ")[2] for text in told if "as before" in text] == ["with --events field --exclude lname."]
-    assert any("usr_phone may have the same value twice" in text for text in told), "what should be known of it is said again"
+    assert any("usr_phone may have the same value twice" in text for text in told), (
+        "what should be known of it is said again"
+    )
     assert left_by(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)") == [(1, "idu=1", "fname", None, "a")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -22,13 +23,15 @@ TYPES = (
 )
 
 
-def row(number: int, kind: int, key: int, column: str | None = None, new: str | None = None) -> Row:
-    return number, "N", kind, "2026-01-01", "app", "usr", f"idu={key}", column, None, new
+def row(
+    number: int, kind: int, key: int, column: str | None = None, new: str | None = None, old: str | None = None
+) -> Row:
+    return number, "N", kind, "2026-01-01", "app", "usr", f"idu={key}", column, old, new
 
 
 BATCHES = [
     [row(1, 1, 1, "fname", "Ann"), row(2, 1, 1, "lname", "A"), row(3, 1, 2, "fname", "Bob")],
-    [row(4, 2, 1, "fname", "Anna"), row(5, 4, 2), row(6, 1, 3, "fname", "Cid")],
+    [row(4, 2, 1, "fname", "Anna", "Ann"), row(5, 4, 2), row(6, 1, 3, "fname", "Cid")],
 ]
 
 
@@ -64,9 +67,10 @@ def main(code: str, folder: Path, jars: str) -> None:
             changes = eventlog_spark.decide(found, CATALOG, unique=True).persisted().changes
             known["merged"](changes, users)  # type: ignore[operator]  # the page defines it
             known["appended"](changes, history, using)  # type: ignore[operator]  # and this one
-        told = [tuple(one) for one in spark.table(users).orderBy("idu").collect()]
-        rows = [row.header__stream_position for row in spark.table(history).orderBy("header__change_seq").collect()]
-        sys.stdout.write(f"{told} {rows}\n")
+        told = spark.table(users).orderBy("idu").collect()
+        columns = ("header__change_seq", "header__change_oper", "header__stream_position", "idu", "fname", "lname")
+        rows = spark.table(history).select(*columns).orderBy(*columns).collect()
+        sys.stdout.write(json.dumps({"users": told, "history": rows}) + "\n")
     spark.stop()
 
 

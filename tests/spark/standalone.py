@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -40,8 +40,8 @@ class Standalone(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Standalone]:
-    """Starts the cluster and ends it with the block."""
+def standalone(folder: Path, first: Sequence[str] = ()) -> Iterator[Standalone]:
+    """Starts the cluster and ends it with the block; the first worker is called through another command if need be."""
     started: list[Node] = []
     try:
         port = free_port()
@@ -50,9 +50,8 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         for number in (1, 2):
             place = folder / f"worker-{number}"
             place.mkdir(parents=True)
-            started.append(
-                _start(folder, "worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(place), url)
-            )
+            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(place), url)
+            started.append(_start(folder, "worker.Worker", *words, through=first if number == 1 else ()))
         _wait_for_workers(started[0], 2)
         yield Standalone(url=url, master=started[0], workers=tuple(started[1:]))
     finally:
@@ -68,12 +67,12 @@ def environment() -> Mapping[str, str]:
     return {**os.environ, **find_java(os.environ).environment(), **own, **quick}
 
 
-def _start(folder: Path, kind: str, *arguments: str) -> Node:
+def _start(folder: Path, kind: str, *arguments: str, through: Sequence[str] = ()) -> Node:
     import pyspark
 
     port = free_port()
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    command = [str(script), f"org.apache.spark.deploy.{kind}", "--webui-port", str(port), *arguments]
+    command = [*through, str(script), f"org.apache.spark.deploy.{kind}", "--webui-port", str(port), *arguments]
     with (folder / f"{kind}-{port}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment(), cwd=folder)
     return Node(process=process, port=port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -89,6 +90,23 @@ def hdfs(spark: SparkSession, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def hdfs_apart(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """The same, and workers that do not see the folder of the driver: something else is mounted there, for them alone."""
+    alone = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
+    if subprocess.run([*alone, str(folder), "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mount namespaces: only root may make them, and not in every container")
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(alone)} {folder} {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    context = spark.sparkContext
+    with hdfs(spark, folder) as address, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(context, "pythonExec", str(python))
+        seen = context.range(1).map(lambda _: os.listdir(folder)).collect()  # noqa: PTH208  # a Path would be no less
+        assert seen == [[]]
+        yield address
+
+
+@contextmanager
 def s3a(spark: SparkSession, folder: Path) -> Iterator[str]:
     """A bucket of a server on the loopback that speaks S3. It answers 100 to whoever expects that, which S3A is told not to."""
     found("s3", "s3")
@@ -130,7 +148,7 @@ def files(spark: SparkSession, folder: Path) -> Iterator[str]:
     yield f"file:{folder}/data"
 
 
-@pytest.mark.parametrize("system", [files, hdfs, pytest.param(s3a, marks=pytest.mark.long)])
+@pytest.mark.parametrize("system", [files, hdfs, hdfs_apart, pytest.param(s3a, marks=pytest.mark.long)])
 def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, system: Any) -> None:
     inputs(tmp_path)
     conversion = order(tmp_path / "in", tmp_path / "here", **told(tmp_path))
@@ -154,6 +172,15 @@ def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, sys
         parquet.read_table(tmp_path / "here" / OUTCOMES_FILE).to_pylist()
     )
     assert {**written, OUTCOMES_FILE: b""} == {**expected, OUTCOMES_FILE: b""}
+    assert {"eventlog: deciding", "eventlog: writing"} <= jobs(spark)
+
+
+def jobs(spark: SparkSession) -> set[str]:
+    """The names of all jobs, as Spark's UI shows them."""
+    jsc: Any = spark._jsc  # what the UI asks
+    listed = jsc.sc().statusStore().jobsList(None)
+    described = [listed.apply(place).description() for place in range(listed.size())]
+    return {str(one.get()) for one in described if one.isDefined()}
 
 
 @pytest.mark.parametrize(

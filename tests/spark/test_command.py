@@ -23,6 +23,9 @@ from tests.support.strategies import CATALOG
 LIMITED = ("sh", "-c", 'ulimit -f 4000 && exec "$@"', "sh")
 """No file can be larger than 4000 × 512 bytes; one part with all changes would be."""
 
+FULL = ("sh", "-c", 'ulimit -f 64 && exec "$@"', "sh")
+"""The same for a node whose disk takes next to nothing."""
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--conf", f"spark.driver.extraJavaOptions={JAVA_OPTIONS}", "--conf", "spark.driver.memory=512m")
 
@@ -169,6 +172,19 @@ def test_a_cluster_that_loses_a_worker_finishes_or_leaves_nothing(cluster: Stand
         assert "Traceback" not in err
         assert finished(command("--master", cluster.url, *small, *place.arguments("lost")))[0] == 0
     assert output(destination) == place.expected
+
+
+@pytest.mark.long
+def test_a_full_disk_on_one_node_is_gone_round(java: None, place: Place, tmp_path: Path) -> None:
+    """Every task that comes to this node fails; Spark is told to give no task to an executor twice."""
+    small = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1", *EXECUTORS)
+    patient = ("--conf", "spark.excludeOnFailure.enabled=true", "--conf", "spark.task.maxFailures=8")
+    with standalone(tmp_path, first=FULL) as cluster:
+        code, _, err = finished(command("--master", cluster.url, *small, *patient, *place.arguments("round")))
+        failed = [log for log in tmp_path.glob("worker-1/app-*/*/stderr") if log.stat().st_size]
+    assert (code, "Traceback" in err) == (0, False), err
+    assert output(place.folder / "round") == place.expected
+    assert failed
 
 
 def _without_java(folder: Path) -> Path:

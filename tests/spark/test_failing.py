@@ -13,6 +13,7 @@ import pytest
 
 from eventlog.convert import local
 from eventlog.core.errors import DataError, EventlogError, MachineError, UsageError
+from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import kill_workers
@@ -96,6 +97,31 @@ def test_a_killed_worker_leaves_nothing_that_looks_complete(spark: SparkSession,
     convert(order(tmp_path / "in", tmp_path / "out"))
     local.convert(order(tmp_path / "in", tmp_path / "here"), jobs=1)
     assert output(tmp_path / "out") == output(tmp_path / "here")
+
+
+def test_a_killed_worker_leaves_nothing_complete_at_an_address(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(60_000))
+    places = Addresses(destination=f"file:{tmp_path}/out", inputs=(f"file:{tmp_path}/in",))
+    conversion = order(tmp_path / "in", tmp_path / "here")
+    ended: list[EventlogError] = []
+
+    def converting() -> None:
+        try:
+            convert_at(conversion, places)
+        except EventlogError as error:
+            ended.append(error)
+
+    run = Thread(target=converting)
+    run.start()
+    _kill_workers(run, tmp_path / "out")
+    run.join()
+    assert [type(error) for error in ended] == [MachineError]
+    assert not list((tmp_path / "out").glob("[!_.]*"))
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert convert_at(conversion, places) == local.convert(conversion, jobs=1)
+    name = "part-00000.xml"
+    assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
 
 
 def _kill_workers(run: Thread, destination: Path) -> None:

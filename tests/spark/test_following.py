@@ -7,16 +7,20 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine
 
+from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.convert.commit import Summary
 from eventlog.core.errors import SinkError
+from eventlog.sql.log import Log
 from eventlog_spark import following
 from eventlog_spark.convert import convert
-from tests.conformance.event_logs import LogTable, installed
+from tests.conformance.event_logs import NAMES, LogTable, installed
 from tests.support.converting import elements_of, outcomes_of
 from tests.support.servers_kafka import consumed, stand_in
 
@@ -56,6 +60,38 @@ def test_a_log_is_followed_and_gone_on_with(log: LogTable, tmp_path: Path, capsy
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("batch-00000000: 6 rows, ")
     assert json.loads(second) | {"batch": "batch-00000001", "statuses": {"E": 1}} == json.loads(second)
+
+
+def test_numbers_go_on_transactions_are_told_and_rows_that_are_held_wait(log: LogTable, tmp_path: Path) -> None:
+    out, outcomes = tmp_path / "out", Log(log.engine, NAMES)
+    log.run("ALTER TABLE event_log ADD eventlog_transaction VARCHAR(20)")
+    for number in range(1, 6):
+        log.write(number, f"idu={number}", eventlog_transaction=f"{number // 3 + 70}")
+    hold(outcomes, [(2, 2), (5, 5)])
+    assert follow(log, out, "--to", "change-tables") == 0
+    release(outcomes, [(2, 2)])
+    log.write(6, "idu=6", eventlog_transaction="72")
+    assert follow(log, out, "--to", "change-tables") == 0
+    told = [
+        [
+            (row["idu"], int(row["header__transaction_id"][:2], 16), row["header__change_seq"])
+            for row in rows_of(out / name)
+        ]
+        for name in batches(out)
+    ]
+    assert [[(idu, transaction) for idu, transaction, _ in batch] for batch in told] == [
+        [(1, 70), (3, 71), (4, 71)],
+        [(2, 70), (6, 72)],
+    ]
+    numbers = [number for batch in told for *_, number in batch]
+    assert [int(number[16:]) for number in numbers] == [1, 2, 3, 4, 5]
+    assert numbers == sorted(numbers)
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the one change table of a batch."""
+    [file] = folder.rglob("usr__ct/part-*.parquet")
+    return list(parquet.ParquetFile(file).read().to_pylist())
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -15,6 +15,7 @@ class World(Struct):
     drawn: int = 0
     running: dict[str, set[int]] = field(default_factory=dict)
     committed: set[int] = field(default_factory=set)
+    held: set[int] = field(default_factory=set)
     begun: int = 0
 
     def draw(self, which: int, *, fresh: bool) -> None:
@@ -30,14 +31,22 @@ class World(Struct):
             numbers = self.running.pop(sorted(self.running)[which % len(self.running)])
             self.committed |= numbers if commit else set()
 
+    def hold(self, which: int) -> None:
+        """Somebody holds a row, or releases it, whether it was handed out or not."""
+        if self.committed:
+            self.held ^= {sorted(self.committed)[-1 - which % len(self.committed)]}
+
     def look(self, offset: Offset, limit: int, before: frozenset[str]) -> GapLook:
         """What is seen now; `before` was asked earlier, and afterwards comes now too."""
         new = sorted(number for number in self.committed if number > offset.upto)[:limit]
         found = [number for number in self.committed if left_out(number, offset.gaps)]
-        return GapLook(numbers=new, found=found, before=before, after=frozenset(self.running))
+        return GapLook(
+            numbers=new, found=found, held=frozenset(self.held), before=before, after=frozenset(self.running)
+        )
 
 
-moves = st.tuples(st.sampled_from(["draw", "draw", "begin", "commit", "roll back", "look", "look"]), st.integers(0, 3))
+kinds = st.sampled_from(["draw", "draw", "begin", "commit", "roll back", "hold", "look", "look"])
+moves = st.tuples(kinds, st.integers(0, 3))
 
 
 def handed_out(world: World, start: Offset, end: Offset) -> list[int]:
@@ -59,6 +68,8 @@ def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, i
     def move(what: str, which: int) -> None:
         if what in ("draw", "begin"):
             world.draw(which, fresh=what == "begin")
+        elif what == "hold":
+            world.hold(which)
         elif what != "look":
             world.end(which, commit=what == "commit")
 
@@ -69,10 +80,12 @@ def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, i
             move(*meanwhile)  # between asking who writes and reading the numbers
             end = read_offset(advanced(offset, world.look(offset, limit, before)).written())
             batches.append((offset, end, handed_out(world, offset, end)))
+            assert not world.held.intersection(batches[-1][2])
             taken += batches[-1][2]
             offset = end
     while world.running:
         world.end(0, commit=True)
+    world.held.clear()
     for _ in range(world.drawn + 2):
         end = advanced(offset, world.look(offset, limit, frozenset()))
         taken += handed_out(world, offset, end)
@@ -95,6 +108,20 @@ def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
     end = advanced(start, GapLook(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
     assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
     assert steps(start, end) == [Step(first=3, last=7, without=(Gap(first=3, last=4), Gap(first=6, last=7)))]
+
+
+def test_a_row_that_is_held_waits_until_it_is_released() -> None:
+    start = advanced(Offset(), GapLook(numbers=[1, 2, 3, 4], held=frozenset({2, 3, 4})))
+    assert start == Offset(upto=4, gaps=(Gap(first=2, last=4, held=True),))
+    end = advanced(start, GapLook(numbers=[], held=frozenset({2})))
+    assert end == Offset(upto=4, gaps=(Gap(first=2, last=2, held=True),))
+    assert steps(start, end) == [Step(first=2, last=4, without=(Gap(first=2, last=2),))]
+
+
+def test_a_row_that_commits_late_and_is_held_waits_too() -> None:
+    start = Offset(upto=9, gaps=(Gap(first=3, last=5, writers=("a",)),))
+    end = advanced(start, GapLook(numbers=[], found=[3, 4], held=frozenset({4})))
+    assert end == Offset(upto=9, gaps=(Gap(first=4, last=4, held=True),))
 
 
 def test_nothing_new_is_no_step() -> None:

@@ -1,7 +1,8 @@
-"""What the page about Spark shows of DataFrames works as it stands there."""
+"""What the page about Spark shows of DataFrames works as it stands there, and so does the notebook beside it."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ from tests.support.strategies import CATALOG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "spark.md").read_text()
+HERE = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+PAGE = (HERE / "spark.md").read_text()
+NOTEBOOK = json.loads((HERE / "spark.ipynb").read_bytes())
 
 
 def shown(heading: str, place: Path) -> str:
@@ -72,3 +75,23 @@ def test_documents_of_a_stream(spark: SparkSession, sqlite: Engine, tmp_path: Pa
     told = spark.read.parquet(str(tmp_path / "documents")).orderBy("position").collect()
     assert [(row.position, row.batch) for row in told] == [(n, (n - 1) // 4) for n in range(1, 9)]
     assert spark.read.parquet(str(tmp_path / "outcomes")).where("status = 'S'").count() == 8
+
+
+def test_the_notebook_from_its_first_cell_to_its_last(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    found: dict[str, Any] = {}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"cell {number}", "exec"), found)  # noqa: S102  # the notebook's own words
+    said = capsys.readouterr().out
+    assert found["spark"] is spark
+    assert re.search(r"\|4 +\|E +\|invalid ", said)
+    assert re.search(r"\|3 +\|modify\|idu=1 +\|lname +\|\[Smith\]\|\[Jones\]\|", said)
+    assert '<add class-name="usr"' in said
+    assert re.search(r"\|U +\|1 +\|NULL +\|Jones", said)
+    assert re.search(r'\|usr +\|.*"lname":"Jones"', said)
+
+
+def test_the_notebook_is_kept_without_what_a_run_of_it_leaves() -> None:
+    cells = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    assert (NOTEBOOK["nbformat"], NOTEBOOK["nbformat_minor"]) == (4, 5)
+    assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)

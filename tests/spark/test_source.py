@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 from sqlalchemy import Connection, Engine, text
 
+from eventlog.admin.rows import hold, release
 from eventlog.core.errors import EventlogError, InstallError
+from eventlog.sql.log import Log
 from eventlog_spark import EventLogSource
 from eventlog_spark.faults import arriving
-from tests.conformance.event_logs import installed
+from tests.conformance.event_logs import NAMES, installed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +38,31 @@ def test_a_log_is_a_table_of_ten_columns(spark: SparkSession, database: str, req
     )
     assert frame.selectExpr("count(*)", "sum(record_id)", "count(new_value)").collect() == [(100, 5050, 0)]
     assert loaded(spark, log.engine, status="N", partitions="3").count() == 60
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_transactions_are_an_eleventh_column(database: str, request: pytest.FixtureRequest) -> None:
+    """At rest and as a stream; NULL where the log does not say them."""
+    from eventlog_spark.gaps import Step
+    from eventlog_spark.log import NumberRange
+    from eventlog_spark.options import LogOptions
+    from eventlog_spark.source import LogReader
+    from eventlog_spark.stream import LogStream
+
+    log = installed(request.getfixturevalue(database))
+    log.write_all([1])
+    options = LogOptions(url=log.engine.url.render_as_string(hide_password=False), transactions=True)
+
+    def told() -> list[Any]:
+        rest, stream = LogReader(options), LogStream(options)
+        found = [*rest.read(InputPartition(NumberRange(first=1, last=9)))]
+        found += stream.read(InputPartition(Step(first=1, last=9)))
+        return [value for batch in found for value in batch.column("eventlog_transaction").to_pylist()]
+
+    assert told() == [None, None]
+    log.run("ALTER TABLE event_log ADD eventlog_transaction VARCHAR(20)")
+    log.run("UPDATE event_log SET eventlog_transaction = '4711'")
+    assert told() == ["4711", "4711"]
 
 
 def test_what_is_wrong_with_the_log_arrives_as_what_it_is(spark: SparkSession, sqlite: Engine) -> None:
@@ -107,12 +135,15 @@ def test_a_stream_follows_the_log_of_every_database(engine: Engine) -> None:
     stream = LogStream(LogOptions(url=engine.url.render_as_string(hide_password=False), rows=3, start=1, patience=0))
     offset = stream.initialOffset()
     log.write_all([1, 2, 5, 6, 7])
+    hold(Log(engine, NAMES), [(5, 5)])
     taken = []
-    for _ in range(3):
+    for look in range(4):
+        if look == 2:
+            release(Log(engine, NAMES), [(5, 5)])
         end = stream.latestOffset(offset)
         taken.append([n for part in stream.partitions(offset, end) for rows in stream.read(part) for n in _ids(rows)])
         offset = end
-    assert [sorted(numbers) for numbers in taken] == [[2, 5, 6], [7], []]
+    assert [sorted(numbers) for numbers in taken] == [[2, 6], [7], [5], []]
     assert read_offset(offset).gaps == ()
 
 

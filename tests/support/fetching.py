@@ -171,7 +171,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
     "containers": {"linters": _linters},
     "helm": {"helm": _helm},
-    "hadoop": {"hadoop": partial(_jars, "hadoop")},
+    "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
     "kafka": {"kafka": partial(_jars, "kafka")},
     "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},

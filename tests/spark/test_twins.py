@@ -1,0 +1,77 @@
+"""Spark may run a task twice at the same time, and takes what one of the two says: pure parts, without a Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from eventlog.convert import local
+from eventlog.convert.commit import SUCCESS
+from eventlog.convert.inputs import units
+from eventlog.convert.reading import read
+from eventlog.convert.settings import Conversion, FilesInput
+from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
+from eventlog_spark.deciding import BucketResult, BucketRules, decided, done
+from eventlog_spark.exchange import scattered_rows, unbundled
+from tests.spark.inputs import order, output, write_rows
+from tests.support.strategies import CATALOG
+
+TWINS = 2
+
+
+def twice(attempt: Callable[[], Any]) -> list[Any]:
+    """What two attempts say that begin at one time."""
+    begin = Barrier(TWINS)
+
+    def one() -> Any:
+        begin.wait()
+        return attempt()
+
+    with ThreadPoolExecutor(TWINS) as pool:
+        return [future.result() for future in [pool.submit(one) for _ in range(TWINS)]]
+
+
+def test_two_attempts_of_each_task_leave_the_output_of_one(tmp_path: Path) -> None:
+    rows = [(n, "N", 1, "2026-01-01", "app", "usr", f"idu={n % 9}", "fname", None, f"{n}") for n in range(1, 60)]
+    conversion = order(write_rows(tmp_path / "rows.parquet", [*rows]), tmp_path / "here", part_events=10)
+    local.convert(conversion, jobs=1)
+    folder, staged = tmp_path / "work", tmp_path / "work" / "output"
+    staged.mkdir(parents=True)
+    chosen, other = twice(partial(_decided, conversion, folder))
+    assert chosen != other  # each has files of its own
+    tasks = PartTasks(
+        conversion=conversion, decided=(chosen.decided,), tables=None, folder=str(folder), staged=str(staged)
+    )
+    outcomes = WriteOutcomes(name="outcomes", ended=(chosen.decided.ended,), folder=str(folder), staged=str(staged))
+    several: list[Write | WriteOutcomes] = [outcomes, *tasks.each(at_once=1)]
+    for task in several:
+        first, second = twice(partial(_written, task))
+        assert first == second
+    expected = output(tmp_path / "here")
+    assert expected.pop(SUCCESS)
+    assert output(staged) == expected
+
+
+def _decided(conversion: Conversion, folder: Path) -> BucketResult:
+    """What an attempt says of the one bucket."""
+    source = conversion.input
+    assert isinstance(source, FilesInput)
+    found = (batch for unit in units(source) for batch in read(unit))
+    work = BucketRules(conversion=conversion, tables=(), boundaries=(30,), folder=str(folder))
+    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, found)) for blob in unbundled(batch)]
+    return msgspec.json.decode(answers[-1].content, type=BucketResult)
+
+
+def _written(task: Write | WriteOutcomes) -> list[bytes]:
+    return [bytes(batch.column(0)[0].as_py()) for batch in done(produce, [task], _places())]
+
+
+def _places() -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pylist([{"id": 0}])
