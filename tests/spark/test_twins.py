@@ -64,8 +64,8 @@ def _decided(conversion: Conversion, folder: Path) -> BucketResult:
     source = conversion.input
     assert isinstance(source, FilesInput)
     found = (batch for unit in units(source) for batch in read(unit))
-    work = BucketRules(conversion=conversion, tables=(), boundaries=(30,), folder=str(folder))
-    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, found)) for blob in unbundled(batch)]
+    work = BucketRules(conversion=conversion, tables=(), folder=str(folder))
+    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, True, found)) for blob in unbundled(batch)]
     return msgspec.json.decode(answers[-1].content, type=BucketResult)
 
 
