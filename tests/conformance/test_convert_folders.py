@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def killed_at(folder: Path) -> Callable[[Path], None]:
+    """Ends the process when the names in the folder are brought to the disk, and not before."""
+    return lambda path: killed() if path == folder else None
+
+
 def test_the_folders_of_a_former_conversion_go_and_nothing_else(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(source, out, ROWS)
@@ -55,7 +61,7 @@ def test_an_interrupted_commit_is_made_good_by_the_next_run(
     if former is not None:
         run(source, out, former)
     with monkeypatch.context() as patch:
-        patch.setattr(commit, place, killed)
+        patch.setattr(commit, place, killed_at(out) if place == "flush" else killed)
         with pytest.raises(KeyboardInterrupt):
             run(source, out, ROWS, overwrite=former is not None)
     assert former is not None or not (out / "_SUCCESS").exists()
@@ -70,7 +76,7 @@ def test_a_move_that_was_cut_in_the_middle_leaves_nothing_behind(
     out = tmp_path / "out"
     run(source, tmp_path / "alone", MESSAGES)
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "flush", killed)
+        patch.setattr(commit, "flush", killed_at(out))
         with pytest.raises(KeyboardInterrupt):
             run(source, out, ROWS)
     assert (out / "usr__ct").is_dir()

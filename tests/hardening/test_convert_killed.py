@@ -87,8 +87,9 @@ def test_killed_while_parts_are_moved_and_run_again(
 ) -> None:
     out = tmp_path / "out"
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
+    def killed(path: Path) -> None:
+        if path == out:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(commit, "flush", killed)
