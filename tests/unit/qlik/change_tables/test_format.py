@@ -243,9 +243,7 @@ def test_a_folder_has_no_part_that_leads_out_of_it() -> None:
 
 def test_a_full_load_has_the_tables_own_columns_and_no_partitions() -> None:
     table = Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="a")))
-    loads = [
-        ChangeTable(table, ChangeTableSettings(partition_every=every, headers=headers), load=True)
-        for every, headers in ((60, ("change_oper",)), (0, ()))
-    ]
+    settings = ChangeTableSettings(partition_every=60, headers=("change_oper",)), ChangeTableSettings(headers=())
+    loads = [ChangeTable(table, one, load=True) for one in settings]
     assert [[column.name for column in one.columns] for one in loads] == [["id", "a"]] * 2
     assert [one.target for one in loads] == ["t", "t"]
