@@ -102,3 +102,14 @@ def test_a_batch_that_was_made_ready_and_is_forgotten_says_so(batches: list[Reco
     assert (first.ended, second.ended, second.failure) == (1, 1, None)
     assert second.attributes == {"rows": 2, "forgotten": 1}
     assert first.attributes == {"rows": 2, "changes": 2, "documents": 2}
+    assert {name for name, _ in steps(first)} == {"read", "decide", "encode", "write", "settle"}
+    assert {name for name, _ in steps(second)} == {"read", "decide", "encode"}
+
+
+def test_a_batch_that_is_repeated_has_the_same_steps(batches: list[Recorded]) -> None:
+    source, sink = MemorySource([], inserts(2)), MemorySink([], fails_at="2")
+    with pytest.raises(SinkError):
+        pipeline(source, near=sink).go_round()
+    sink.fails_at = None
+    pipeline(source, near=sink).go_round()
+    assert {name for name, _ in steps(batches[1])} == {"read", "decide", "encode", "write", "settle"}

@@ -51,6 +51,10 @@ def test_what_db2_and_sybase_write_is_read_back(at: dt.datetime) -> None:
     assert moment(f"{day} {(at.hour + 11) % 12 + 1:>2}:{at:%M:%S}:{at.microsecond // 1000:03d}{half}") == at
 
 
+def test_db2_may_leave_the_fraction_out() -> None:
+    assert moment("2025-03-23-10.57.19") == MOMENT.replace(microsecond=0)
+
+
 @pytest.mark.parametrize(
     "hour, of_day", [("12:57:19:250AM", 0), (" 1:57:19:250AM", 1), ("12:57:19:250PM", 12), (" 1:57:19:250PM", 13)]
 )

@@ -97,6 +97,8 @@ def test_a_namespace_that_avro_forbids_is_read() -> None:
         "name": "a_b",
         "fields": [{"name": "x", "type": {"type": "array", "items": "c_d"}}],
     }
+    named = '{"type":"record","name":"a","namespace":"my-task.1st","fields":[]}'
+    assert lenient(named) == {"type": "record", "name": "a", "namespace": "my_task._1st", "fields": []}
 
 
 @pytest.mark.parametrize(
