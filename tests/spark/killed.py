@@ -1,4 +1,4 @@
-"""A log that is followed in a process of its own, which kills itself at a moment of its second batch."""
+"""A log that is followed in a process of its own, which kills itself at a moment of one of its batches."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def followed(url: str, out: str, servers: str) -> Following:
     return Following(conversion=conversion, address=address, until_empty=True, batch_rows=BATCH_ROWS)
 
 
-def dying(kept: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """The function, in whose second call this process ends."""
+def dying(kept: Callable[..., Any], *, call: int, before: bool) -> Callable[..., Any]:
+    """The function, in whose call of this number the process ends."""
     calls = count(1)
 
     def called(*told: Any, **more: Any) -> Any:
-        due = next(calls) == 2
+        due = next(calls) == call
         if due and before:
             os.kill(os.getpid(), signal.SIGKILL)
         answer = kept(*told, **more)
@@ -81,14 +81,14 @@ def dying(kept: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
     return called
 
 
-def main(moment: str, url: str, out: str, servers: str) -> None:
+def main(moment: str, batch: str, url: str, out: str, servers: str) -> None:
     """Follows until the moment comes, or to the end where none is named."""
     conf = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, "spark.driver.memory": "512m"}
     conf |= {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
     with pytest.MonkeyPatch.context() as patch:
         if moment:
             owner, name, before = (MOMENTS | SENT_MOMENTS | ADDRESS_MOMENTS)[moment]
-            patch.setattr(owner, name, dying(getattr(owner, name), before=before))
+            patch.setattr(owner, name, dying(getattr(owner, name), call=int(batch), before=before))
         follow(
             followed(url, out, servers),
             lambda *_: None,

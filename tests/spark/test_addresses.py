@@ -148,7 +148,9 @@ def files(spark: SparkSession, folder: Path) -> Iterator[str]:
     yield f"file:{folder}/data"
 
 
-@pytest.mark.parametrize("system", [files, hdfs, hdfs_apart, pytest.param(s3a, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "system", [files, hdfs_apart, pytest.param(hdfs, marks=pytest.mark.long), pytest.param(s3a, marks=pytest.mark.long)]
+)
 def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, system: Any) -> None:
     inputs(tmp_path)
     conversion = order(tmp_path / "in", tmp_path / "here", **told(tmp_path))
