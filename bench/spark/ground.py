@@ -14,7 +14,7 @@ from bench.measure import Contestant, Target
 from bench.rules import CATALOG, LogRow, log_rows
 from bench.sparkprocess import Answer, Order, SparkProcess
 
-WORKER_BYTES = 2**30
+WORKER_BYTES = 400 * 2**20
 GROUP = 100_000
 NAMES = (
     *("record_id", "table_key", "status", "event_type", "event_time"),
@@ -56,7 +56,7 @@ class Ground:
     def workers_target(self) -> Target:
         """What was promised of the workers' memory."""
         return Target(
-            promise="Python workers under 1 GiB each",
+            promise="Python workers under 400 MiB each",
             measured=f"{self._most / 2**20:,.0f} MiB",
             reached=0 < self._most < WORKER_BYTES,
         )

@@ -130,7 +130,7 @@ GATHERED_BYTES: Final = 32_000_000
 """What is read before it is cut into blobs."""
 
 
-TOLD_SAMPLES: Final = 8
+TOLD_VALUES: Final = 8
 """Of so many numbers that were sampled one goes to the buckets: there may be a thousand of these."""
 
 
@@ -260,7 +260,7 @@ def _note(numbers: list[UnitNumbers], positions: pa.Array) -> None:
 
 def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], buckets: int) -> None:
     for one in numbers:
-        one.sampled = one.sampled[::TOLD_SAMPLES]
+        one.sampled = one.sampled[::TOLD_VALUES]
         content = msgspec.json.encode(one)
         for bucket in range(buckets):
             bundle.add(Blob(bucket=bucket, kind=NOTES, content=content))
