@@ -91,7 +91,7 @@ def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path
     told = {"PATH": str(_without_java(tmp_path)), "JAVA_HOME": ""}
     code, out, err = finished(command("--master", "local[1]", *place.arguments("one"), environment=told))
     assert (code, "Traceback" in err) == (0, False), err
-    assert out.startswith("30000 rows, ")
+    assert out.startswith("30,000 rows, ")
     assert output(place.folder / "one") == place.expected
 
 
