@@ -35,7 +35,7 @@ def at_a_terminal(*arguments: str, cwd: Path, answers: str) -> tuple[int, str]:
     except OSError:  # Linux says so when the other end is closed
         pass
     os.close(ours)
-    return done.wait(timeout=60), seen.decode()
+    return done.wait(timeout=300), seen.decode()
 
 
 def test_options_are_enough_and_the_secret_stays_out(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ ROW = {
 
 def piped(content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "eventlog", *arguments], input=content, capture_output=True, check=False, timeout=120
+        [sys.executable, "-m", "eventlog", *arguments], input=content, capture_output=True, check=False, timeout=300
     )
 
 

@@ -56,13 +56,13 @@ class OtherReader:
 
     def close(self) -> None:
         """Ends the program."""
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
 
 
 def session(classes: str, tables: Sequence[str], reads: Iterable[bytes]) -> list[Told]:
     """What a whole session of the client tells: its calls, the transactions that it reads, and how it ends."""
     command = [*JAVA, "-cp", classes, "client.Session", *tables]
-    run = subprocess.run(command, input=framed(reads), capture_output=True, check=True, timeout=120)
+    run = subprocess.run(command, input=framed(reads), capture_output=True, check=True, timeout=300)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 

@@ -46,7 +46,7 @@ path = "{place / "out"}"
 """
     )
     command = [sys.executable, "-m", "eventlog", "run", "--config", str(place / "eventlog.toml"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=300, check=False)
 
 
 def documents(place: Path) -> list[str]:

@@ -101,7 +101,7 @@ def _documents(place: Path) -> str:
 def test_a_session_over_jdbc_is_published_and_undone(place: Path, java_classes: list[str], vendor: str) -> None:
     _configure(place, java_classes, TABLE, vendor)
     process = _command(place, "--until-empty")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert _calls(place) == [*BEGUN, "activatesess 7 0", *UNDONE]
     documents = _documents(place)
@@ -116,7 +116,7 @@ def test_java_leaves_signals_to_the_publisher(place: Path, ending: signal.Signal
     while not list((place / "out").glob("*.xml")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(ending)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert _documents(place).count("naïve " * 20 + "</value>") == ROWS, said
     assert _calls(place)[-4:] == UNDONE, said
 
@@ -126,7 +126,7 @@ def test_what_the_server_refuses_is_a_sentence_and_what_was_begun_is_undone(
 ) -> None:
     _configure(place, java_classes, "stores:shop.gone", "informix")
     process = _command(place, "--once")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode in (69, 75)
     assert (
         "The server refuses logging whole rows of stores:shop.gone: -83705 (CDC_E_NOTAB): there is no such table"
@@ -139,7 +139,7 @@ def test_what_the_server_refuses_is_a_sentence_and_what_was_begun_is_undone(
 def test_what_java_throws_is_a_sentence(place: Path, java_classes: list[str]) -> None:
     _configure(place, java_classes, TABLE, "informix", owner="nobody")
     process = _command(place, "--once")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode in (69, 75)
     assert "The server refuses EXECUTE FUNCTION nobody.cdc_opensess: " in said
     assert "Traceback" not in said
@@ -148,6 +148,6 @@ def test_what_java_throws_is_a_sentence(place: Path, java_classes: list[str]) ->
 def test_a_classpath_without_the_driver_is_a_sentence(place: Path, java_classes: list[str]) -> None:
     _configure(place, [], TABLE, "informix")
     process = _command(place, "--once")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert "No suitable driver" in said
     assert ("Traceback" in said, process.returncode) in {(False, 69), (False, 75)}

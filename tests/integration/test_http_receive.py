@@ -122,7 +122,7 @@ def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
         assert process.stderr is not None
         url = process.stderr.readline().split()[2].rstrip(";")
         assert post(url, DOCUMENT)[0] == 200
-        printed, said = process.communicate(timeout=60)
+        printed, said = process.communicate(timeout=300)
     assert process.returncode == 0
     assert printed == DOCUMENT.decode() + "\n"
     assert said == "Document 7 with 1 event.\n"

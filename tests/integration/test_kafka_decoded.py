@@ -75,7 +75,7 @@ def test_topics_are_read_as_kcat_writes_them(
             [kcat, "-b", mock_cluster, "-C", "-t", topic, "-e", "-q", "-J"],
             capture_output=True,
             check=True,
-            timeout=120,
+            timeout=300,
         )
         files.append(tmp_path / topic)
         files[-1].write_bytes(done.stdout)

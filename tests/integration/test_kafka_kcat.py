@@ -35,7 +35,7 @@ def fetched(servers: str, topic: str, *options: str) -> list[tuple[str, bytes]]:
         absent("kafka", "there is no kcat")
     given = [word for option in ("isolation.level=read_committed", *options) for word in ("-X", option)]
     command = [kcat, "-m", "60", "-b", servers, "-t", topic, "-C", "-e", "-q", "-f", "%k %S %s", *given]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     return list(_parts(done.stdout))
 

@@ -31,6 +31,6 @@ def handled(classes: str, messages: Iterable[Message]) -> list[Message]:
     """What the handler would write for each message, `{"key": …, "value": …}`."""
     lines = "".join([json.dumps(one) + "\n" for one in messages])
     run = subprocess.run(
-        [*JAVA, "-cp", classes, "handler.Handle"], input=lines.encode(), capture_output=True, check=True, timeout=120
+        [*JAVA, "-cp", classes, "handler.Handle"], input=lines.encode(), capture_output=True, check=True, timeout=300
     )
     return [json.loads(line) for line in run.stdout.splitlines()]

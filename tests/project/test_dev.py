@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def dev(*arguments: str, root: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {"PATH": os.defpath, "HOME": "/nonexistent", **environment}
     return subprocess.run(
-        [str(root / "dev"), *arguments], capture_output=True, text=True, env=clean, cwd="/", check=False, timeout=60
+        [str(root / "dev"), *arguments], capture_output=True, text=True, env=clean, cwd="/", check=False, timeout=300
     )
 
 

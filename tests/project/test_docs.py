@@ -193,7 +193,7 @@ def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
         check=False,
         cwd=tmp_path,
         env=kept | {"PATH": path, "NO_COLOR": "1"},
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     printed = iter(done.stdout.split("@@@"))

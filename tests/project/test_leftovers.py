@@ -70,7 +70,7 @@ class Place:
     def run(self, chosen: str, *options: str) -> tuple[int, str]:
         """How such a run ended, and what it said."""
         with self.begun(chosen, *options) as run:
-            said = run.communicate(timeout=120)[0]
+            said = run.communicate(timeout=300)[0]
             return run.returncode, said
 
     def check_nothing_is_left(self) -> None:
@@ -136,6 +136,6 @@ def test_who_breaks_it_off_leaves_nothing(place: Place, with_signal: signal.Sign
     with place.begun("waits", *options) as run:
         until(place.told.exists, "the test runs")
         run.send_signal(with_signal)
-        run.communicate(timeout=60)
+        run.communicate(timeout=300)
     assert run.returncode == 2
     place.check_nothing_is_left()

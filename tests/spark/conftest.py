@@ -73,5 +73,5 @@ def _end_java() -> None:
     assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=60)
+    gateway.proc.wait(timeout=300)
     SparkContext._gateway = SparkContext._jvm = None

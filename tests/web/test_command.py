@@ -35,7 +35,7 @@ def running(log: LogTable, *arguments: str, **environment: str) -> Iterator[subp
     try:
         yield process
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     finally:
         process.kill()
         process.communicate()
@@ -119,13 +119,13 @@ def test_the_page_by_itself_refuses_an_address_that_everybody_reaches(log: LogTa
         "--database",
         str(log.engine.url),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 78
     assert "would be open to everybody" in done.stderr
 
 
 def test_a_log_that_is_not_there_is_said_before_anything_listens(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "eventlog", "web", "--database", f"sqlite:///{tmp_path / 'none.db'}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 78
     assert "There is no database file" in done.stderr

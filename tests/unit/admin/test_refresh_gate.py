@@ -78,8 +78,8 @@ def test_who_waits_is_let_go_when_it_is_closed() -> None:
     gate = Gate(RefreshPace(chunk=CHUNK, backlog=1), waiting)
     held = Thread(target=lambda: answers.append(gate.enter()))
     held.start()
-    assert looked.wait(timeout=30)
+    assert looked.wait(timeout=300)
     gate.close()
-    held.join(timeout=30)
+    held.join(timeout=300)
     assert answers == [False]
     assert gate.enter() is False

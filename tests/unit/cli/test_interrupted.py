@@ -58,7 +58,7 @@ def test_what_workers_are_forked_from_hears_no_interruption_and_ends_with_the_co
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
 
