@@ -74,8 +74,9 @@ class BucketResult(Struct, frozen=True, kw_only=True):
 def together(answers: Iterable[bytes]) -> DecidedRows:
     """What the buckets answered; they must have been told the same."""
     found = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
-    if len({one.boundaries for one in found}) > 1:
-        message = "A part of the input was read twice, and was not the same the second time."
+    if len(several := sorted({one.boundaries for one in found})) > 1:
+        told = " and then ".join(str(list(one[:3])) for one in several[:2])
+        message = f"A part of the input was read twice and had changed: its ranges begin with the positions {told}."
         raise SourceError(message, hint="Convert again when nobody writes to it.", may_pass=False)
     return DecidedRows(
         numbers=[one for answer in found for one in answer.noted], buckets=[answer.decided for answer in found]

@@ -66,7 +66,7 @@ def test_buckets_that_were_told_different_things_are_not_put_together() -> None:
     decided = DecidedBucket(rendered=empty, ended=empty, outcomes={})
     answers = [msgspec.json.encode(BucketResult(decided=decided, boundaries=cut)) for cut in ((5,), (5,), (6,))]
     assert len(together(answers[:2]).buckets) == 2
-    with pytest.raises(SourceError, match="was not the same the second time"):
+    with pytest.raises(SourceError, match="read twice and had changed"):
         together(answers)
 
 
