@@ -185,7 +185,8 @@ class _Batches:
         if name > before:
             after = done.read(before).decode() if before else ""
             done.note(name, self._done(batch, name, after).encode())
-            done.remove(before) if before else None
+            if before:
+                done.remove(before)
         self._target.remove(f"{ROWS}/{name}")
 
     def _done(self, batch: DataFrame, name: str, after: str) -> str:
