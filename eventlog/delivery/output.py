@@ -330,6 +330,7 @@ class Delivery:
             held = not self._due(one(number))
             if held and skipping:
                 front.passed(number, None)
+                self.taken = front.last  # what was taken behind it may be told now
             if not held:
                 confirm()
             return held

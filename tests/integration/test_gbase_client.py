@@ -193,7 +193,7 @@ def test_texts_of_other_code_sets_are_read_alike(classes: str, encoding: str, wo
 def test_the_driver_reads_intervals_alike(driver: OtherReader, data: st.DataObject) -> None:
     """The client refuses them; the driver below it reads them in the rows of a query."""
     first, last = data.draw(st.sampled_from([pair for pair in QUALIFIERS if (pair[0] in YEARS) == (pair[1] in YEARS)]))
-    digits = data.draw(st.integers(1, 9))
+    digits = data.draw(st.integers(1, 8 if first == "year" else 9))  # the driver counts months, in 32 bits
     end = f"fraction({data.draw(st.integers(1, 5))})" if last == "fraction" else last
     layout = layout_of(7, f"c1 interval {first}({digits}) to {end}")
     row = row_record(CdcRecord.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)

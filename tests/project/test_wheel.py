@@ -66,7 +66,7 @@ def _values(metadata: str, field: str) -> list[str]:
 
 
 OTHERS = {
-    "eventlog": "stranger",  # the package index's, said to warn of it
+    "eventlog": "somebody else",  # the package index's, said to warn of it
     "pip-audit": "SECURITY.md",  # what looks for known holes in packages
 }
 """What pages give to pip beside this package, and a word of the line or the page where that is right."""

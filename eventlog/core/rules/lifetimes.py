@@ -71,7 +71,8 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
         if subject.plain:
             continue
         if len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:  # by far the most
-            found[subject.row] = subject.table.attribute_names if subject.table else frozenset()
+            attributes = subject.table.attribute_names if subject.table else frozenset()
+            found[subject.row] = found.get(subject.row, attributes) | attributes
             continue
         *_, last = lifetimes(subject)
         asked = asked_for(subject, last)

@@ -274,6 +274,23 @@ def test_where_only_an_object_waits_the_last_that_was_taken_is_told() -> None:
     assert made.taken == ("5", (5,))
 
 
+def test_what_was_taken_is_told_too_where_the_object_is_the_last_to_be_asked_for_again() -> None:
+    others = threading.Event()
+
+    def fate(identity: str) -> Status | None:
+        if identity == "5":
+            others.set()
+        if identity != "2":
+            return None
+        assert others.wait(60)
+        return Status.NEW
+
+    sink = LanedSink(2, fate)
+    made = delivered("abbac", sink, BY_OBJECT)
+    assert waiting(made) == {2: Reason.RETRY, 3: Reason.HELD}
+    assert made.taken == ("5", (5,))
+
+
 def test_plans_are_as_long_as_there_are_lanes() -> None:
     plans: list[int] = []
     sink = LanedSink(3)
