@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction
@@ -16,7 +17,14 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.change_tables.columnwise import LaidRows
-from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables, Gathered, WrittenColumns, laid
+from eventlog.qlik.change_tables.format import (
+    ChangeTableFormat,
+    ChangeTables,
+    Gathered,
+    WrittenColumns,
+    by_table,
+    laid,
+)
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
@@ -156,6 +164,23 @@ def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
     assert block.cells[block.headers :] == ([1] * 8, [None] * 8, [1, 2] * 4, [None] * 8)
     assert [int(one[16:]) for one in document.covers] == [1, 2, 3, 4]
     assert list(document.covers.values()) == [((1,),), ((3,),), ((5,),), ((7,),)]
+
+
+def test_the_quick_way_cuts_partitions_where_one_by_one_cuts_them() -> None:
+    later = [replace(one, time=AT + dt.timedelta(minutes=15)) for one in images(*[(1, 2)] * 4)]
+    changes = [*images(*[(1, 2)] * 4), *later]
+    document = taken(changes, partition_every=10)
+    assert document is not None
+    assert [len(block.positions) for block in document.blocks] == [8, 8]  # before and after image of four changes
+    names = [block.partition.name for block in document.blocks if block.partition is not None]
+    assert len(set(names)) == 2
+    settings = ChangeTableSettings(partition_every=10)
+    assert [document] == list(encode(OneByOne(settings=settings), changes, CATALOG))
+
+
+def test_changes_of_one_table_that_go_to_several_targets_stay_apart() -> None:
+    first, second, third = images((1, 2), (1, 2), (1, 2))
+    assert by_table([replace(first, route="a"), replace(second, route="b"), replace(third, route="a")]) == [[0, 2], [1]]
 
 
 def test_nothing_changed_is_no_row() -> None:
