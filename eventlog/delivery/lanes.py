@@ -1,13 +1,11 @@
 """Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its way.
 
-Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the one who sends.
+`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, `Front` says how far they
+are through without a gap, and `haste` sets the interpreter for it, which several publishers in one process share.
 
-Which documents may be on their way at the same time. Pure: the objects of each document in, whose turn it is out.
-
-Law: of documents that share an object one goes after the other was answered, in their order. One that names no object
-goes alone: after everything before it, and before everything after it.
-
-The interpreter's settings while batches go hand in hand: they belong to the process, and several publishers may share it.
+Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the one who sends. Of
+documents that share an object one goes after the other was answered, in their order. One that names no object goes
+alone: after everything before it, and before everything after it.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ class LaneThreads:
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
-        self._errands: SimpleQueue[LaneTask | None] = SimpleQueue()
+        self._tasks: SimpleQueue[LaneTask | None] = SimpleQueue()
         self._answers: SimpleQueue[LaneAnswer] = SimpleQueue()
         self._threads = [
             Thread(target=self._carry, args=(lane,), name=f"eventlog-lane-{number}")
@@ -73,7 +71,7 @@ class LaneThreads:
         if broken_off:
             self._break_off()
         for _ in self._threads:
-            self._errands.put(None)
+            self._tasks.put(None)
         for thread in self._threads:
             thread.join()
         if broken_off:
@@ -100,7 +98,7 @@ class LaneThreads:
                 if holds(number):
                     turns.answered(number)
                 else:
-                    self._errands.put(
+                    self._tasks.put(
                         LaneTask(number=number, document=documents[number], plan=plan, context=copy_context())
                     )
                     on_the_way += 1
@@ -118,19 +116,19 @@ class LaneThreads:
 
     def _carry(self, lane: Lane) -> None:
         """One thread: carries documents until there is nothing more to carry."""
-        while (errand := self._errands.get()) is not None:
+        while (task := self._tasks.get()) is not None:
             try:
-                outcomes = errand.context.run(lane.write, [errand.document], errand.plan)
+                outcomes = task.context.run(lane.write, [task.document], task.plan)
             except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
-                self._answers.put(LaneAnswer(number=errand.number, failure=failure))
+                self._answers.put(LaneAnswer(number=task.number, failure=failure))
             else:
-                self._answers.put(LaneAnswer(number=errand.number, outcomes=outcomes))
+                self._answers.put(LaneAnswer(number=task.number, outcomes=outcomes))
 
     def _break_off(self) -> None:
         """Nobody begins anything, and what was begun ends soon."""
         while True:
             try:
-                self._errands.get_nowait()
+                self._tasks.get_nowait()
             except Empty:
                 break
         for lane in self._lanes:
