@@ -34,6 +34,7 @@ NAMES = (
     "spark.engines",
     "spark.plans",
     "spark.growth",
+    "spark.memory",
     "spark.reading",
     "peers.publish",
     "peers.spark",

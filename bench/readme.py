@@ -83,8 +83,8 @@ def _missed(reports: Sequence[Report]) -> Iterator[str]:
 
 
 def _profile(name: str) -> str:
-    """Where the time of a benchmark goes is told under a part of its name."""
-    found = [part for part in name.split(".") if (PROFILES / f"{part}.txt").exists()]
+    """Where the time of a benchmark goes is told under its name, or a part of it."""
+    found = [part for part in (name, *name.split(".")) if (PROFILES / f"{part}.txt").exists()]
     return f"[{found[0]}](profiles/{found[0]}.txt)" if found else "none yet"
 
 

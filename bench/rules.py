@@ -68,12 +68,12 @@ def log_rows(number: int) -> Iterator[LogRow]:
 
 def published(rows: Iterable[LogRow], batch_size: int, catalog: Catalog = CATALOG) -> int:
     """The number of bytes that the rows make."""
-    decision = decide(_events(rows), catalog=catalog)
+    decision = decide(events(rows), catalog=catalog)
     encoded = encode(XdsFormat(batch_size=batch_size), decision.changes, catalog)
     return sum(len(document.body) for document in encoded if isinstance(document, Document))
 
 
-def _events(rows: Iterable[LogRow]) -> Iterator[Event]:
+def events(rows: Iterable[LogRow]) -> Iterator[Event]:
     for record_id, key, _, kind, time, perpetrator, table, column, old, new in rows:
         yield Event(
             position=(record_id,),

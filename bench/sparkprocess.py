@@ -1,6 +1,8 @@
 """A process with a Spark session that runs what it is told: its start is nobody's time, and several can stand ready.
 
-python -m bench.sparkprocess MASTER      then a line of JSON for each order on standard input, and one as the answer
+python -m bench.sparkprocess MASTER [KEY=VALUE ...]
+
+Then a line of JSON for each order on standard input, and one as the answer. The rest are settings of Spark's.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class SparkProcess:
     """The process, as the benchmark sees it; started when it is first asked for something."""
 
-    def __init__(self, argument: str, module: str = "bench.sparkprocess") -> None:
-        self._command = [sys.executable, "-m", module, argument]
+    def __init__(self, *arguments: str, module: str = "bench.sparkprocess") -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, order: Order) -> Answer:
@@ -71,17 +73,17 @@ class SparkProcess:
 
 
 @cache
-def spark_process(master: str) -> SparkProcess:
+def spark_process(master: str, *settings: str) -> SparkProcess:
     """The one process with that master: benchmarks that follow one another need not wait for Spark again."""
-    return SparkProcess(master)
+    return SparkProcess(master, *settings)
 
 
-def main(master: str) -> None:
+def main(master: str, *settings: str) -> None:
     """Does what stands on standard input until it ends."""
     from eventlog_spark import EventLogSource
-    from eventlog_spark.cluster import Cluster, session
+    from eventlog_spark.cluster import Cluster, read_conf, session
 
-    with session(Cluster(master=master)) as spark:
+    with session(Cluster(master=master, conf=read_conf(settings))) as spark:
         spark.dataSource.register(EventLogSource)
         for line in sys.stdin.buffer:
             order = msgspec.json.decode(line, type=Order)
@@ -169,4 +171,4 @@ def _worker_bytes(status: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

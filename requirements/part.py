@@ -1,7 +1,8 @@
-"""Prints the part of the lock that an image needs, hashes and all: for what `pip install --require-hashes` takes.
+"""Prints the part of the lock that an image or a set of tests needs, hashes and all: for what `pip install --require-hashes` takes.
 
     python requirements/part.py eventlog-cdc postgres,web   the program with these extras
     python requirements/part.py build                       what it is built with
+    python requirements/part.py eventlog-cdc quick          what the quick tests need
 
 The lock says of each package for whom it is there. Law: what is asked for and all that it needs is in the part; pip
 refuses to install anything that is not.
@@ -58,6 +59,9 @@ def _roots(file: Mapping[str, Any], asked: Iterable[str]) -> Iterator[str]:
         else:
             raise LookupError(f"There is no extra {name}; there are {', '.join(project['optional-dependencies'])}.")
         for requirement in requirements:
+            if isinstance(requirement, dict):
+                yield from _roots(file, [requirement["include-group"]])
+                continue
             match = _required(requirement)
             assert match is not None, requirement
             if match[1] == OURSELVES:

@@ -22,12 +22,17 @@ pytest_plugins = ["tests.watched", *[name for name in SERVERS if find_spec(name)
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
 settings.register_profile(
-    "local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+    "local",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=100,
+    derandomize=False,  # Hypothesis has a default of its own where CI is set
 )
-settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None)
-settings.register_profile("long", settings.get_profile("ci"), max_examples=400)
-settings.register_profile("quick", settings.get_profile("local"), max_examples=10)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+settings.register_profile("quick", max_examples=10)
+settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=400)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,8 +57,9 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
-        # What is frozen is not counted, so the oldest generation seems small and would be looked through again and again.
-        gc.set_threshold(700, 10, 50)
+        # What is frozen is not counted, so the oldest generation seems small and would be looked through again and again: that was
+        # a sixth of the quick tests' time.
+        gc.set_threshold(700, 10, 200)
         gc.enable()
 
 

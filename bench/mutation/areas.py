@@ -92,8 +92,9 @@ AREAS = (
     ),
     Area(
         name="triggers",
-        files=("eventlog/sql/triggers/*.py",),
+        files=("eventlog/sql/triggers/[!d]*.py",),  # without ddl.py, which only PostgreSQL needs
         tests=(
+            "tests/unit/sql/test_golden_triggers.py",
             "tests/unit/sql/test_triggers.py",
             "tests/unit/sql/test_asked.py",
             "tests/unit/sql/test_bridge.py",
@@ -101,6 +102,12 @@ AREAS = (
             "tests/unit/sql/test_follow.py",
             "tests/unit/sql/test_oracle.py",
             *TRIGGERS,
+            "tests/conformance/test_dialect_asked.py",
+            "tests/conformance/test_dialect_left_behind.py",
+            "tests/conformance/test_dialect_unique_keys.py",
+            "tests/conformance/test_dialect_postgresql_ddl.py",
+            "tests/conformance/test_track_remarks.py",
+            "tests/integration/test_follow.py",
         ),
         options=("-k", "sqlite or unit", *QUICK),
     ),

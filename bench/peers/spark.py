@@ -27,7 +27,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     order = Order(source=url, destination=str(ground.folder / "ours"), schema=str(ground.schema))
     contestants = [Contestant(name=OURS, run=ground.running(spark_process("local[2]"), order), units=rows)]
     if jar is not None:
-        naive = SparkProcess(str(jar), "bench.peers.naive")
+        naive = SparkProcess(str(jar), module="bench.peers.naive")
         beside = Order(source=url, destination=str(ground.folder / "theirs"))
         contestants.append(Contestant(name=NAIVE, run=partial(naive.run, beside), units=rows))
     why = (

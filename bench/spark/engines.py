@@ -11,7 +11,7 @@ from bench.rules import CATALOG
 from bench.spark.ground import Ground
 from bench.sparkprocess import spark_process
 
-BESIDE_LOCAL = 0.7
+BESIDE_LOCAL = 0.9
 SECOND_CORE = 1.6
 LOCAL, ONE, TWO = "local engine, 2 processes", "Spark, local[1]", "Spark, local[2]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,11 +34,14 @@ class Ground:
     def rows(self, number: int, *, hot: bool = False) -> Path:
         """A Parquet file of so many rows, or of the same rows as if they were all of one object."""
         path = self.folder / f"{number}{'-hot' if hot else ''}.parquet"
-        return path if path.exists() else _write_rows(path, number, hot=hot)
+        return path if path.exists() else write_rows(path, log_rows(number), hot=hot)
 
     def order(self, number: int, *, hot: bool = False) -> Order:
         """What makes files of XDS out of so many rows."""
-        source = self.rows(number, hot=hot)
+        return self.order_of(self.rows(number, hot=hot))
+
+    def order_of(self, source: Path) -> Order:
+        """What makes files of XDS out of these rows."""
         return Order(source=str(source), destination=str(self.folder / "out"), schema=str(self.schema))
 
     def conversion(self, process: SparkProcess, name: str, number: int) -> Contestant:
@@ -75,16 +78,16 @@ def _write_schema(folder: Path) -> Path:
     return folder / "schema.json"
 
 
-def _write_rows(path: Path, number: int, *, hot: bool = False) -> Path:
+def write_rows(path: Path, rows: Iterator[LogRow], *, group: int = GROUP, hot: bool = False) -> Path:
+    """Writes rows of a log as Parquet, so many in a row group; as if all were of one object where they are hot."""
     import pyarrow as pa
     from pyarrow import parquet
 
     types = [pa.int64() if name in ("record_id", "event_type") else pa.string() for name in NAMES]
-    rows = iter(log_rows(number))
     with parquet.ParquetWriter(path, pa.schema(list(zip(NAMES, types, strict=True))), compression="zstd") as writer:
-        while group := list[LogRow](islice(rows, GROUP)):
-            columns = [pa.array(column, kind) for column, kind in zip(zip(*group, strict=True), types, strict=True)]
+        while several := list(islice(rows, group)):
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*several, strict=True), types, strict=True)]
             if hot:
-                columns[NAMES.index("table_key")] = pa.array(["idu=1"] * len(group))
+                columns[NAMES.index("table_key")] = pa.array(["idu=1"] * len(several))
             writer.write_table(pa.table(columns, names=list(NAMES)))
     return path

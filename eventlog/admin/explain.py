@@ -16,7 +16,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Reason, Refusal, RowId, Status
 from eventlog.core.rules import Decision
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.delivery.pipeline import Pipeline
@@ -86,7 +86,7 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
 
 def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
-    from eventlog.sources.log.rows import events_in_utc
+    from eventlog.sources.log.reading import events_in_utc
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:

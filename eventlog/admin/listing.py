@@ -41,15 +41,12 @@ LATE_ROWS: Final = 1_000
 """How far below the highest number a row may appear late and still be followed."""
 
 
-class Filters(Struct, frozen=True, kw_only=True):
+class Filters(Choice, frozen=True, kw_only=True):
     """Which rows are asked for; what is empty asks for nothing. `text` is looked for in keys, columns, values, notes.
 
     `since` is a time by the clock of the log.
     """
 
-    letters: str = ""
-    reason: str = ""
-    table: str = ""
     key: str = ""
     text: str = ""
     since: str = ""
@@ -67,11 +64,10 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of web.sql take."""
-        choice = Choice(letters=self.letters, reason=self.reason or None, table=self.table or None)
         escaped = self.text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
         since = {"since": self.since} if self.since else {}
         return (
-            choice.parameters()
+            super().parameters()
             | since
             | {
                 "any_key": int(not self.key),
@@ -203,12 +199,12 @@ def has_places(log: Log) -> bool:
     return offers(log.dialect, "list_places")
 
 
-def one_row(log: Log, record_id: int) -> LogRow | None:
-    """A row with all of its values."""
+def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
+    """A row with all of its values, each as long as was asked for."""
     entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
     stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
     with log.transaction() as connection:
-        found = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=2**30)
+        found = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=width)
     return found[0] if found else None
 
 

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from eventlog.admin.archive import COLUMNS
+from eventlog.admin.purge import COLUMNS
 from eventlog.admin.rows import LogRow
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change
 from eventlog.core.policies import Policy
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
@@ -74,30 +74,20 @@ class Mask:
 
     def row(self, row: LogRow) -> LogRow:
         """A row of the log without what is hidden of it, in its note as well."""
-        said = row.table_name, row.table_key, row.column_name, row.old_value, row.new_value
-        key, old, new, note = self._told(*said, row.note)
-        return replace(row, table_key=key, old_value=old, new_value=new, note=note)
+        return replace(row, **self._told(asdict(row)))
 
     def archived(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """A row of an archive, the same way."""
         values = dict(zip(COLUMNS, row, strict=True))
-        key, old, new, note = self._told(*[values[name] for name in (*NAMED, "old_value", "new_value", "note")])
-        return tuple((values | {"table_key": key, "old_value": old, "new_value": new, "note": note}).values())
+        return tuple((values | self._told(values)).values())
 
-    def _told(
-        self,
-        table: str | None,
-        key: str | None,
-        column: str | None,
-        old: str | None,
-        new: str | None,
-        note: str | None,
-    ) -> tuple[str | None, str | None, str | None, str | None]:
+    def _told(self, row: Mapping[str, Any]) -> dict[str, str | None]:
         """The key, the values and the note without what is hidden of them."""
-        note = without(note, self.secrets(table, key, column, (old, new)))
+        table, key, column, old, new = [row[name] for name in (*NAMED, "old_value", "new_value")]
+        note = without(row["note"], self.secrets(table, key, column, (old, new)))
         if self.hides(table, column):
             old, new = old and HIDDEN, new and HIDDEN
-        return self.key(table, key), old, new, note
+        return {"table_key": self.key(table, key), "old_value": old, "new_value": new, "note": note}
 
     def secrets(
         self, table: str | None, key: str | None, column: str | None, values: tuple[str | None, str | None]
@@ -140,7 +130,6 @@ def mask_of(config: Config, catalog: Catalog | None) -> Mask | None:
 
 
 def without(text: str | None, secrets: list[str | None]) -> str | None:
-    """A text without secrets that stand in it."""
     for secret in secrets:
         if text and secret:
             text = text.replace(secret, HIDDEN)

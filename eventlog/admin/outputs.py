@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from eventlog.admin.tried_again import tried_again
+from eventlog.admin.rows import tried_again
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Outcome, Reason, Status, written
 from eventlog.core.suggest import did_you_mean
@@ -17,9 +17,9 @@ from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.sources.log.flow import OutputLag, Polling, read_flow, read_lags
 from eventlog.sources.log.left_out import note_change
 from eventlog.sources.log.lock import look_at
-from eventlog.sources.log.owed import Resumed, Saying, write_resumed, write_said
+from eventlog.sources.log.owed import Resumed, Saying, write_said
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.settlement import settle
+from eventlog.sources.log.source import settle
 from eventlog.sources.marks import (
     HOLDING,
     LAGGING,
@@ -32,6 +32,7 @@ from eventlog.sources.marks import (
     Marks,
     Stretches,
     any_owed,
+    as_text,
     read_owed,
 )
 from eventlog.sql.log import Log
@@ -87,7 +88,7 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
             return False
         if lag.rows:
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
-            marks.set(connection, f"{RESUMED}{name}", write_resumed(resumed))
+            marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
         marks.clear(connection, f"{PAUSED}{name}")
     return True
 

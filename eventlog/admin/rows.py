@@ -1,25 +1,57 @@
 """Row care: rows are held and released, and offered again.
 
-Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it.
+Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it. What somebody
+else's lock has stopped is tried again: of two that wait for each other the database ends one, who has left nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from eventlog.admin.tried_again import tried_again
-from eventlog.core.errors import UsageError, shortened
+from eventlog.core.errors import SourceError, UsageError, shortened
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
 from eventlog.sources.log.left_out import note_change
 from eventlog.sources.marks import HELD, Marks, write_runs
+from eventlog.sql.access import is_held_up
 from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from eventlog.sql.log import Log
+
+TRIES: Final = 3
+
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def tried_again(work: Work) -> Work:
+    """Lets a function whose first argument is the log, and which does all in one transaction, be tried again."""
+
+    @wraps(work)
+    def again(log: Log, *given: Any, **named: Any) -> Any:
+        for _ in range(TRIES - 1):
+            try:
+                return work(log, *given, **named)
+            except SourceError as error:
+                if not stopped_by_lock(log, error):
+                    raise
+        return work(log, *given, **named)
+
+    return cast("Work", again)
+
+
+def stopped_by_lock(log: Log, error: SourceError) -> bool:
+    """Whether somebody else held a lock that a statement needed."""
+    said = error.__cause__
+    return is_held_up(log.dialect, getattr(said, "orig", None) or said)
+
 
 Run = tuple[int, int]
 """A run of record_ids, first and last."""
@@ -52,8 +84,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     """Which rows are meant: their letters (none: all), their reason, and their table in whatever case."""
 
     letters: str = ""
-    reason: str | None = None
-    table: str | None = None
+    reason: str = ""
+    table: str = ""
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of care.sql take."""
@@ -61,10 +93,10 @@ class Choice(Struct, frozen=True, kw_only=True):
         return {
             **{f"letter_{place + 1}": letters[place] for place in range(MOST_LETTERS)},
             "any_status": int(not self.letters),
-            "any_table": int(self.table is None),
-            "named": self.table or "",
-            "any_reason": int(self.reason is None),
-            "reason": self.reason or "",
+            "any_table": int(not self.table),
+            "named": self.table,
+            "any_reason": int(not self.reason),
+            "reason": self.reason,
         }
 
 
@@ -168,7 +200,6 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
 
 
 def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
-    """How many rows `requeue` would let wait again."""
     with log.transaction() as connection:
         asked = [_bounds(run) | choice.parameters() for run in runs]
         return sum(int(connection.execute(log.query("count_run"), one).scalar_one()) for one in asked)

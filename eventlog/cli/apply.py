@@ -27,7 +27,7 @@ def apply(
     """
     from msgspec import to_builtins
 
-    from eventlog.admin.mirror.apply import Mirrors
+    from eventlog.admin.mirror import Mirrors
     from eventlog.sql.connect import connect
 
     engine = connect(url)

@@ -27,14 +27,12 @@ class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin
 
 
 def asking_options(command: Command) -> Command:
-    """Gives a command --dry-run and --yes."""
     yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     dry = click.option("--dry-run", "dry", is_flag=True, help="Say what would be done, and do nothing.")
     return yes(dry(command))
 
 
 def can_ask() -> bool:
-    """Whether there is somebody who can be asked."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -12,23 +12,14 @@ from msgspec.structs import replace
 
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
-from eventlog.cli.places import complete_tables
 from eventlog.cli.show import say, show_done, show_json
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.admin.purge import Purged
     from eventlog.sql.log import Log
-
-
-table_option = click.option(
-    "--table",
-    metavar="NAME",
-    shell_complete=complete_tables,
-    help="Only rows of this table, with its schema or without.",
-)
 
 
 @click.command()
@@ -45,7 +36,7 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
     from eventlog.admin.rows import read_runs_of_ids
 
     runs = read_runs_of_ids(ids)
-    count = keep(log_of(site), runs, by=somebody(), why=why)
+    count = keep(site.log(), runs, by=somebody(), why=why)
     said = f"{counted(count, 'waiting row')} held." if count else "No row was held, for none of these waits."
     show_done("held", count, said, as_json=as_json)
 
@@ -65,7 +56,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
-    count = let_go(log_of(site), [EVERYTHING] if every else read_runs_of_ids(ids))
+    count = let_go(site.log(), [EVERYTHING] if every else read_runs_of_ids(ids))
     said = f"{counted(count, 'row')} released." if count else "No row was released, for none is held."
     show_done("released", count, said, as_json=as_json)
 
@@ -91,7 +82,7 @@ def requeue(
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    letters, log = _known(letters, PROCESSED) or PROCESSED, log_of(site)
+    letters, log = _known(letters, PROCESSED) or PROCESSED, site.log()
     choice = Choice(letters=letters, table=_meant(log, table))
     runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
     if dry or (can_ask() and not yes):
@@ -138,8 +129,7 @@ def purge(
 
     Example: eventlog purge --older-than 30d --archive history --database sqlite:///app.db
     """
-    from eventlog.admin.archive import Archive
-    from eventlog.admin.purge import ENDED, Purge, count_old
+    from eventlog.admin.purge import ENDED, Archive, Purge, count_old
     from eventlog.admin.purge import purge as take_away
     from eventlog.admin.rows import PROCESSED, read_age
     from eventlog.cli.watching import watched
@@ -147,7 +137,7 @@ def purge(
     if hide and archive is None:
         raise UsageError("--hide is about an archive, and none is asked for.", hint="Add --archive FOLDER.")
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
-    log = log_of(site)
+    log = site.log()
     wanted = replace(wanted, table=_meant(log, table))
     total = count_old(log, wanted) if dry or can_ask() or watched() else None
     if dry:
@@ -178,26 +168,18 @@ def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]
     return mask.archived
 
 
-def _meant(log: Log, table: str | None) -> str | None:
+def _meant(log: Log, table: str | None) -> str:
     """The table as the log names it; that nothing is about it is said and no failure, for its rows may have gone already."""
     from eventlog.admin.rows import table_meant
 
     if table is None:
-        return None
+        return ""
+    if not table.strip():  # of a variable that a script has not set, perhaps: every table is not meant by that
+        raise UsageError("--table wants the name of a table.")
     name, problem = table_meant(log, table)
     if problem is not None:
         say(problem, err=True)
     return name
-
-
-def log_of(site: Site) -> Log:
-    """The log that the command was pointed at; whoever has none is told so."""
-    from eventlog.sql.log import Log
-
-    engine = site.engine()
-    found = Log(engine, site.names(engine))
-    found.check()
-    return found
 
 
 def somebody() -> str:

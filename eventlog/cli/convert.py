@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict, replace
 
-from eventlog.cli.places import complete_files, complete_outputs
 from eventlog.cli.show import say, show_json, show_json_line
-from eventlog.cli.site import config_option, json_option
+from eventlog.cli.site import complete_files, complete_outputs, config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
-    from eventlog.cli.order import ConversionOrder
+    from eventlog.cli.targets import ConversionOrder
     from eventlog.convert.commit import Summary
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion, LogInput
@@ -155,12 +154,13 @@ def last_line(summary: Summary) -> str:
 def _converted(order: ConversionOrder) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
-    from eventlog.convert.work import save_memory
+    from eventlog.convert.work import foresee_workers, save_memory
 
     conversion = conversion_of(order)
     by_spark = _by_spark(order)
     if not by_spark:
-        _foresee_workers(order)
+        if (order.jobs or os.cpu_count() or 1) > 1:
+            foresee_workers()  # their common ground is made ready while this process loads its own
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, mark, waits_for_marks
@@ -218,14 +218,6 @@ def _followed(order: ConversionOrder) -> int:
     with watching() as watch:
         follow(following, told, cluster=Cluster(master=order.master, conf=read_conf(order.conf)), watch=watch)
     return EX_DATA if order.strict and bad else OK
-
-
-def _foresee_workers(order: ConversionOrder) -> None:
-    """Has workers' common ground made ready while this process loads its own."""
-    from eventlog.convert.work import foresee_workers
-
-    if (order.jobs or os.cpu_count() or 1) > 1:
-        foresee_workers()
 
 
 def _finished(conversion: Conversion, marked: LogInput) -> Summary:

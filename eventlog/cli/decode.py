@@ -9,13 +9,12 @@ from typing import Any, Final
 import click
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_json_line, show_text
-from eventlog.cli.site import json_option
+from eventlog.cli.site import ReadFile, content_of, json_option
 from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 
-PLACES: Final = {"gbase": "decode:gbase", "linter": "decode_linter:linter", "messages": "decode_messages:messages"}
+PLACES: Final = {"gbase": "decode:gbase", "linter": "decode:linter", "messages": "decode_messages:messages"}
 
 
 @click.group(cls=LazyGroup, places=PLACES)
@@ -81,3 +80,56 @@ def show_dump(
     if not as_json:
         click.echo(f"{counted(found, *words)}, {damaged:,} of them damaged.")
     return EX_DATA if damaged else OK
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), help="The schema file; without it records are shown raw.")
+@click.option(
+    "--codec",
+    default="packed-v1",
+    show_default=True,
+    help="How records are read: raw, packed-v1 or a codec of your own.",
+)
+@click.option(
+    "--code-page",
+    default="ascii",
+    show_default=True,
+    help="The code page of texts, for example cp866, koi8-r, cp1251 or utf-8.",
+)
+@click.option(
+    "--coding",
+    type=click.Choice(["table", "list", "auto"]),
+    default="table",
+    show_default=True,
+    help="Which operation a TYP is.",
+)
+@click.option(
+    "--variant",
+    type=click.Choice(["dispatch", "receiving"]),
+    default="dispatch",
+    show_default=True,
+    help="Which of LINTER's two queues the rows are from.",
+)
+@click.option("--pad-data", is_flag=True, help="Put back zeros that a driver removed from the end of DATA.")
+@json_option
+def linter(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int:
+    """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows, parts and values.
+
+    Damaged operations are shown with their bytes and what is wrong. At the end it says where reading that continues after these rows would begin. Exit code 65 when anything is damaged.
+
+    Example: eventlog decode linter queue.jsonl --schema schema.json --code-page cp1251
+    """
+    import msgspec
+
+    from eventlog.core.schema import catalog_from_json
+    from eventlog.sources.linter.dump import FollowedQueue, dumped, text_of
+    from eventlog.sources.linter.exports import export_rows
+    from eventlog.sources.linter.settings import ReadingSettings
+    from eventlog.sources.linter.tables import SourceTables
+
+    settings = msgspec.convert(chosen, ReadingSettings)
+    tables = SourceTables(catalog_from_json(content_of(schema), origin=str(schema)) if schema else None, settings)
+    restart = FollowedQueue()
+    dump = dumped(export_rows([file], settings), tables, settings, restart.take)
+    return show_dump(dump, lambda one: "\n".join(text_of(one)), restart, ("operation",), as_json=as_json)

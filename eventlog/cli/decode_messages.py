@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from eventlog.cli.places import ReadFile, content_of
 from eventlog.cli.show import show_text
-from eventlog.cli.site import config_option, json_option
+from eventlog.cli.site import ReadFile, config_option, content_of, json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
 from eventlog.core.secrets import visible
 from eventlog.qlik.messages.kept import CONTAINER, kept, read_kept, read_record

@@ -1,16 +1,19 @@
-"""`eventlog init`: a first configuration file."""
+"""`eventlog init` and `config`: a first configuration file; what is in force and where it came from; the JSON schema."""
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import click
 
 from eventlog.cli.asking import can_ask
-from eventlog.cli.show import say
-from eventlog.cli.site import DEFAULT_FILE
+from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.show import say, show_json, show_table
+from eventlog.cli.site import DEFAULT_FILE, Site, json_option, site_options
 from eventlog.config.first import (
     PLACES,
     SCHEMA_FILE,
@@ -35,16 +38,7 @@ from eventlog.core.errors import UsageError
 @click.option("--output", "sink", type=click.Choice(SINKS), help="Where documents go (default: files).")
 @click.option("--place", metavar="PLACE", help="The folder, URL or brokers of that output (default for files: out).")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-def init(
-    file: Path,
-    database: str | None,
-    log: str | None,
-    schema: str | None,
-    tables: tuple[str, ...],
-    sink: Sink | None,
-    place: str | None,
-    force: bool,
-) -> None:
+def init(file: Path, force: bool, **said: Any) -> None:
     """Writes a first configuration file with comments; FILE is eventlog.toml unless you name another.
 
     At a terminal it asks for what no option says. Passwords are not written into the file: ${DB_PASSWORD} stands there, and is read from the
@@ -54,7 +48,7 @@ def init(
     """
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
-    answers = _answers(database, log, schema, tables, sink, place)
+    answers = _answers(**said)
     first = first_configuration(answers)
     file.write_text(first.text, encoding="utf-8")
     for_editors = file.with_name(SCHEMA_FILE)
@@ -127,3 +121,60 @@ def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
     say("Next:", err=True)
     for command in next_commands(answers):
         say(f"  {command}{config}", err=True)
+
+
+@click.group(cls=LazyGroup, places={"schema": "init:schema"}, invoke_without_command=True)
+@click.option(
+    "--all", "everything", is_flag=True, help="Also tables such as [output.messages] in which nothing is set."
+)
+@json_option
+@site_options
+@click.pass_context
+def config(context: click.Context, site: Site, everything: bool, as_json: bool) -> None:
+    """Shows the configuration in force: every key, its value, and where that came from. Secrets are not shown.
+
+    A value comes from the command line, an environment variable, a line of the file, or is the default.
+
+    Example: eventlog config --config eventlog.toml
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from eventlog.config.origins import settings_in_force, what_was_written
+
+    in_force = site.config  # what cannot be used is told before anything is shown
+    written = what_was_written(site.file, os.environ, _options(context))
+    found = settings_in_force(in_force, written, everything=everything)
+    if as_json:
+        show_json([*found])
+        return
+    rows = ((one.key, _in_toml(one.value), one.where or one.origin) for one in found)
+    show_table(("key", "value", "from"), rows, empty="", paged=True)
+
+
+@click.command()
+def schema() -> None:
+    """Prints the JSON schema of configuration files. Editors complete and check keys with it.
+
+    The first line of a file says where the schema is: #:schema ./eventlog.schema.json
+
+    Example: eventlog config schema > eventlog.schema.json
+    """
+    click.echo(schema_text(), nl=False)
+
+
+def _options(context: click.Context) -> dict[tuple[str | int, ...], tuple[str, str]]:
+    """What the command line says, or a variable in place of an option, with its name."""
+    found: dict[tuple[str | int, ...], tuple[str, str]] = {}
+    for option, key in (("database", "url"), ("log", "log")):
+        value = context.params[option]
+        if value is not None:
+            of_environment = context.get_parameter_source(option) is click.core.ParameterSource.ENVIRONMENT
+            found["source", key] = (f"EVENTLOG_{option.upper()}" if of_environment else f"--{option}", value)
+    return found
+
+
+def _in_toml(value: object) -> str:
+    """A value as the file would have it, and nothing for none."""
+    import msgspec
+
+    return "" if value is None else msgspec.json.encode(value).decode()

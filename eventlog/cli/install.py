@@ -1,4 +1,4 @@
-"""`eventlog install`, `upgrade`, `uninstall`: the log and its companions, by migration."""
+"""`eventlog install`, `upgrade`, `uninstall`, `rights`: the log and its companions, by migration, and who may do what."""
 
 from __future__ import annotations
 
@@ -122,3 +122,34 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
     if dry:
         raise DryRun(leaving.triggers)
     agree((), yes=yes, must=True)
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@click.option("--installer", metavar="ROLE", help="Makes the log and the triggers; before there is a log, name TABLES.")
+@click.option("--writer", metavar="ROLE", help="The application: loses every right on the log, which it never needs.")
+@click.option("--publisher", metavar="ROLE", help="Reads captured tables; reads, marks and deletes rows of the log.")
+@click.option(
+    "--reader", metavar="ROLE", help="Reads captured tables for the publisher (source.reader), and nothing else."
+)
+@sql_option
+@site_options
+def rights(
+    site: Site,
+    tables: tuple[str, ...],
+    sql: bool,
+    **named: str | None,
+) -> None:
+    """Grants each role the least rights that it needs; TABLES are the captured ones, by default those that are tracked.
+
+    Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
+    """
+    from eventlog.sql.rights import Roles, give_rights, rights_sql
+
+    roles, engine = Roles(**named), site.engine()
+    names = site.names(engine) if roles.writer or roles.publisher or roles.reader else site.wanted_names
+    if sql:
+        click.echo(rights_sql(engine, roles, names, tables, site.schema), nl=False)
+        return
+    for statement in give_rights(engine, roles, names, tables, site.schema):
+        click.echo(f"ran {statement}", err=True)

@@ -1,4 +1,4 @@
-"""`eventlog log`: the rows, readable."""
+"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait for."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from eventlog.cli.places import complete_tables
 from eventlog.cli.show import (
     painted,
     readable,
+    show_json,
     show_json_line,
     show_json_list,
+    show_sentence,
     show_table,
     terminal_columns,
 )
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ ALL_CHARACTERS = 2**30
     "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
-@click.option(
-    "--table",
-    metavar="NAME",
-    shell_complete=complete_tables,
-    help="Only rows of this table, with its schema or without.",
-)
+@table_option
 @click.option(
     "--key", metavar="KEY", default="", help="Only rows of the object with this key, e.g. idu=7: its timeline."
 )
@@ -91,11 +87,8 @@ def log(
     Example, what happened to one object: eventlog log --table usr --key idu=7 --database sqlite:///app.db
     """
     from eventlog.admin.listing import Filters, follow
-    from eventlog.sql.log import Log
 
-    engine = site.engine()
-    found = Log(engine, site.names(engine))
-    found.check()
+    found = site.log()
     filters = Filters(
         letters=check_letters(letters),
         reason=reason or "",
@@ -216,3 +209,23 @@ def _short(time: str | None, today: str) -> str | None:
 
 def _cut(value: str | None) -> str | None:
     return value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
+
+
+@click.command()
+@json_option
+@site_options
+def status(site: Site, as_json: bool) -> None:
+    """Shows the backlog by status and by what rows wait for, the oldest row, the rate, the last error, and outdated triggers.
+
+    Example: eventlog status --database sqlite:///app.db --json
+    """
+    from eventlog.admin.status import facts
+
+    engine = site.engine()
+    found = facts(engine, site.names(engine), site.config.publisher)
+    if as_json:
+        show_json(found)
+        return
+    show_table(("status", "rows", "meaning"), found.lines(), empty="")
+    for sentence in found.sentences():
+        show_sentence(sentence)

@@ -17,7 +17,7 @@ from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "demo", "init": "init", "config": "config", "rules": "rules"},
+    "To begin": {"demo": "demo", "init": "init", "config": "init", "rules": "rules"},
     "Log and triggers": {
         "install": "install",
         "upgrade": "install",
@@ -26,7 +26,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "untrack": "track",
         "triggers": "track",
         "catalog": "track",
-        "rights": "rights",
+        "rights": "install",
         "check": "check",
     },
     "Publishing": {
@@ -34,11 +34,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "outputs": "outputs",
         "policy": "policy",
         "refresh": "refresh",
-        "web": "web",
+        "web": "run",
         "receive": "receive",
     },
     "Rows of the log": {
-        "status": "status",
+        "status": "log",
         "log": "log",
         "explain": "explain",
         "hold": "care",

@@ -10,10 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.cli.order import ConversionOrder
-from eventlog.cli.places import content_of
-from eventlog.cli.site import DEFAULT_FILE
-from eventlog.cli.targets import refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.cli.site import DEFAULT_FILE, content_of
+from eventlog.cli.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.config.build import options_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
 from eventlog.convert.settings import (
@@ -124,6 +123,13 @@ def _refuse(order: ConversionOrder) -> None:
         raise UsageError("--resume goes with the local engine: use --engine local.")
 
 
+def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) -> None:
+    """Refuses the first of these words that was said."""
+    for word, said in unfit.items():
+        if said:
+            raise UsageError(f"{word} {why}", hint=hint)
+
+
 def _refuse_addresses(order: ConversionOrder) -> None:
     """Addresses are for Spark; one in the place of a path would be taken for a folder of that name, here."""
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
@@ -138,11 +144,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
         unfit |= {f"--from {order.source}": order.source != "log"}
         unfit |= {"A database as INPUT": order.from_database and not order.follow}
-        for word, given in unfit.items():
-            if given:
-                raise UsageError(
-                    f"{word} does not go with an address: {what}.", hint="Take folders that all nodes mount."
-                )
+        _refuse_any(unfit, f"does not go with an address: {what}.", "Take folders that all nodes mount.")
         if order.target != "xds" and order.schema is None and order.database is None and not order.follow:
             raise UsageError(f"{what} is an address, and --to {order.target} needs --schema FILE there.")
 
@@ -164,11 +166,7 @@ def _refuse_following(order: ConversionOrder) -> None:
         "--snapshot": order.snapshot,
         "--to-database": order.to_database,
     }
-    for word, given in unfit.items():
-        if given:
-            raise UsageError(
-                f"{word} does not go with --follow.", hint="Leave it out; `eventlog convert --help` says more."
-            )
+    _refuse_any(unfit, "does not go with --follow.", "Leave it out; `eventlog convert --help` says more.")
     if not order.from_database:
         raise UsageError("--follow reads the log of a database, and INPUT is none.", hint="Name its URL.")
 
@@ -183,9 +181,7 @@ def _refuse_for_stream(order: ConversionOrder) -> None:
         "--database": order.database,
         "--coalesce": order.coalesce,
     }
-    for name, given in unfit.items():
-        if given:
-            raise UsageError(f"{name} goes with --from log; a stream's images are whole and come in their order.")
+    _refuse_any(unfit, "goes with --from log; a stream's images are whole and come in their order.")
     if order.from_database:
         raise UsageError(f"--from {order.source} reads files; the publisher reads what is alive (source.kind).")
     if order.source == "linter" and order.schema is None:
@@ -206,7 +202,10 @@ def _stream(order: ConversionOrder, config: Config) -> StreamInput:
         refuse_dirty(map(Path, places))
     settings = replace(settings, encoding=order.code_page or settings.encoding, dirty=dirty)
     tables = {**settings.tables, **dict(_pair("--tables", one) for said in order.tables for one in _labels(said))}
-    keys = {**settings.keys, **{table: tuple(names.split(",")) for table, names in map(_key_pair, order.keys)}}
+    keys = {
+        **settings.keys,
+        **{table: tuple(names.split(",")) for table, names in (_pair("--key", one) for one in order.keys)},
+    }
     return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))
 
 
@@ -224,10 +223,6 @@ def _labels(text: str) -> list[str]:
     return re.split(r",(?=\s*\w+=)", text)
 
 
-def _key_pair(text: str) -> tuple[str, str]:
-    return _pair("--key", text)
-
-
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
@@ -238,13 +233,24 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 
 def _log(order: ConversionOrder, config: Config) -> LogInput:
     return LogInput(
-        url=order.inputs[0],
+        url=_wherever_asked(order.inputs[0]),
         log=order.log or config.source.log,
         columns=config.source.columns,
         clock=config.source.clock,
         statuses=order.statuses or "N",
         mark=order.mark,
     )
+
+
+def _wherever_asked(url: str) -> str:
+    """The URL, with the whole path of a database's file, which is asked for by processes with other folders too."""
+    from eventlog.sql.connect import read_url
+    from eventlog.sql.dialect import dialect_of
+
+    read = read_url(url)
+    if not dialect_of(read).embedded or not read.database or read.database.startswith((":", "file:")):
+        return url
+    return read.set(database=str(Path(read.database).absolute())).render_as_string(hide_password=False)
 
 
 def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
@@ -274,7 +280,7 @@ def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
     if order.snapshot is not None:
         return SnapshotRows(folder=order.snapshot.absolute())
     if order.database is not None or order.from_database:
-        return DatabaseRows(url=order.database or order.inputs[0])
+        return DatabaseRows(url=_wherever_asked(order.database or order.inputs[0]))
     return None
 
 
@@ -306,18 +312,10 @@ def _told_by_rows(order: ConversionOrder) -> Catalog | None:
 
 def _options(order: ConversionOrder, config: Config) -> Options:
     """The rules' options; a database's own user is the one it is read as, unless another is named."""
-    user = config.source.user
-    if user is None and order.from_database:
-        from eventlog.sql.connect import read_url
+    from eventlog.sql.connect import read_url
 
-        user = read_url(order.inputs[0]).username
-    publisher = config.publisher
-    return Options(
-        user=user,
-        allow_loopback=publisher.allow_loopback,
-        coalesce=order.coalesce or publisher.coalesce,
-        future=publisher.handle_future_events,
-    )
+    options = options_of(config, read_url(order.inputs[0]).username if order.from_database else None)
+    return replace(options, coalesce=order.coalesce or options.coalesce)
 
 
 def _size(order: ConversionOrder) -> int:

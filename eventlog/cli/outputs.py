@@ -9,11 +9,10 @@ import click
 from msgspec.structs import asdict
 
 from eventlog.cli.asking import agree, asking_options
-from eventlog.cli.care import log_of, somebody
+from eventlog.cli.care import somebody
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.places import complete_outputs
 from eventlog.cli.show import readable, show_done, show_json_list, show_table
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, complete_outputs, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
@@ -47,7 +46,7 @@ def list_outputs(site: Site, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import standings
 
-    found = standings(log_of(site), site.config.publisher, configured(site))
+    found = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
         show_json_list(asdict(one) for one in found)
         return
@@ -69,7 +68,7 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import pause as stop
 
-    new = stop(log_of(site), name, configured(site), by=somebody(), why=why)
+    new = stop(site.log(), name, configured(site), by=somebody(), why=why)
     said = f"{name} is paused." if new else f"{name} was paused already."
     show_done("paused", name if new else None, said, as_json=as_json)
 
@@ -85,7 +84,7 @@ def resume(site: Site, name: str, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import resume as go_on
 
-    new = go_on(log_of(site), site.config.publisher, name, configured(site))
+    new = go_on(site.log(), site.config.publisher, name, configured(site))
     said = f"{name} goes on." if new else f"{name} was not paused."
     show_done("resumed", name if new else None, said, as_json=as_json)
 
@@ -113,7 +112,7 @@ def skip(
     if bool(ids) is every:
         raise UsageError("Say which rows are given up: their numbers, or --all.")
     numbers = None if every else Stretches(read_runs_of_ids(ids))
-    log = log_of(site)
+    log = site.log()
     kept = kept_for(log, name)
     meant = len(kept if numbers is None else kept & numbers)
     would = f"{counted(meant, 'row')} would never go to {name}."
@@ -139,7 +138,7 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
     from eventlog.admin.outputs import forget as give_up
     from eventlog.admin.outputs import kept_for
 
-    log = log_of(site)
+    log = site.log()
     meant = len(kept_for(log, name))
     would = f"{counted(meant, 'row')} would never go to {name}, and nothing would be kept for it any more."
     if dry:

@@ -9,9 +9,8 @@ import click
 from msgspec.structs import asdict
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.places import content_of
 from eventlog.cli.show import readable, show_json_line, show_text
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, content_of, json_option, site_options
 from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ def import_mapping(file: Path, name: str) -> None:
 
 
 def show_result(found: PolicyResult, before: str = "") -> None:
-    """Shows what a policy made of a change."""
     click.echo(readable(f"{before}output {found.output}: {found.outcome}."))
     for step in found.steps:
         click.echo(f"  step {readable(step.step)}")

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from eventlog.admin.refresh import CHUNK_ROWS, GO_ON, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.outputs import configured
-from eventlog.cli.places import complete_outputs, complete_tables
 from eventlog.cli.show import say, show_json
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, complete_outputs, complete_tables, json_option, site_options
 from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import ConfigError
 from eventlog.core.plural import counted

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eventlog.cli.asking import DryRun, agree, asking_options
 from eventlog.cli.install import sql_option
-from eventlog.cli.places import complete_tables
 from eventlog.cli.show import say, show_json, show_table
-from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 )
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
-    "--row-triggers", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
+    "--row-triggers", "rows", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
 )
 @click.option(
     "--always", is_flag=True, default=None, help="Fire for replicated changes too, where triggers can (PostgreSQL)."
@@ -57,17 +56,9 @@ def track(
     tables: tuple[str, ...],
     every: bool,
     style: str | None,
-    columns: tuple[str, ...] | None,
-    exclude: tuple[str, ...] | None,
-    children: tuple[str, ...] | None,
-    key: tuple[str, ...] | None,
-    when: str | None,
-    row_triggers: bool | None,
-    always: bool | None,
-    follow_ddl: bool | None,
-    reset: bool,
     sql: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Creates or replaces the triggers of tables and views. Child tables are captured with them.
 
@@ -84,18 +75,7 @@ def track(
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
     if not (every or tables):
         raise click.MissingParameter(param_hint="'TABLES...'", param_type="argument")
-    request = TrackRequest(
-        style=None if style is None else Style(style),
-        columns=columns,
-        exclude=exclude,
-        children=children,
-        key=key,
-        when=when,
-        rows=row_triggers,
-        always=always,
-        follow_ddl=follow_ddl,
-        reset=reset,
-    )
+    request = TrackRequest(style=None if style is None else Style(style), **asked)
     engine, wanted = site.engine(), ("*",) if every else tables
     if sql:
         click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note), nl=False)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.places import ReadFile
 from eventlog.cli.show import say, show_json
-from eventlog.cli.site import json_option
+from eventlog.cli.site import ReadFile, json_option
 from eventlog.core.errors import EX_DATA, OK
 from eventlog.core.plural import counted
 

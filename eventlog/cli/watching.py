@@ -19,15 +19,11 @@ LINE_SECONDS: Final = 10.0
 
 
 class Counting(Protocol):
-    """What counts rows."""
-
     @property
     def rows(self) -> int: ...
 
 
 class RowTally:
-    """How many rows are done."""
-
     rows = 0
 
 

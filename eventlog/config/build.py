@@ -15,14 +15,14 @@ from eventlog.config.policies import checked_needs, steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
-from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import Lookup, Route
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
 from eventlog.core.seams import Format, Sink, Source, Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.marks import TRACKED, FileMarks, Marks
+from eventlog.sources.marks import TRACKED, Marks
+from eventlog.sources.stream.source import FileMarks
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def pipeline_of(
         reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
         catalog=catalog,
         outputs=outputs,
-        options=options_of(config, engine),
+        options=options_of(config, engine.url.username),
         limit=publisher.query_limit,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
@@ -134,11 +134,11 @@ def room_of(config: Config) -> Room:
     return Room(share=log_settings_of(config).share, value_limit=config.publisher.value_limit)
 
 
-def options_of(config: Config, engine: Engine) -> Options:
+def options_of(config: Config, connects_as: str | None = None) -> Options:
     """The rules' options; the publisher's own user is the one it connects as, unless another is named."""
     publisher = config.publisher
     return Options(
-        user=config.source.user or engine.url.username,
+        user=config.source.user or connects_as,
         allow_loopback=publisher.allow_loopback,
         coalesce=publisher.coalesce,
         future=publisher.handle_future_events,
@@ -188,7 +188,11 @@ def require_packages(output: OutputConfig) -> None:
 def _output(output: OutputConfig, config: Config) -> Output:
     require_packages(output)
     steps = steps_of(output, config.policy)
-    form = _behind(_format(output, config), steps)
+    form = _format(output, config)
+    if steps:
+        from eventlog.core.policies.bound import PolicyFormat
+
+        form = PolicyFormat(form, steps)
     return Output(
         format=form,
         sink=_sink(output, form, routed=any(isinstance(step, Route) for step in steps)),
@@ -196,15 +200,6 @@ def _output(output: OutputConfig, config: Config) -> Output:
         former_names=former_names_of(output),
         answers=isinstance(output, HttpOutput),
     )
-
-
-def _behind(form: Format, steps: Steps) -> Format:
-    """The format behind the steps; without any it is as it was."""
-    if not steps:
-        return form
-    from eventlog.core.policies.bound import PolicyFormat
-
-    return PolicyFormat(form, steps)
 
 
 def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
@@ -223,18 +218,14 @@ def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
     if isinstance(output, FilesOutput):
         folder = Path(output.path)
         if output.format == "change-tables":
-            return _into_row_files(output, folder)
+            from eventlog.sinks.change_files.sink import ChangeTableFiles
+
+            stop = output.on_refused == "stop"
+            return ChangeTableFiles(folder, output.row_files.chosen(output.file_format), output.task, stop=stop)
         return FileSink(folder, form.suffix, routed=routed)
     if isinstance(output, HttpOutput):
         return HttpSink(output)
     return StdoutSink()
-
-
-def _into_row_files(output: FilesOutput, folder: Path) -> Sink:
-    from eventlog.sinks.change_files.sink import ChangeTableFiles
-
-    stop = output.on_refused == "stop"
-    return ChangeTableFiles(folder, output.row_files.chosen(output.file_format), output.task, stop=stop)
 
 
 def _format(output: OutputConfig, config: Config) -> Format:

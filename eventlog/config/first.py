@@ -9,7 +9,8 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
 from typing import Final, Literal, get_args
 from urllib.parse import quote
 
@@ -64,7 +65,7 @@ def first_configuration(answers: FirstAnswers) -> First:
     """The file; ConfigError or UsageError where an answer cannot be used, so that what is written can be read."""
     url = without_secrets(answers.url, "DB_PASSWORD")
     place = without_secrets(answers.place, "OUTPUT_PASSWORD")
-    text = "\n".join([*_source(answers, url), *_publisher(), *_output(answers, place), *_next(answers), ""])
+    text = _written(answers, url, place)
     from_settings(tomllib.loads(_named.sub(SAMPLE, text)), {}, origin="This configuration")
     return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {place}"))))
 
@@ -89,53 +90,18 @@ def next_commands(answers: FirstAnswers) -> list[str]:
     return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
 
 
-def _source(answers: FirstAnswers, url: str) -> Iterator[str]:
-    yield f"#:schema ./{SCHEMA_FILE}"
-    yield "# The configuration of eventlog. A line that begins with # is not in force."
-    yield "# `eventlog config` shows every value and where it comes from; the page Configuration has every key."
-    yield ""
-    yield "[source]"
-    yield "# The database, as a SQLAlchemy URL. ${NAME} is read from the environment, ${file:/run/secrets/name} from a file."
-    yield f"url = {quoted(url)}"
-    yield "# The table that triggers write into, with its schema if it has one."
-    yield f"log = {quoted(answers.log)}"
-    yield "# The schema of the captured tables. Without this key it is the connection's own."
-    yield f"schema = {quoted(answers.schema)}" if answers.schema else '# schema = "app"'
-    yield "# Changes by this database user are not published. Without this key it is the user in the URL."
-    yield '# user = "publisher"'
-    yield ""
-
-
-def _publisher() -> Iterator[str]:
-    yield "[publisher]"
-    yield "# Publish the changes of the publisher's own database user too: for a first try with one user."
-    yield "# allow_loopback = false"
-    yield "# Changes in one document, 1 to 128."
-    yield "# batch_size = 1"
-    yield "# Seconds between two cycles when there is nothing to do. New rows are noticed sooner, see wake_up."
-    yield "# polling_interval = 10"
-    yield "# continue, or halt: end the publisher with exit code 65 when a row ended as an error."
-    yield '# on_error = "continue"'
-    yield ""
-
-
-def _output(answers: FirstAnswers, place: str) -> Iterator[str]:
-    yield "# Where documents go. Several outputs are several [[output]]."
-    yield "[[output]]"
-    yield "# What status, journal and page call it."
-    yield f"name = {quoted(answers.sink)}"
-    yield f"format = {quoted(FORMATS.get(answers.sink, 'xds'))}"
-    yield f"sink = {quoted(answers.sink)}"
-    if answers.sink in PLACES:
-        key, meaning = PLACES[answers.sink]
-        yield f"# {meaning}."
-        yield f"{key} = {quoted(place)}"
-    yield ""
-
-
-def _next(answers: FirstAnswers) -> Iterator[str]:
-    yield "# Tables are not listed here: what `eventlog track` tracks is published. Next:"
-    yield from (f"#   {visible(line)}" for line in next_commands(answers))
+def _written(answers: FirstAnswers, url: str, place: str) -> str:
+    template = Template(files("eventlog.config").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
+    key, meaning = PLACES.get(answers.sink, ("", ""))
+    return template.substitute(
+        url=quoted(url),
+        log=quoted(answers.log),
+        schema=f"schema = {quoted(answers.schema)}" if answers.schema else '# schema = "app"',
+        sink=quoted(answers.sink),
+        format=quoted(FORMATS.get(answers.sink, "xds")),
+        place=f"# {meaning}.\n{key} = {quoted(place)}\n" if key else "",
+        next="\n".join(f"#   {visible(line)}" for line in next_commands(answers)),
+    )
 
 
 def quoted(text: str) -> str:

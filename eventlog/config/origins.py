@@ -132,7 +132,6 @@ def _flat(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 
 
 def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """The values of a configuration, each with its place."""
     if isinstance(value, Struct):
         about = value.__struct_config__
         if about.tag_field:

@@ -11,9 +11,9 @@ without it is for all classes. What is not listed keeps its name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from eventlog.config.first import quoted
 from eventlog.core.errors import DataError
 from eventlog.core.outputs import refuse_name
 from eventlog.core.policies.steps import Rename
@@ -55,14 +55,14 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
 
 def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
     refuse_name("The policy's name", name)
-    lines = ["[[policy]]", f"name = {_quoted(name)}"]
+    lines = ["[[policy]]", f"name = {quoted(name)}"]
     for step in steps:
         lines += ["", "[[policy.steps]]", 'do = "rename"']
-        lines += [f"classes = [{_quoted(one)}]" for one in step.classes]
-        lines += [f"class_name = {_quoted(step.class_name)}"] if step.class_name else []
+        lines += [f"classes = [{quoted(one)}]" for one in step.classes]
+        lines += [f"class_name = {quoted(step.class_name)}"] if step.class_name else []
         if step.attributes:
             lines += ["", "[policy.steps.attributes]"]
-            lines += [f"{_quoted(old)} = {_quoted(new)}" for old, new in step.attributes.items()]
+            lines += [f"{quoted(old)} = {quoted(new)}" for old, new in step.attributes.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -80,8 +80,3 @@ def _bare(name: str, table: str) -> str:
     if dot:
         name = name.removeprefix(f"{schema}.")
     return name.removeprefix(f"{parent}.")
-
-
-def _quoted(text: str) -> str:
-    """A text of TOML, which is one of JSON but for a sign that JSON does not escape."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -50,7 +50,6 @@ Choice = Literal["auto", "new", "old", "new by bytes", "old by bytes", "new by l
 
 
 def within(name: str, value: float, low: float, high: float) -> None:
-    """Refuses a number outside its range."""
     if not low <= value <= high:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
 
@@ -201,7 +200,6 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """What a file says, and its text."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text), text

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
@@ -33,6 +34,9 @@ MARKING: Final = "_MARKING"
 
 WORK = "_temporary-eventlog"
 STAGED = "output"
+"""Begins the name of the folder for the output. Each run has one of its own: on a cluster, tasks of a run that was killed
+may write for some seconds more, and nothing of theirs may appear."""
+
 MOVING = "moving"
 """Names the folders that are on their way from or to the destination, for who comes after a crash."""
 
@@ -67,6 +71,14 @@ class Summary(Struct, frozen=True, kw_only=True):
         return self.statuses.get("E", 0)
 
 
+def folders_told(told: bytes) -> tuple[str, ...]:
+    """The folders that a conversion made, by its `_SUCCESS`; none, where another program wrote one."""
+    try:
+        return msgspec.json.decode(told, type=Summary).folders
+    except msgspec.DecodeError:
+        return ()
+
+
 def summary_in(folder: Path) -> Summary:
     """What the complete conversion in a folder did."""
     return msgspec.json.decode((folder / SUCCESS).read_bytes(), type=Summary)
@@ -78,7 +90,7 @@ class Destination:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.work = folder / WORK
-        self.staged = self.work / STAGED
+        self.staged = self.work / f"{STAGED}-{uuid4().hex}"
         self._made = not folder.exists()
 
     @contextmanager
@@ -94,7 +106,7 @@ class Destination:
             with (self.work / LOCK).open("wb") as lock:
                 self._lock(lock.fileno())
                 self._clear(resume=resume)
-                self.staged.mkdir(exist_ok=True)
+                self.staged.mkdir()
                 yield
         except OSError as error:
             raise cannot_write(self.folder, error) from error
@@ -174,9 +186,8 @@ class Destination:
         """Takes away what a killed run left, down to parts that it had begun to move."""
         if not (self.folder / SUCCESS).exists() and not (self.folder / DAMAGED).exists():
             self._remove_former()
-        shutil.rmtree(self.staged, ignore_errors=True)
         for entry in self.work.iterdir():
-            if entry.name != LOCK and not resume:
+            if entry.name != LOCK and (not resume or entry.name.startswith(STAGED)):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
     def _folders(self) -> set[str]:
@@ -184,7 +195,7 @@ class Destination:
         found = set[str]()
         for ended in (SUCCESS, DAMAGED):
             if (self.folder / ended).is_file():
-                found.update(msgspec.json.decode((self.folder / ended).read_bytes(), type=Summary).folders)
+                found.update(folders_told((self.folder / ended).read_bytes()))
         if (self.work / MOVING).is_file():
             found.update(msgspec.json.decode((self.work / MOVING).read_bytes(), type=list[str]))
         return found

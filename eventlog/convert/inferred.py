@@ -87,11 +87,7 @@ def _table(name: str, key: tuple[str, ...], named: Iterable[str]) -> Table:
         place.setdefault(own.casefold(), Column(name=own))
     schema, _, table = name.rpartition(".")
     below = (
-        Child(name=child, parent_key=key, columns=(*map(_named, key), *held.values()))
+        Child(name=child, parent_key=key, columns=(*[Column(name=one) for one in key], *held.values()))
         for child, held in children.items()
     )
     return Table(name=table, schema=schema or None, columns=tuple(columns.values()), children=tuple(below))
-
-
-def _named(name: str) -> Column:
-    return Column(name=name)

@@ -24,12 +24,13 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.forms import STAMP
-from eventlog.convert.partitions import PartitionFile, gathered, labels_of, partition_file, read_label, write_by
+from eventlog.convert.partitions import PartitionFile, gathered, labels_of, partition_file, read_label, within, write_by
 from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
 from eventlog.convert.writing import InTheirOrder, Write
 from eventlog.core.durable_files import write_file
+from eventlog.core.errors import MachineError
 from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
 from eventlog.qlik.change_seq import ChangeSeq, Sequencer
@@ -108,13 +109,25 @@ def keep_plan(folder: Path, plan: LanePlan) -> None:
 
 def kept_plan(folder: Path) -> LanePlan:
     """The plan of a conversion that was interrupted while it was sent."""
-    return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
+    try:
+        return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
+    except msgspec.DecodeError as error:
+        message = (
+            f"What {folder / SENDING} says of messages that are being sent is of another version of eventlog: {error}."
+        )
+        raise MachineError(message, hint="Go on with the version that began to send them.", may_pass=False) from error
 
 
 def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[SendLane]:
     """A task for each lane that holds anything."""
     return [
-        SendLane(name=f"lane-{lane:02d}", conversion=conversion, lane=lane, plan=plan, folder=str(folder))
+        SendLane(
+            name=f"lane-{lane:02d}",
+            conversion=conversion,
+            lane=lane,
+            plan=replace(plan, laid=within(plan.laid, lane, lane), ended=()),
+            folder=str(folder),
+        )
         for lane in labels_of(plan.laid)
     ]
 

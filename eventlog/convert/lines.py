@@ -40,6 +40,11 @@ def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
         yield {name: pa.array(columns[place], pa.string()) for name, place in places.items()}
 
 
+def no_header(origin: str) -> DataError:
+    """What to tell of a CSV file without a first line."""
+    return DataError(f"{origin} has no header line.", hint="Its first line names the ten columns.")
+
+
 class Records:
     """The records of a CSV file, and in which line they stand."""
 
@@ -53,7 +58,7 @@ class Records:
     def header(self) -> list[str]:
         line = self._text(self._file.readline()).removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
         if not line:
-            raise DataError(f"{self._origin} has no header line.", hint="Its first line names the ten columns.")
+            raise no_header(self._origin)
         self._line = 1
         return [name or "" for name in self._fields(line)]
 

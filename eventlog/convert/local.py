@@ -17,7 +17,7 @@ from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.mark import order_of
-from eventlog.convert.partitions import PartitionFile, ranges
+from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.plan import bucket_count, fingerprint, range_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
@@ -107,21 +107,22 @@ class LocalEngine:
         """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides each partition."""
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
-        count = sum(one.rows for one in numbers)
-        size = sum(max(file.places) for file in rows)
-        boundaries = ranges([place for one in numbers for place in one.sampled], range_count(count, size))
+        count, size = sum(one.rows for one in numbers), sum(one.size for one in numbers)
+        sampled = [place for one in numbers for place in one.sampled]
+        boundaries, outcome_boundaries = ranges(sampled, range_count(count, size)), ranges(sampled, range_count(count))
         tasks = [
             Decide(
                 name=f"{'again' if conflicts else 'bucket'}-{bucket:04d}",
                 conversion=self._conversion,
                 bucket=bucket,
-                rows=rows,
+                rows=within(rows, bucket, bucket),
                 conflicts=tuple(conflicts),
                 snapshot=tuple(self._placed),
                 boundaries=boundaries,
+                outcome_boundaries=outcome_boundaries,
                 folder=self._folder,
             )
-            for bucket in sorted({label for file in rows for label in file.labels})
+            for bucket in labels_of(rows)
         ]
         return DecidedRows(numbers=numbers, buckets=self.run("deciding", decide, tasks, DecidedBucket, rows=count))
 

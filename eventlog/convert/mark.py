@@ -42,25 +42,27 @@ def can_be_marked(source: LogInput) -> None:
 
 def mark(source: LogInput, folder: Path) -> int:
     """Marks the rows that still wait with the outcomes of the conversion in the folder; says how many there are."""
-    from eventlog.sources.log.settlement import settle
-    from eventlog.sources.log.source import LogSettings
+    from eventlog.sources.log.source import LogSettings, settle
 
     marked = 0
-    begin_marking(folder)
+    if (folder / UNMARKED).exists():
+        (folder / UNMARKED).replace(folder / MARKING)  # from now on rows may be marked
+        flush(folder)
     with _log(source) as log:
         for batch in _outcomes(folder / OUTCOMES_FILE):
             with log.transaction() as connection:
                 settle(connection, log, batch, LogSettings(), {}, waited=True)
             marked += len(batch)
-    end_marking(folder)
+    (folder / MARKING).unlink(missing_ok=True)
+    flush(folder)
     return marked
 
 
 @contextmanager
 def _log(source: LogInput) -> Iterator[Log]:
     from eventlog.sql.connect import connect
+    from eventlog.sql.findlog import log_columns
     from eventlog.sql.log import Log
-    from eventlog.sql.reflect import log_columns
 
     engine = connect(source.url)
     try:
@@ -106,16 +108,3 @@ def waits_for_marks(conversion: Conversion) -> bool:
     names = (MARKING,) if conversion.overwrite else (UNMARKED, MARKING)
     found = [conversion.destination / name for name in names]
     return any(file.is_file() and file.read_text().strip() == order_of(conversion) for file in found)
-
-
-def begin_marking(folder: Path) -> None:
-    """Notes that rows may be marked from now on."""
-    if (folder / UNMARKED).exists():
-        (folder / UNMARKED).replace(folder / MARKING)
-        flush(folder)
-
-
-def end_marking(folder: Path) -> None:
-    """Notes that all rows are marked."""
-    (folder / MARKING).unlink(missing_ok=True)
-    flush(folder)

@@ -7,9 +7,11 @@ Rows are sorted in memory when they fit, else in runs on the disk that are merge
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +44,10 @@ OUTCOME_ORDER: Final = ("position", "note", "status", "reason")
 
 RUN_ROWS: Final = 150_000
 RUN_BYTES: Final = 20_000_000
-"""What is sorted in memory at once."""
+"""What is sorted in memory, when it is all that there is."""
+
+SPILLED_BYTES: Final = 8_000_000
+"""What is sorted at once where rows go to the disk: to sort holds them three times, and more runs cost no more time."""
 
 GIVEN_ROWS: Final = 4_096
 """Rows that are handed on together."""
@@ -59,39 +64,50 @@ SAMPLED_CHANGES: Final = 1_000
 
 
 class PartitionFile(Struct, frozen=True, kw_only=True):
-    """A finished file: which label each of its batches has, and how many rows.
+    """A finished file: of each of its batches the label, how many rows it has, where it begins, and its bytes there.
 
-    Batch number n stands between the places n and n + 1 of the file. They are kept here, because a file that describes
-    itself is described to its reader each time that it is opened, as often as there are labels.
+    They are kept here, in the order of the labels, because a file that describes itself is described to its reader each time
+    that it is opened, as often as there are labels.
     """
 
     path: str
     labels: tuple[int, ...]
     rows: tuple[int, ...]
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
 
     @property
     def longest(self) -> int:
-        return max((end - start for start, end in zip(self.places, self.places[1:], strict=False)), default=0)
+        return max(self.sizes, default=0)
 
     def counted(self) -> dict[int, int]:
         """Rows by label."""
-        found: dict[int, int] = {}
+        found = Counter[int]()
         for label, rows in zip(self.labels, self.rows, strict=True):
-            found[label] = found.get(label, 0) + rows
+            found[label] += rows
         return found
 
+    def within(self, first: int, last: int) -> PartitionFile:
+        """The file, of which only the batches with these labels are known; large inputs have hundreds in each of hundreds of files."""
+        start, end = bisect_left(self.labels, first), bisect_right(self.labels, last)
+        return PartitionFile(
+            path=self.path,
+            labels=self.labels[start:end],
+            rows=self.rows[start:end],
+            places=self.places[start:end],
+            sizes=self.sizes[start:end],
+        )
+
     def read(self, label: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The batches with this label, or all of them."""
-        wanted = [number for number, found in enumerate(self.labels) if label is None or found == label]
-        if not wanted:
+        """The batches with this label, or all of them in the order of their labels."""
+        found = self if label is None else self.within(label, label)
+        if not found.labels:
             return
         with pa.OSFile(self.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
-            for number in wanted:
-                file.seek(self.places[number])
-                message = file.read_buffer(self.places[number + 1] - self.places[number])
-                batch = pa.ipc.read_record_batch(message, schema)
+            for place, size in zip(found.places, found.sizes, strict=True):
+                file.seek(place)
+                batch = pa.ipc.read_record_batch(file.read_buffer(size), schema)
                 yield batch if columns is None else batch.select(columns)
 
 
@@ -102,20 +118,18 @@ class PartitionWriter:
         self._path = path
         self._file = file
         self._writer = writer
-        self._labels: list[int] = []
-        self._rows: list[int] = []
-        self._places = [start]
+        self._end = start
+        self._batches: list[tuple[int, int, int, int]] = []
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
-        self._labels.append(label)
-        self._rows.append(len(batch))
-        self._places.append(self._file.tell())
+        place, self._end = self._end, self._file.tell()
+        self._batches.append((label, len(batch), place, self._end - place))
 
     def finished(self) -> PartitionFile:
-        return PartitionFile(
-            path=str(self._path), labels=tuple(self._labels), rows=tuple(self._rows), places=tuple(self._places)
-        )
+        ordered = sorted(self._batches, key=itemgetter(0))
+        labels, rows, places, sizes = zip(*ordered, strict=True) if ordered else ((), (), (), ())
+        return PartitionFile(path=str(self._path), labels=labels, rows=rows, places=places, sizes=sizes)
 
 
 @contextmanager
@@ -130,26 +144,44 @@ def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.Record
         yield from one.read(label)
 
 
+def within(files: Iterable[PartitionFile], first: int, last: int) -> tuple[PartitionFile, ...]:
+    """The files that have batches with these labels, and only these of them."""
+    return tuple(found for file in files if (found := file.within(first, last)).labels)
+
+
 def labels_of(files: Iterable[PartitionFile]) -> list[int]:
     """The labels that any of the files has, in their order."""
     return sorted({label for file in files for label in file.labels})
 
 
 def gathered(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, most_rows: int | None = None, most_bytes: int | None = None
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    *,
+    most_rows: int | None = None,
+    most_bytes: int | None = None,
+    short: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in larger batches, each of so many rows or bytes or a few more."""
+    """The rows in larger batches, each of so many rows or bytes or a few more; `short` bytes of each row do not count."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
     for batch in batches:
         held.append(batch)
-        rows, size = rows + len(batch), size + batch.nbytes
+        rows, size = rows + len(batch), size + batch.nbytes - short * len(batch)
         if rows >= most_rows or size >= most_bytes:
-            yield one_batch(held, schema)
-            held, rows, size = [], 0, 0
+            del batch  # nothing is held twice while others work with the rows
+            rows = size = 0
+            yield _emptied(held, schema)
     if rows:
-        yield one_batch(held, schema)
+        yield _emptied(held, schema)
+
+
+def _emptied(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of all batches; the list is emptied."""
+    whole = one_batch(held, schema)
+    held.clear()
+    return whole
 
 
 def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) -> None:
@@ -198,16 +230,18 @@ def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple
 def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
     """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do not fit."""
     source = iter(batches)
-    run = _run(source)
-    if not run:
+    held = _run(source, RUN_BYTES)
+    if not held:
         return
     following = next(source, None)
     if following is None:
-        ordered = sorted_batch(run, keys)
+        ordered = sorted_batch(held, keys)
         for start in range(0, len(ordered), GIVEN_ROWS):
             yield ordered.slice(start, GIVEN_ROWS)
         return
-    runs = _write_runs(run, chain([following], source), keys, spill)
+    held.append(following)
+    del following
+    runs = _write_runs(chain(_given_up(held), source), keys, spill)
     runs = _fewer_runs(runs, keys, spill)
     yield from _merged([runs.read(label) for label in labels_of([runs])], keys)
     Path(runs.path).unlink()
@@ -230,28 +264,34 @@ def _all_different(ordered: pa.Array) -> bool:
     return not ordered.null_count and not pc.any(same).as_py()
 
 
-def _run(source: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _run(source: Iterator[pa.RecordBatch], most_bytes: int) -> list[pa.RecordBatch]:
     """As many of the next batches as are sorted at once."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in source:
         held.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= RUN_ROWS or size >= RUN_BYTES:
+        if rows >= RUN_ROWS or size >= most_bytes:
             break
     return held
 
 
-def _write_runs(
-    run: list[pa.RecordBatch], source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Path
-) -> PartitionFile:
+def _given_up(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of the list, which is emptied, so that each is free when it is done with."""
+    held.reverse()
+    while held:
+        yield held.pop()
+
+
+def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Path) -> PartitionFile:
     """Writes sorted runs, each under its number."""
+    run = _run(source, SPILLED_BYTES)
     with partition_file(spill, run[0].schema) as writer:
         for number in count():
             ordered = sorted_batch(run, keys)
             _write_run(writer, number, [ordered])
             del ordered
-            run = _run(source)
+            run = _run(source, SPILLED_BYTES)
             if not run:
                 break
     return writer.finished()

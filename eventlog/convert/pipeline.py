@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
-from eventlog.convert.partitions import PartitionFile, labels_of
+from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.sending import Sent
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
 from eventlog.convert.streams import StreamResult, pieces_of, read_piece
@@ -109,7 +109,7 @@ class ConversionRun:
         """The record_ids that have several outcomes, in their order."""
         ended = tuple(one.ended for one in buckets)
         tasks = [
-            Compare(name=f"compare-{label:04d}", ended=ended, label=label, folder=self._folder)
+            Compare(name=f"compare-{label:04d}", ended=within(ended, label, label), label=label, folder=self._folder)
             for label in labels_of(ended)
         ]
         found = self._engine.run("comparing numbers", contested, tasks, PartitionFile)

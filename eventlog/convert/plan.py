@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +20,7 @@ from eventlog.core.schema import Catalog, catalog_to_json
 BUCKET_ROWS: Final = 100_000
 BUCKET_BYTES: Final = 20_000_000
 RANGE_ROWS: Final = 60_000
-RANGE_BYTES: Final = 20_000_000
+RANGE_BYTES: Final = 10_000_000
 ROW_BYTES: Final = 150
 """What a row of an input file is taken to need, where nobody has counted the rows."""
 
@@ -29,12 +31,13 @@ SPAN_EVENTS: Final = 50_000
 
 
 class PartSpan(Struct, frozen=True, kw_only=True):
-    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others."""
+    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others, the last in `until`."""
 
     first: int
     last: int
     range: int
     skipped: int
+    until: int
 
 
 def bucket_count(units: Sequence[Unit]) -> int:
@@ -55,8 +58,11 @@ def part_spans(counted: Mapping[int, int], part_events: int, at_once: int = SPAN
     width = part_events * max(1, at_once // part_events)
     starts = _starts(counted)
     for first in range(0, changes, width):
-        label, start = max((pair for pair in starts if pair[1] <= first), key=lambda pair: pair[1])
-        yield PartSpan(first=first, last=min(first + width, changes), range=label, skipped=first - start)
+        last = min(first + width, changes)
+        (label, start), (until, _) = (
+            starts[bisect_right(starts, place, key=itemgetter(1)) - 1] for place in (first, last - 1)
+        )
+        yield PartSpan(first=first, last=last, range=label, skipped=first - start, until=until)
 
 
 def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.names import LogNames
 
-BATCH_BYTES: Final = 8_000_000
+BATCH_BYTES: Final = 2_000_000
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
@@ -75,7 +75,7 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
     """The rows (ROWS) of the log that are to be converted, in no order."""
     from eventlog.sql.connect import connect
-    from eventlog.sql.reflect import log_columns
+    from eventlog.sql.findlog import log_columns
 
     engine = connect(source.url)
     try:

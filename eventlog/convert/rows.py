@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Event, RowId, Transaction
-from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
 from eventlog.sql.names import STANDARD, TRANSACTION

@@ -9,9 +9,10 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from eventlog.convert.settings import Conversion, DatabaseRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Cell, ReadBack, RowId
 from eventlog.core.rules.prefer import NOBODY_READS
+from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Attribute, Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
@@ -78,7 +80,8 @@ def placed_batches(batches: Iterable[pa.RecordBatch], table: Table, child: int |
     """The same of rows of a table, or of a child table of it."""
     held = table.key if child is None else table.children[child].parent_key
     for batch in batches:
-        whole = batch.filter(_all_valid(batch, held)) if held else batch.slice(0, 0)
+        valid = [batch.column(name).is_valid() for name in held]
+        whole = batch.filter(reduce(pc.and_, valid)) if valid else batch.slice(0, 0)
         yield _placed(whole, table, held)
 
 
@@ -142,13 +145,6 @@ def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[p
                 yield pa.RecordBatch.from_arrays(values, names=list(columns))
 
 
-def _all_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
-    valid = batch.column(names[0]).is_valid()
-    for name in names[1:]:
-        valid = pc.and_(valid, batch.column(name).is_valid())
-    return valid
-
-
 def _placed(rows: pa.RecordBatch, table: Table, held: Sequence[str]) -> pa.RecordBatch:
     columns = [[key_text(value, one) for value in rows.column(name).to_pylist()] for name, one in _typed(table, held)]
     names = table.key or held
@@ -182,7 +178,7 @@ def _moment_text(value: str | dt.datetime) -> str:
     nanos = ""
     if isinstance(value, str):
         try:
-            found = dt.datetime.fromisoformat(value)
+            found = read_moment(value)
         except ValueError:
             return value
         fraction = _fraction(value)
@@ -191,10 +187,6 @@ def _moment_text(value: str | dt.datetime) -> str:
         found = value
     plain = found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
     return f"{plain.isoformat(' ', 'microseconds')}{nanos:0<3}"
-
-
-Found = dict[str, dict[str, Cell]]
-"""Objects of one table by key."""
 
 
 class PlacedTable(Struct, frozen=True, kw_only=True):
@@ -210,21 +202,13 @@ FoundRows = dict[str, list[dict[str, Any]]]
 """Rows of one table, or of a child table, by the keys of their objects."""
 
 
-class TableRows:
-    """Answers from rows of tables: `find` gives those of a table, or of its child table, that have some keys.
+class BucketRows:
+    """Answers from one bucket of a snapshot."""
 
-    `present` are the tables and child tables that there are rows of.
-    """
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        present: Collection[tuple[int, int | None]],
-        find: Callable[[int, int | None, Mapping[str, Any]], FoundRows],
-    ) -> None:
-        self.catalog = catalog
-        self._present = present
-        self._find = find
+    def __init__(self, catalog: Catalog, placed: Sequence[PlacedTable], bucket: int) -> None:
+        self._catalog = catalog
+        self._files = {(one.table, one.child): one.file for one in placed}
+        self._bucket = bucket
         self._places = {(table.schema, table.name): place for place, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
@@ -236,18 +220,18 @@ class TableRows:
         for (schema, name), keys in by_table.items():
             place = self._places.get((schema, name))
             answer: Mapping[str, ReadBack]
-            if place is None or (place, None) not in self._present:
+            if place is None or (place, None) not in self._files:
                 answer = dict.fromkeys(keys, NOBODY_READS)
             else:
                 answer = self._table(place, keys)
             found |= {RowId(schema, name, key): values for key, values in answer.items()}
         return found
 
-    def _table(self, place: int, keys: Mapping[str, frozenset[str]]) -> Found:
-        table = self.catalog.tables[place]
+    def _table(self, place: int, keys: Mapping[str, frozenset[str]]) -> dict[str, dict[str, Cell]]:
+        table = self._catalog.tables[place]
         found = {key: _own(table, rows) for key, rows in self._find(place, None, keys).items()}
         for number, child in enumerate(table.children):
-            if (place, number) not in self._present:
+            if (place, number) not in self._files:
                 continue  # nothing is said of it, rather than that it is empty
             attributes = [one for one in table.attributes.values() if one.child == child.name]
             rows = self._find(place, number, found)
@@ -258,23 +242,17 @@ class TableRows:
             for key, values in found.items()
         }
 
-
-def bucket_reader(catalog: Catalog, placed: Sequence[PlacedTable], bucket: int) -> TableRows:
-    """Answers from one bucket of a snapshot."""
-    files = {(one.table, one.child): one.file for one in placed}
-
-    def find(place: int, child: int | None, keys: Mapping[str, Any]) -> FoundRows:
-        file = files.get((place, child))
+    def _find(self, place: int, child: int | None, keys: Iterable[str]) -> FoundRows:
+        """The rows of a table, or of its child table, that have one of the keys."""
+        file = self._files[place, child]
         found: FoundRows = {}
         if file is None:
             return found
         chosen = pa.array(keys, pa.string())
-        for batch in file.read(bucket):
+        for batch in file.read(self._bucket):
             for row in batch.filter(pc.is_in(batch.column(KEY), value_set=chosen)).to_pylist():
                 found.setdefault(row[KEY], []).append(row)
         return found
-
-    return TableRows(catalog, files, find)
 
 
 @contextmanager
@@ -294,7 +272,7 @@ def reader_of(
         finally:
             engine.dispose()
     else:
-        yield bucket_reader(conversion.catalog, placed, bucket)
+        yield BucketRows(conversion.catalog, placed, bucket)
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -42,20 +42,24 @@ NUMBERS: Final = pa.schema([("record_id", pa.int64())])
 
 
 class UnitNumbers(Struct, kw_only=True):
-    """What is noted about the record_ids of a unit as they come by.
+    """What is noted about the rows of a unit and their record_ids as they come by.
 
     In an `ascending` unit each is above the one before, so none stands there twice.
     """
 
     rows: int = 0
+    size: int = 0
+    """The bytes of the rows in memory."""
     ascending: bool = True
     lowest: int | None = None
     highest: int | None = None
     sampled: list[int] = []
 
-    def take(self, positions: pa.Array) -> None:
-        """Notes the record_ids of a batch."""
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Notes the rows of a batch."""
+        positions = rows.column("record_id")
         self.rows += len(positions)
+        self.size += rows.nbytes
         known = positions.drop_null()
         if not len(known):
             return
@@ -101,7 +105,7 @@ def scatter(task: Scatter) -> Scattered:
     with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
         for rows in gathered(_read(task), ROWS):
             placed = placing.place(rows)
-            numbers.take(placed.column("record_id"))
+            numbers.take(placed)
             write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
             advance(len(rows))
     return Scattered(file=writer.finished(), numbers=numbers)
@@ -130,21 +134,19 @@ def place(task: SnapshotFiles) -> PlacedTable:
     catalog = task.conversion.catalog
     batches = placed_rows(task.file, catalog) if catalog is not None else iter(())
     first = next(batches, None)
-    placed = PlacedTable(table=task.file.table, child=task.file.child)
     if first is None:
-        return placed
+        return PlacedTable(table=task.file.table, child=task.file.child)
     with partition_file(Path(task.folder) / f"{task.name}.arrow", first.schema) as writer:
-        batch: pa.RecordBatch | None = first
-        while batch is not None:
+        for batch in chain([first], batches):
             write_by(writer, batch.cast(first.schema), bucket_of(batch.column(OBJECT), task.buckets))
-            batch = next(batches, None)
-    return PlacedTable(table=placed.table, child=placed.child, file=writer.finished())
+    return PlacedTable(table=task.file.table, child=task.file.child, file=writer.finished())
 
 
 class Decide(Struct, frozen=True, kw_only=True):
     """One partition, to be decided; what comes out is written by ranges of positions.
 
-    `conflicts` are files of record_ids that stand at several objects.
+    `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes, however long the rows are, so
+    they have ranges of their own.
     """
 
     name: str
@@ -154,6 +156,7 @@ class Decide(Struct, frozen=True, kw_only=True):
     conflicts: tuple[PartitionFile, ...]
     snapshot: tuple[PlacedTable, ...]
     boundaries: tuple[int, ...]
+    outcome_boundaries: tuple[int, ...]
     folder: str
 
 
@@ -177,7 +180,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
         _by_ranges(folder / f"{task.name}-changes.arrow", schema, task.boundaries) as rendered,
-        _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
+        _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
     ):
         for results in step(ordered, task.conversion, keep_in_file(spool), reader=reader, conflicts=conflicts):
             kind = kind_of(results)

@@ -16,20 +16,15 @@ from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, cover
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal
+from eventlog.core.on_value import refused
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
-from eventlog.qlik.change_tables.dfm import description
-from eventlog.qlik.change_tables.format import (
-    DOCUMENT_ROWS,
-    ChangeTable,
-    ChangeTableFormat,
-    WrittenRows,
-    refusal_note,
-)
+from eventlog.qlik.change_tables.format import DOCUMENT_ROWS, ChangeTableFormat, WrittenRows
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import described_file, description_name, file_bytes
+from eventlog.qlik.change_tables.tables import ChangeTable
+from eventlog.sinks.change_files.arrow import Fitting
+from eventlog.sinks.change_files.dfm import description, description_name
+from eventlog.sinks.change_files.row_files import file_bytes
 
 SCHEMA: Final = pa.schema(
     [
@@ -49,12 +44,18 @@ class PackedRows:
     The rows of a full load have the complement of their table's number.
     """
 
-    def __init__(self, settings: ChangeTableSettings, tables: Mapping[int, Table]) -> None:
-        self._settings = settings
+    schema = SCHEMA
+
+    def __init__(self, form: ChangeTableFormat, tables: Mapping[int, Table]) -> None:
+        self._form = form
         self._tables = tables
         self._made: dict[tuple[int, str], ChangeTable] = {}
 
-    def rendering(self, schema: pa.Schema, write: Writer, catalog: Catalog | None, first: int) -> Rendering:
+    def writer(self, catalog: Catalog | None) -> Writer:
+        """What writes the rows of changes."""
+        return self._form.writer(catalog)
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         places = table_numbers(catalog, first)
 
         def cells(written: WrittenRows) -> tuple[object, ...]:
@@ -62,7 +63,7 @@ class PackedRows:
             number = places[table.schema, table.name]
             return written.stamp, ~number if written.table.load else number, pickle.dumps(written.rows, 5), route
 
-        return Rendering(schema, write, cells)
+        return Rendering(self.schema, self.writer(catalog), cells)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenRows]:
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
@@ -80,31 +81,26 @@ class PackedRows:
             # Each piece of a stream describes its tables anew, and they may look the same.
             made = [one for one in self._made.values() if one.load is load and one.route == route]
             alike = next((one for one in made if _look(one.source) == _look(table)), None)
-            new = alike or ChangeTable(table, self._settings, load=load, route=route)
+            new = alike or ChangeTable(table, self._form.settings, load=load, route=route)
             found = self._made[place, route] = new
         return found
 
 
-class TableForm:
+class TableForm(PackedRows):
     """Part files of rows."""
 
-    schema = SCHEMA
-
     def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
+        super().__init__(ChangeTableFormat(settings=target.settings, loads=target.files.full_load == "files"), tables)
         self._target = target
-        self._loads = target.files.full_load == "files"
-        self._rows = PackedRows(target.settings, tables)
         self._layouts: dict[str, list[Table]] = {}
         for table in tables.values():
             alike = self._layouts.setdefault(self._folder(table), [])
             if _look(table) not in alike:
                 alike.append(_look(table))
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        write = ChangeTableFormat(settings=self._target.settings, loads=self._loads).writer(catalog)
-        if self._target.files.format == "parquet":
-            write = _fitting(write)
-        return self._rows.rendering(SCHEMA, write, catalog, first)
+    def writer(self, catalog: Catalog | None) -> Writer:
+        write = super().writer(catalog)
+        return _fitting(write) if self._target.files.format == "parquet" else write
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         first = part = parts.first // parts.part_events
@@ -114,7 +110,7 @@ class TableForm:
             if begins and held:
                 after = self._store(folder, part, held, after)
                 part, held = part + 1, []
-            held += self._rows.written(run)
+            held += self.written(run)
         if held:
             self._store(folder, part, held, after)
             part += 1
@@ -122,7 +118,7 @@ class TableForm:
 
     def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
         """Writes one part; the number of its last change."""
-        [document] = ChangeTableFormat(settings=self._target.settings).bind(written, after, whole=True)
+        [document] = self._form.bind(written, after, whole=True)
         seen: dict[Path, int] = {}
         try:
             for block in document.blocks:
@@ -136,8 +132,7 @@ class TableForm:
 
         Several tables may be sent to one; `seen` counts what stands in a folder so far.
         """
-        place = folder / folder_of(block.table, block.target)
-        place = place / block.partition.name if block.partition is not None else place
+        place = folder / block.place
         place.mkdir(parents=True, exist_ok=True)
         if block.route:
             seen[place] = seen.get(place, -1) + 1
@@ -149,31 +144,27 @@ class TableForm:
         stem = f"LOAD{part + 1:08d}{suffix}" if block.load else f"part-{part:05d}{suffix}"
         started = dt.datetime.now(dt.UTC)
         (place / f"{stem}.{form.ending}").write_bytes(file_bytes(block.columns, block.cells, form))
-        location = str(place.relative_to(folder))
-        said = described_file(form, stem, location, block, started=started, ended=dt.datetime.now(dt.UTC))
+        ended = dt.datetime.now(dt.UTC)
+        said = description(form, stem, block.place, block, task=self._target.task, started=started, ended=ended)
         told = place / description_name(form, stem)
         told.parent.mkdir(exist_ok=True)
-        told.write_bytes(description(said, self._target.task))
+        told.write_bytes(said)
 
     def _folder(self, table: Table) -> str:
         return folder_of(table, f"{table.name}{self._target.settings.suffix}")
 
 
-class TableDocuments:
+class TableDocuments(PackedRows):
     """Rows as a database takes them; each change keeps the places of its events, for a row may be refused there."""
 
     schema = SENT
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
-        self._form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS)
-        self._rows = PackedRows(target.settings, tables)
-
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        return self._rows.rendering(SENT, self._form.writer(catalog), catalog, first)
+        super().__init__(ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS), tables)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:
         """Documents of some thousand rows."""
-        return self._form.bind((one for batch in rendered for one in self._rows.written(batch)), after)
+        return self._form.bind((one for batch in rendered for one in self.written(batch)), after)
 
 
 def _look(table: Table) -> Table:
@@ -197,7 +188,7 @@ def _fitting(write: Writer) -> Writer:
         try:
             fitting.check(item.rows)
         except ExpressionError as error:
-            return Refusal(positions=change.positions, note=refusal_note(change, error))
+            return refused(change, error)
         return item
 
     return written

@@ -57,24 +57,29 @@ LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
 
 
 class PackedMessages:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them."""
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+
+    Each change keeps the places of its events, for a message may be refused where it is sent to.
+    """
+
+    schema = SENT
 
     def __init__(self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False) -> None:
-        self.form = MessageFormat(settings=settings, body=False)
+        self._form = MessageFormat(settings=settings, body=False)
         self._tables = tables
         self._told = told
         self._made: dict[int, TableRenderer] = {}
 
-    def rendering(self, schema: pa.Schema, catalog: Catalog | None, first: int) -> Rendering:
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         places = table_numbers(catalog, first)
-        keyed = "key" in schema.names
+        keyed = "key" in self.schema.names
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
             found = (written.stamp, places[table.schema, table.name], *written.closed(), written.route)
             return (*found, written.key, written.deleted) if keyed else found
 
-        return Rendering(schema, self.form.writer(catalog), cells, counts=True)
+        return Rendering(self.schema, self._form.writer(catalog), cells, counts=True)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """The messages in rows that are sent; what they need no more may be missing."""
@@ -91,7 +96,7 @@ class PackedMessages:
     def _table(self, place: int) -> TableRenderer:
         found = self._made.get(place)
         if found is None:
-            writer = writer_of(self._tables[place], self.form.settings)
+            writer = writer_of(self._tables[place], self._form.settings)
             assert writer is not None, "what cannot be written was refused"
             if self._told:
                 writer.structure = None
@@ -99,20 +104,17 @@ class PackedMessages:
         return found
 
 
-class MessageForm:
+class MessageForm(PackedMessages):
     """Part files of messages."""
 
     schema = SCHEMA
 
     def __init__(self, target: MessageFiles, tables: Mapping[int, Table]) -> None:
+        super().__init__(target.settings, tables)
         self._settings = target.settings
-        self._messages = PackedMessages(target.settings, tables)
         self._written = {
             place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
         }
-
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        return self._messages.rendering(SCHEMA, catalog, first)
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         part = parts.first // parts.part_events - 1
@@ -137,18 +139,23 @@ class MessageForm:
 
     def _places(self, part: int) -> dict[int, MessageFile]:
         """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""
-        avro = self._settings.encoding == "avro"
-        schemas: dict[str, dict[str, int]] = {}
-        for writer in self._written.values():
-            numbers = schemas.setdefault(writer.shape.topic, {})
-            numbers.setdefault(container_schema(writer.shape), len(numbers))
-        every: dict[str, int] = {}
-        for writer in self._written.values():
-            every.setdefault(container_schema(writer.shape), len(every))
-        return {
-            place: _place(writer, part, avro=avro, numbers=schemas[writer.shape.topic], every=every)
-            for place, writer in self._written.items()
-        }
+        writers, stem = self._written, f"part-{part:05d}"
+        if self._settings.encoding != "avro":
+            name = f"{stem}.jsonl"
+            return {n: MessageFile(topic=one.shape.topic, name=name, routed=name) for n, one in writers.items()}
+        # Any table may be sent to a topic by a route, and in a topic that a route names as well as a table, a file of
+        # the one must not be that of the other.
+        schemas = {place: (one.shape.topic, container_schema(one.shape)) for place, one in writers.items()}
+        every = {schema: number for number, schema in enumerate(dict.fromkeys([one for _, one in schemas.values()]))}
+        several: dict[str, dict[str, int]] = {}
+        for topic, schema in schemas.values():
+            numbers = several.setdefault(topic, {})
+            numbers.setdefault(schema, len(numbers))
+        found = {}
+        for place, (topic, schema) in schemas.items():
+            name = f"{stem}.avro" if len(several[topic]) == 1 else f"{stem}-{several[topic][schema]}.avro"
+            found[place] = MessageFile(topic=topic, name=name, schema=schema, routed=f"{stem}-to-{every[schema]}.avro")
+        return found
 
     def _describe(self, folder: Path, sequence: str) -> None:
         """Writes the metadata of every table, before the first message."""
@@ -168,27 +175,19 @@ class MessageForm:
         files.close()
 
 
-class MessageDocuments:
-    """Messages as a broker takes them, without metadata where those were `told` before.
-
-    Each change keeps the places of its events, for a message may be refused there.
-    """
-
-    schema = SENT
+class MessageDocuments(PackedMessages):
+    """Messages as a broker takes them, without metadata where those were `told` before."""
 
     def __init__(self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False) -> None:
-        self._messages = PackedMessages(target.settings, tables, told=told)
-
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        return self._messages.rendering(SENT, catalog, first)
+        super().__init__(target.settings, tables, told=told)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
         """Documents of as many messages as a document of the daemon's has."""
-        return self._messages.form.bind(chain.from_iterable(map(self._messages.written, rendered)), after)
+        return self._form.bind(chain.from_iterable(map(self.written, rendered)), after)
 
     def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
         """The same of messages that have their numbers."""
-        return self._messages.form.bind_numbered(chain.from_iterable(map(self._messages.written, numbered)))
+        return self._form.bind_numbered(chain.from_iterable(map(self.written, numbered)))
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
@@ -197,19 +196,6 @@ def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
         return TableRenderer(shape_of(table, settings))
     except ExpressionError:
         return None
-
-
-def _place(
-    writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int], every: Mapping[str, int]
-) -> MessageFile:
-    """`numbers` are the schemas of the table's topic, `every` all of them: any table may be sent to a topic by a route."""
-    shape = writer.shape
-    if not avro:
-        return MessageFile(topic=shape.topic, name=f"part-{part:05d}.jsonl", routed=f"part-{part:05d}.jsonl")
-    schema = container_schema(shape)
-    name = f"part-{part:05d}.avro" if len(numbers) == 1 else f"part-{part:05d}-{numbers[schema]}.avro"
-    # In a topic that a route names as well as a table, a file of the one must not be that of the other.
-    return MessageFile(topic=shape.topic, name=name, schema=schema, routed=f"part-{part:05d}-to-{every[schema]}.avro")
 
 
 BLOCK_BYTES: Final = 256_000

@@ -243,11 +243,17 @@ def use_one_core() -> None:
 
     pa.set_cpu_count(1)  # the processes share the cores among them
     pa.set_io_thread_count(1)
-    if _give_back():
+    if _limit_heap():
         pa.set_memory_pool(pa.system_memory_pool())
 
 
-def _give_back() -> bool:
+def give_back() -> None:
+    """Gives the system what is free between what is used; glibc by itself gives it only what is free at the end."""
+    with suppress(AttributeError, OSError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _limit_heap() -> bool:
     """Has glibc return what is freed; other systems' libraries have ways of their own."""
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -21,6 +21,7 @@ from eventlog.convert.partitions import (
     in_order,
     labels_of,
     read_label,
+    within,
 )
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES
@@ -42,7 +43,7 @@ ENCODED: Final[dict[str, Any]] = {
 
 
 class Write(Struct, frozen=True, kw_only=True):
-    """Some of the parts, to be written: changes number `first` to `last` of all, which begin in the range `range`."""
+    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges `range` to `until`."""
 
     name: str
     conversion: Conversion
@@ -50,8 +51,9 @@ class Write(Struct, frozen=True, kw_only=True):
     first: int
     last: int
     range: int
+    until: int
     skipped: int
-    """Changes of that range that belong to parts before."""
+    """Changes of the first range that belong to parts before."""
     stamp: str = ""
     """The latest time in the ranges before, in forms that number their changes."""
     tables: dict[int, Table] | None = None
@@ -84,32 +86,44 @@ class PartTasks(Struct, frozen=True, kw_only=True):
 
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
         """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or one."""
-        spans = part_spans(self.counted(), self.conversion.part_events, at_once)
-        return (self._task(number, span) for number, span in enumerate(spans))
+        stamps, stamp = self._stamps(), ""
+        for number, span in enumerate(part_spans(self.counted(), self.conversion.part_events, at_once)):
+            while stamps and stamps[0][0] < span.range:
+                stamp = max(stamp, stamps.popleft()[1])
+            yield self._task(number, span, stamp)
 
     def whole(self) -> Write:
         """All changes as one task."""
         counted = self.counted()
-        return self._task(0, PartSpan(first=0, last=sum(counted.values()), range=min(counted, default=0), skipped=0))
+        first, until = min(counted, default=0), max(counted, default=0)
+        return self._task(0, PartSpan(first=0, last=sum(counted.values()), range=first, skipped=0, until=until), "")
 
     def counted(self) -> dict[int, int]:
         """How many changes there are in each range."""
-        counted: dict[int, int] = {}
+        counted = Counter[int]()
         for one in self.decided:
-            for label, count in one.rendered.counted().items():
-                counted[label] = counted.get(label, 0) + count
+            counted.update(one.rendered.counted())
         return counted
 
-    def _task(self, number: int, span: PartSpan) -> Write:
+    def _stamps(self) -> deque[tuple[int, str]]:
+        """The latest time in each range, in forms that number their changes."""
+        latest: dict[int, str] = {}
+        for one in self.decided:
+            for label, stamp in one.stamps.items():
+                latest[label] = max(latest.get(label, ""), stamp)
+        return deque(sorted(latest.items()))
+
+    def _task(self, number: int, span: PartSpan, stamp: str) -> Write:
         return Write(
             name=f"parts-{number:06d}",
             conversion=self.conversion,
-            rendered=tuple(one.rendered for one in self.decided),
+            rendered=within((one.rendered for one in self.decided), span.range, span.until),
             first=span.first,
             last=span.last,
             range=span.range,
+            until=span.until,
             skipped=span.skipped,
-            stamp=latest_before(self.decided, span.range),
+            stamp=stamp,
             tables=self.tables,
             folder=self.folder,
             staged=self.staged,
@@ -120,11 +134,6 @@ def last_number(after: str, changes: int, decided: Sequence[DecidedBucket]) -> s
     """The change_seq of the last of so many changes; nothing where they are not numbered."""
     stamp = max((stamp for one in decided for stamp in one.stamps.values()), default="")
     return ChangeSeq.parse(after).later(changes, stamp).text if stamp else after
-
-
-def latest_before(decided: Sequence[DecidedBucket], label: int) -> str:
-    """The latest time in the ranges before this one, in forms that number their changes."""
-    return max((stamp for one in decided for range_, stamp in one.stamps.items() if range_ < label), default="")
 
 
 def produce(task: Write | WriteOutcomes) -> int:
@@ -160,8 +169,7 @@ class InTheirOrder:
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
     spill = Path(task.folder) / f"{task.name}.spill"
     for label in labels_of(task.rendered):
-        if label >= task.range:
-            yield from in_order(read_label(task.rendered, label), BY_POSITION, spill)
+        yield from in_order(read_label(task.rendered, label), BY_POSITION, spill)
 
 
 def _at_most(

@@ -74,7 +74,9 @@ def show_files(parts: Sequence[PartialFile]) -> None:
 
 def discard_files(parts: Iterable[PartialFile]) -> None:
     """Removes hidden files that nobody wants to see any more."""
-    _discard(part.temporary for part in parts)
+    for part in parts:
+        with suppress(OSError):  # it was renamed already, or the disk refuses this too; the next start tries again
+            part.temporary.unlink()
 
 
 def make_empty(path: Path) -> None:
@@ -177,14 +179,6 @@ def _temporary_name(target: Path, writer: str) -> Path:
     return target.parent / f".eventlog-{writer}-{next(_numbers)}.part"
 
 
-def _discard(paths: Iterable[Path]) -> None:
-    for path in paths:
-        try:
-            path.unlink()
-        except OSError:
-            continue  # it was renamed already, or the disk refuses this too; the next start tries again
-
-
 class Claim:
     """A file by which one process keeps others away: it holds nothing and stays. The claim ends with the process, whatever
     happens to that.
@@ -193,10 +187,6 @@ class Claim:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
-
-    @property
-    def taken(self) -> bool:
-        return self._file is not None
 
     def take(self) -> bool:
         """Whether this process has it now; False while another one has it."""

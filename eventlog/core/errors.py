@@ -124,6 +124,18 @@ class SinkError(MachineError):
     """The sink does not take documents."""
 
 
+def value_shown(value: object) -> str:
+    """A value as a message shows it: short, and without characters that a log or a database would choke on."""
+    if isinstance(value, str):
+        return repr(shortened(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"binary data ({memoryview(value).nbytes} bytes)"
+    try:
+        return shortened(repr(value))
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number of thousands of digits"
+
+
 def shortened(text: str, limit: int = 80) -> str:
     """The text, or its beginning with the number of characters left out: a message never repeats a 10 MB value."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Edit, Op, Refusal, Value
 
 OnValue = Literal["refuse-object", "omit", "replace"]
 Told = Cell | Literal[Absent.ABSENT]
+Wrote = TypeVar("Wrote")
 
 NAMED_VALUES: Final = 3
 """Values of which a note says why they could not be said."""
@@ -35,33 +35,32 @@ class Sayer(Protocol):
         """The nearest value that can be said; None where nobody knows one."""
 
 
-class Altered(Struct, frozen=True, kw_only=True):
-    """A change without what cannot be said, None where nothing is left of it; and what its events are told."""
+def written_otherwise(
+    change: Change, error: DataError, sayer: Sayer | None, on_value: OnValue, write: Callable[[Change], Wrote]
+) -> tuple[Refusal, Wrote | None]:
+    """What the events are told of a change that a format has failed with, and what it `write`s instead, if anything.
 
-    change: Change | None
-    refusal: Refusal
-
-
-def altered(
-    change: Change,
-    error: ExpressionError,
-    note: Callable[[Change, ExpressionError], str],
-    sayer: Sayer | None,
-    on_value: OnValue,
-) -> Altered:
-    """What is published instead of a change that a format has failed with; `note` writes what its events are told.
-
-    Nothing is, where the fault is not that of a value, or objects are to be refused.
+    Nothing is written where the fault is not that of a value, or where objects are to be refused.
     """
     cure = None if sayer is None or on_value == "refuse-object" else _Cure(sayer, replacing=on_value == "replace")
     edits = change.edits if cure is None else tuple([cure.edit(edit) for edit in change.edits])
     if cure is None or not cure.faults:
-        return Altered(change=None, refusal=Refusal(positions=change.positions, note=note(change, error)))
+        return refused(change, error), None
     if change.op is Op.MODIFY:
         edits = tuple([edit for edit in edits if _says(edit)])
-    nothing = not edits and change.op is Op.MODIFY
-    told = Refusal(positions=change.positions, note=note(change, cure.summary()), partial=True)
-    return Altered(change=None if nothing else replace(change, edits=edits), refusal=told)
+    told = refused(change, cure.summary(), partial=True)
+    if not edits and change.op is Op.MODIFY:
+        return told, None
+    try:
+        return told, write(replace(change, edits=edits))
+    except DataError as other:
+        return refused(change, other), None
+
+
+def refused(change: Change, error: DataError, *, partial: bool = False) -> Refusal:
+    """Which object cannot be told, or not with all its values, and why."""
+    note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {str(error).removesuffix('.')}."
+    return Refusal(positions=change.positions, note=note, partial=partial)
 
 
 class _Cure:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 
 class Category(StrEnum):
@@ -74,6 +76,23 @@ def category(sql_type: str) -> Category:
     if name == "bit" and arguments not in ([], ["1"]):
         return Category.STRING  # a string of bits, not a truth value
     return found
+
+
+_TRUTHS: Final = {
+    **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
+    **dict.fromkeys(("0", "f", "false", "n", "no"), False),
+}
+
+
+def truth_of(value: object) -> bool | None:
+    """The truth value that a log or a database writes so; None where it is none."""
+    if isinstance(value, str):
+        return _TRUTHS.get(value.strip(" ").lower())
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {b"\0": False, b"\1": True}.get(bytes(value))  # BIT(1), as MySQL's drivers hand it over
+    if isinstance(value, Decimal) and value.is_nan():  # one that signals cannot even be compared
+        return None
+    return bool(value) if isinstance(value, int | float | Decimal) and value in (0, 1) else None
 
 
 def is_zoned(sql_type: str) -> bool:

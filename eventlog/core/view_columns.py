@@ -20,7 +20,6 @@ _other = re.compile(r"(sv_|mv_)(.+)", re.IGNORECASE).fullmatch
 class ColumnName(Struct, frozen=True, kw_only=True):
     """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_ survive in it."""
 
-    native: str
     column: str
     key: bool = False
     multiple: bool = False
@@ -36,16 +35,14 @@ class ColumnName(Struct, frozen=True, kw_only=True):
 def read_column_name(native: str) -> ColumnName:
     """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued column."""
     if match := _pk(native):
-        return ColumnName(native=native, column=match[5], key=True, group=_number(match[3]))
+        return ColumnName(column=match[5], key=True, group=_number(match[3]))
     if match := _fk(native):
         multiple = (match[2] or "").lower() == "mv_"
         refers_to = match[4]
-        return ColumnName(
-            native=native, column=match[5], multiple=multiple, refers_to=refers_to, group=_number(match[3])
-        )
+        return ColumnName(column=match[5], multiple=multiple, refers_to=refers_to, group=_number(match[3]))
     if match := _other(native):
-        return ColumnName(native=native, column=match[2], multiple=match[1].lower() == "mv_")
-    return ColumnName(native=native, column=native)
+        return ColumnName(column=match[2], multiple=match[1].lower() == "mv_")
+    return ColumnName(column=native)
 
 
 def _number(text: str | None) -> int | None:

@@ -1,12 +1,7 @@
 """Where a publisher works: a log or a stream, who may publish it, and what else is to be done there.
 
-The post at an event log table: the lock in its database, its figures, and the statements after a cycle.
-
-The post at a stream: a file of marks keeps its position, and a claim beside that file keeps other publishers away.
-
-Which post a configuration means.
-
-The statements that somebody wants to be run after each cycle that published something.
+A log has a lock in its database, figures, and statements that are run after a cycle. A stream has a file of marks that
+keeps its position, and a claim beside that file that keeps other publishers away.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-import msgspec
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
@@ -46,17 +40,17 @@ from eventlog.sources.marks import (
     PAUSED,
     RESUMED,
     SERVED,
-    FileMarks,
     Marks,
+    as_text,
     kept_outputs,
     lagging_outputs,
     next_epoch,
 )
+from eventlog.sources.stream.source import FileMarks
 from eventlog.sql.access import in_our_words, verbatim
-from eventlog.sql.connect import connect, shown_url
-from eventlog.sql.limits import limit_sessions
+from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
+from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
-from eventlog.sql.reflect import log_columns
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -68,25 +62,21 @@ class Post(ABC):
     wakeup: Wakeup | None = None
     """What notices waiting events between two intervals; streams are looked at after every interval."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
+    def __init__(self, name: str, address: str) -> None:
+        self.name = name
         """What is published there, for messages and the journal."""
-
-    @property
-    @abstractmethod
-    def address(self) -> str:
+        self.address = address
         """Where it is, without a password."""
-
-    @property
-    @abstractmethod
-    def taken(self) -> bool:
-        """Whether this publisher has it."""
 
     @property
     @abstractmethod
     def tenure(self) -> Tenure | None:
         """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether this publisher has it."""
+        return self.tenure is not None
 
     @abstractmethod
     def take(self) -> bool:
@@ -153,6 +143,7 @@ class LogPost(Post):
             raise
         settings = config.publisher
         self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
+        super().__init__(f"event log {self.lock.log.name}", shown_url(self.engine.url))
         self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
@@ -160,18 +151,6 @@ class LogPost(Post):
         self._ledger = Ledger(self.lock)
         self._schema = SchemaWatch(self.lock.log, settings)
         self._next_look = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"event log {self.lock.log.name}"
-
-    @property
-    def address(self) -> str:
-        return shown_url(self.engine.url)
-
-    @property
-    def taken(self) -> bool:
-        return self.lock.taken
 
     @property
     def tenure(self) -> Tenure | None:
@@ -234,7 +213,7 @@ class LogPost(Post):
 
     def serve(self, names: Sequence[str]) -> None:
         """Says in the log which outputs this publisher has."""
-        text = msgspec.json.encode(names).decode()
+        text = as_text(names)
         with self.lock.log.transaction(lone=True) as connection:
             if Marks(self.lock.log).get(connection, SERVED) == text:
                 return
@@ -317,43 +296,26 @@ NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
 class StreamPost(Post):
     """What a publisher does at a stream besides publishing it."""
 
+    tenure: Tenure | None = None
+
     def __init__(self, config: Config, journal: BoundLogger) -> None:
+        source = config.source
+        address = shown_url(read_url(source.url)) if source.url else masked(source.gbase.path or source.gbase.server)
+        super().__init__(f"{NAMES[source.kind]} of {source.marks}", address)
         self._config = config
         self._journal = journal
         self._stream: Stream | None = None
         self._claim = Claim(Path(f"{config.source.marks}.lock"))
-        self._tenure: Tenure | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{NAMES[self._config.source.kind]} of {self._config.source.marks}"
-
-    @property
-    def address(self) -> str:
-        source = self._config.source
-        if source.url:
-            from eventlog.sql.connect import read_url, shown_url
-
-            return shown_url(read_url(source.url))
-        return masked(source.gbase.path or source.gbase.server)
-
-    @property
-    def taken(self) -> bool:
-        return self._tenure is not None
-
-    @property
-    def tenure(self) -> Tenure | None:
-        return self._tenure
 
     def take(self) -> bool:
-        if self._tenure is None and self._claim.take():
+        if self.tenure is None and self._claim.take():
             self.close()  # what it knows of the marks is from before
-            self._tenure = self._new_tenure()
+            self.tenure = self._new_tenure()
         return self.taken
 
     def confirm(self) -> None:
         """The claim ends with the process and no sooner, so there is nobody to ask."""
-        if self._tenure is None:
+        if self.tenure is None:
             raise OccupiedError(
                 f"Another publisher may work on the {self.name}.", hint="This one does not have it any more."
             )
@@ -374,7 +336,7 @@ class StreamPost(Post):
         return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
 
     def _let_go(self) -> None:
-        self._tenure = None
+        self.tenure = None
         self._claim.leave()
 
     def _new_tenure(self) -> Tenure:

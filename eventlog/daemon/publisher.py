@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 STANDBY_SECONDS: Final = 1.0
-"""Seconds between two looks whether the seat is free."""
+"""Seconds between two looks whether the lock is free."""
 
 SLOW_SECONDS: Final = 5.0
 SLOW_PART: Final = 4
@@ -69,8 +69,8 @@ class Shares:
         self._seconds[name] = delivery.seconds
         if error is not None:
             self.failed(name, error)
-        elif any(answer.reason is Reason.RETRY for answer in delivery.answers.values()):
-            self._why[name] = delivery.complaint or "Its receiver asks for another time."
+        elif any(answer.reason is Reason.RETRY for answer in delivery.said.answers.values()):
+            self._why[name] = delivery.said.complaint or "Its receiver asks for another time."
 
     def leaving(self) -> dict[str, str]:
         """Those that should be left behind, each with the reason."""
@@ -142,6 +142,8 @@ class Publisher:
             self._outputs, lag_post, self.vitals, self.journal, self.is_over, most_behind_of(config)
         )
         self._failures = 0
+        self._worked = self._told = False
+        """Whether cycles have found rows, and told something of them, since it waited last."""
         self._told_loopback = False
         for setting, why in ignored_settings(config):
             self.journal.warning("setting_ignored", setting=setting, why=why)
@@ -163,7 +165,7 @@ class Publisher:
         """Gives back the post, connections and files."""
         self._end_read_ahead()
         self._lagging.end()
-        with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
+        with suppress(MachineError):  # a database that is away has given the lock to nobody, or to somebody else
             self.post.leave(self.vitals)
         self._close_outputs()
         self.post.close()
@@ -203,7 +205,7 @@ class Publisher:
         if not until_empty:
             yield from self._live()
             return
-        self.sit_down(self.config.publisher.lease * 2 + STANDBY_SECONDS)
+        self.wait_for_lock(self.config.publisher.lease * 2 + STANDBY_SECONDS)
         while not self.stopped.is_set():
             report = self.run_once(ahead=True)
             yield report
@@ -215,8 +217,8 @@ class Publisher:
             if not (report.settled or report.again or self._leave(self._paused())) and not self._catching_up():
                 return
 
-    def sit_down(self, patience: float) -> None:
-        """Takes the seat; when somebody else has it for longer than this, OccupiedError."""
+    def wait_for_lock(self, patience: float) -> None:
+        """Takes the lock; when somebody else has it for longer than this, OccupiedError."""
         end = monotonic() + patience
         while not self._take() and not self.stopped.is_set():
             if monotonic() >= end:
@@ -243,9 +245,9 @@ class Publisher:
             self._rest.until_next(self._beat)
         while not self.stopped.is_set():
             try:
-                seated = self._seated()
-                held_up = seated and self._lagging.hold_up()
-                report = self.run_once(ahead=True) if seated and not held_up else None
+                locked = self._holds_lock()
+                held_up = locked and self._lagging.hold_up()
+                report = self.run_once(ahead=True) if locked and not held_up else None
                 self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
                 if report is not None:
                     yield report
@@ -257,7 +259,7 @@ class Publisher:
                 if report is None:
                     self._end_read_ahead()
                     self._rest.for_seconds(STANDBY_SECONDS)
-                changed = self._look_after_outputs() if seated else False
+                changed = self._look_after_outputs() if locked else False
                 if report is not None and not (changed or report.settled or report.again):
                     self._idle(report)
             except MachineError as error:
@@ -352,7 +354,7 @@ class Publisher:
         for lagging in self._lagging.running.values() if report.settled else ():
             lagging.wake()  # it is owed these rows now
         if report.events:
-            self._rest.worked()
+            self._worked = True
             statuses = {status.value: count for status, count in report.statuses.items()}
             self.journal.info(
                 "published",
@@ -367,7 +369,7 @@ class Publisher:
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
         if report.documents:
-            self._heartbeat.put_off()
+            self._told = True
             self.post.published(self.vitals, self.journal)
 
     def _tell_loopback(self, report: Report) -> None:
@@ -381,21 +383,26 @@ class Publisher:
             self.journal.warning("nothing_published", why=why)
         self._told_loopback = alone
 
-    def _seated(self) -> bool:
+    def _holds_lock(self) -> bool:
         """Whether it may publish; says so when that changes."""
         before = self.post.taken
-        seated = self._take()
-        if seated and not before:
+        locked = self._take()
+        if locked and not before:
             self.journal.info("seat_taken", post=self.post.name)
-        elif not seated and self.vitals.reading().state != "standby":
+        elif not locked and self.vitals.reading().state != "standby":
             self.journal.info("standing_by", post=self.post.name)
-        self.vitals.now("publishing" if seated else "standby")
-        if not seated:
+        self.vitals.now("publishing" if locked else "standby")
+        if not locked:
             self.post.stand_by(self.vitals, self.journal)
-        return seated
+        return locked
 
     def _idle(self, report: Report) -> None:
         """Waits for the next cycle, and lets the heart beat meanwhile."""
+        if self._worked:
+            self._rest.worked()
+        if self._told:
+            self._heartbeat.put_off()
+        self._worked = self._told = False
         self.post.idle(self.vitals)
         all_held = self.config.publisher.on_retry == "stop" and report.later is not None and not report.events
         self._rest.until_next(self._beat, later=report.later, all_held=all_held)

@@ -25,7 +25,7 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.delivery.output import Output
-from eventlog.sources.log.left_out import SeenNumbers
+from eventlog.sources.log.seen import SeenNumbers
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.dialect import offers, statement
 from eventlog.sql.log import Log
@@ -218,7 +218,7 @@ class Wakeup:
 
     def _anything(self) -> bool:
         with self._words():
-            if self.seen:
+            if self.seen is not None and self.seen.known:
                 return self.seen.anything(self._opened())
             return bool(self._log.rows(self._opened(), self._log.query("anything_waiting", among=self._among)))
 

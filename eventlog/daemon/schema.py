@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import EventlogError, SourceError
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import statement
 from eventlog.sql.history import Shape, ShapeVersion, add_version, differing, latest, read_history, shape_of
@@ -134,7 +133,7 @@ class SchemaWatch:
         marks = Marks(self._log)
         with self._log.transaction() as connection:
             if errors:
-                marks.set(connection, NOT_FOLLOWED, msgspec.json.encode(errors).decode())
+                marks.set(connection, NOT_FOLLOWED, as_text(errors))
             elif marks.get(connection, NOT_FOLLOWED) is not None:
                 marks.clear(connection, NOT_FOLLOWED)
 

@@ -30,13 +30,12 @@ from eventlog.delivery.output import (
     newest,
     read_output_states,
     stands,
-    write_output_states,
 )
 from eventlog.delivery.pipeline import Report
-from eventlog.sources.log.backlog import Pace, database_seconds, quickened, read_pace, write_pace
+from eventlog.sources.log.backlog import Pace, database_seconds, quickened
 from eventlog.sources.log.flow import Flow, Polling, read_flow
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.marks import OUTPUTS, PACE, Marks
+from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
 
 QUICK_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -251,7 +250,7 @@ class PublisherHealth:
 
 def delays_of(delivery: Delivery, now: float) -> Iterator[tuple[float, int]]:
     """The seconds from the time of each row that an output has just taken until now, and of how many rows; by two clocks."""
-    took = set(delivery.took)
+    took = set(delivery.said.done)
     times = Counter(event.time for event in delivery.events if event.position in took)
     for time_of_rows, count in times.items():
         at = None if time_of_rows is None else moment(time_of_rows)
@@ -299,7 +298,7 @@ class Ledger:
             if self._former is None:
                 former = read_output_states(Marks(log).get(connection, OUTPUTS))
                 self._former = {name: mine for name, mine in former.items() if name in present}
-            self._lock.mark(connection, OUTPUTS, write_output_states(newest(self._former, present)), soon=True)
+            self._lock.mark(connection, OUTPUTS, as_text(newest(self._former, present)), soon=True)
         self._seen, self._entered = present, monotonic()
 
 
@@ -322,9 +321,9 @@ class Tempo:
         log = self._lock.log
         with log.transaction() as connection:
             if self._pace is None:
-                self._pace = read_pace(Marks(log).get(connection, PACE))
+                self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
             pace = quickened(self._pace, self._rows, database_seconds(connection, log))
-            self._lock.mark(connection, PACE, write_pace(pace), soon=True)
+            self._lock.mark(connection, PACE, as_text(pace), soon=True)
         self._pace, self._rows, self._entered = pace, 0, monotonic()
 
 

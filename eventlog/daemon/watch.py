@@ -8,8 +8,8 @@ from typing import Final
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby
+from eventlog.sources.log.left_out import EVER
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
-from eventlog.sources.log.rows import EVER
 from eventlog.sources.marks import EPOCH, IN_HAND, Marks, any_owed, read_owed
 
 COUNTED_ROWS: Final = 1_000

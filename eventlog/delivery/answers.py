@@ -29,8 +29,8 @@ from eventlog.core.model import (
     Status,
     exceptional,
 )
-from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.screen import Identities
 from eventlog.sources.notes import Planned, write_positions
 
 
@@ -56,18 +56,14 @@ class Answers:
         self.strictness = strictness
         self._changes = changes
         self._blocked: set[RowId] = set()
-        self._ended = False
+        self.ended = False
+        """Nothing more is sent at all."""
         self._rows: dict[Position, RowId] | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more is sent at all."""
-        return self._ended
 
     @property
     def stopping(self) -> bool:
         """Whether anything is held because of what was said."""
-        return self._ended or bool(self._blocked)
+        return self.ended or bool(self._blocked)
 
     @property
     def waiting(self) -> list[Planned]:
@@ -100,11 +96,11 @@ class Answers:
         if not self.stopping:
             return False
         objects = self.objects(document)
-        if not self._ended and objects and objects.isdisjoint(self._blocked):
+        if not self.ended and objects and objects.isdisjoint(self._blocked):
             return False
         self._block(objects)
         self._hold(covered(document))
-        if not self._ended:
+        if not self.ended:
             self._waiting[number] = Planned(document.id, write_positions(covered(document)), plan)
         return True
 
@@ -129,10 +125,10 @@ class Answers:
         row = self._row(positions[0])
         statuses = {answer.status for answer in answers}
         if Status.FATAL in statuses or (Status.ERROR in statuses and self.strictness.on_error == "halt"):
-            self._ended = True
+            self.ended = True
         if Status.NEW in statuses:
             self._block(() if row is None else (row,))
-            self._ended = self._ended or self.strictness.on_retry == "stop"
+            self.ended = self.ended or self.strictness.on_retry == "stop"
             return False
         if row in self._blocked:
             # The receiver took it before an earlier change of the object: only a repeat leaves the right state there.
@@ -144,7 +140,7 @@ class Answers:
         """Nothing of these objects is sent any more; without any, nothing at all."""
         blocked = set(objects)
         self._blocked |= blocked
-        self._ended = self._ended or not blocked
+        self.ended = self.ended or not blocked
 
     def _hold(self, positions: Iterable[Position]) -> None:
         for position in positions:

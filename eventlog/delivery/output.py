@@ -15,7 +15,6 @@ from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ from eventlog.core.secrets import masked, shown
 from eventlog.core.tracing import Span, step
 from eventlog.delivery.answers import Answers, Strictness, covered, keep_worse
 from eventlog.delivery.lanes import Front, LaneThreads, Turns
+from eventlog.sources.marks import value_of
 from eventlog.sources.notes import Planned, Positions, Progress, once_each, read_positions, write_positions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
 
 
 class Delivery:
-    """Hands the pieces to one output. What stands in `answers` and `progress()` is true at any moment, errors included."""
+    """Hands the pieces to one output. What stands in `said` and `progress()` is true at any moment, errors included."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Delivery:
         """The batch that this is a share of, as soon as it is handed over."""
         self.span: Span | None = None
         """That of the batch, where it is traced."""
-        self._verdicts = Answers(former.answers, strictness, [piece.changes for piece in pieces])
+        self.said = Answers(former.answers, strictness, [piece.changes for piece in pieces])
         pieces = [self._mine(piece) for piece in pieces]
         self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
@@ -124,25 +124,10 @@ class Delivery:
         others = [change for change in piece.changes if change.only not in names]
         for change in others:
             note = f"only the output {change.only} gets it."
-            self._verdicts.refuse(Refusal(positions=change.positions, note=note, filtered=True))
+            self.said.refuse(Refusal(positions=change.positions, note=note, filtered=True))
         if not others:
             return piece
         return replace(piece, changes=[change for change in piece.changes if change.only in names])
-
-    @property
-    def answers(self) -> Mapping[Position, Outcome]:
-        """What was said of events, at any moment."""
-        return self._verdicts.answers
-
-    @property
-    def took(self) -> Sequence[Position]:
-        """The events that the output has taken since it got this."""
-        return self._verdicts.done
-
-    @property
-    def complaint(self) -> str | None:
-        """The last that the output or its format had against a change of this batch."""
-        return self._verdicts.complaint
 
     @property
     def end(self) -> str:
@@ -159,7 +144,7 @@ class Delivery:
             note = None if refuses is None or isinstance(item, Refusal) else refuses(item)
             refused = item if note is None else Refusal(positions=item.positions, note=note)
             if isinstance(refused, Refusal):
-                self._verdicts.refuse(refused)
+                self.said.refuse(refused)
             else:
                 self._written.append(item)
         return self._written
@@ -209,7 +194,7 @@ class Delivery:
             crew: LaneThreads | None = None
             ended = False
             for chunk in self._chunks(catalog, size):
-                if self._verdicts.ended:  # nothing more is sent, so nothing more is planned either
+                if self.said.ended:  # nothing more is sent, so nothing more is planned either
                     if not ended:
                         note()  # what was answered must not be asked again after a crash
                         ended = True
@@ -224,19 +209,19 @@ class Delivery:
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""
-        done, waiting = self.done(), self._verdicts.waiting
+        done, waiting = self.done(), self.said.waiting
         planned = (*waiting, *self._planned, *self.away)
         return Progress(
             done=done,
             planned=once_each(planned, done) if waiting or self.away else planned,
-            answers=tuple(answer for answer in self.answers.values() if answer.status is not Status.NEW),
+            answers=tuple(answer for answer in self.said.answers.values() if answer.status is not Status.NEW),
             after=self._after,
             told=self._told,
         )
 
     def done(self) -> Positions:
         """The events that are durable at this output, in this batch or before."""
-        done = self._verdicts.done
+        done = self.said.done
         return write_positions([*read_positions(self._former.done), *done]) if done else self._former.done
 
     def _recognise(self) -> None:
@@ -250,7 +235,7 @@ class Delivery:
             return
         for plan, planned in groupby(self._former.planned, lambda one: one.plan):
             if plan and has(plan):
-                self._verdicts.done.extend(chain.from_iterable(read_positions(one.positions) for one in planned))
+                self.said.done.extend(chain.from_iterable(read_positions(one.positions) for one in planned))
         self.away = ()
 
     def _lanes(self) -> Sequence[Lane]:
@@ -294,7 +279,7 @@ class Delivery:
         planned = [Planned(one.id, write_positions(covered(one)), chunk.plan, one.cut) for one in chunk.documents]
         self._planned = [*planned, *self._later(chunk.plan)]
         stage = self.output.sink.capabilities.stage
-        if stage is not None and not self._verdicts.stopping:
+        if stage is not None and not self.said.stopping:
             stage(chunk.documents)
         note()
 
@@ -319,8 +304,8 @@ class Delivery:
         self, chunk: Chunk, crew: LaneThreads, pulse: Callable[[], None], confirm: Callable[[], None]
     ) -> None:
         """Documents of different objects go at the same time; what was taken is told as far as nothing before it is open."""
-        verdicts = self._verdicts
-        skipping = verdicts.strictness.on_retry == "object"
+        said = self.said
+        skipping = said.strictness.on_retry == "object"
         front = Front(self.taken)
 
         def one(number: int) -> Chunk:
@@ -342,13 +327,13 @@ class Delivery:
             self.taken = front.last
             pulse()
 
-        turns = Turns([verdicts.objects(document) for document in chunk.documents])
+        turns = Turns([said.objects(document) for document in chunk.documents])
         crew.deliver(chunk.documents, chunk.plan, turns, holds, take)
 
     def _due(self, chunk: Chunk) -> list[Document]:
         """Those that nothing holds, of documents of which the first has that number among those that were planned."""
         numbered = enumerate(chunk.documents, chunk.first)
-        return [document for number, document in numbered if not self._verdicts.holds(number, document, chunk.plan)]
+        return [document for number, document in numbered if not self.said.holds(number, document, chunk.plan)]
 
     def _take(self, chunk: Chunk, outcomes: Sequence[Outcome]) -> tuple[str, Position] | None:
         """Takes in what was said of documents.
@@ -360,10 +345,10 @@ class Delivery:
             keep_worse(said, outcome)
         self.documents += len(chunk.documents)
         if not said:
-            self._verdicts.done.extend(chain.from_iterable(map(covered, chunk.documents)))
+            self.said.done.extend(chain.from_iterable(map(covered, chunk.documents)))
         else:
             for number, document in enumerate(chunk.documents, chunk.first):
-                self._verdicts.judge(number, document, chunk.plan, said)
+                self.said.judge(number, document, chunk.plan, said)
         return _last_taken(chunk.documents, said)
 
     def _news(self, catalog: Catalog | None) -> Iterator[Document]:
@@ -386,7 +371,7 @@ class Delivery:
         count = None if planned is None or not form.counts else partial(_counted_as_planned, planned)
         for item in encode(form, piece.changes, catalog, after, whole=planned is not None, count=count):
             if not isinstance(item, Document):
-                self._verdicts.refuse(item)
+                self.said.refuse(item)
             else:
                 yield item if planned is None else replace(item, id=planned.id)
 
@@ -442,7 +427,7 @@ def stands(former: OutputState, delivery: Delivery, error: MachineError | None, 
     if delivery.taken is not None:
         document, position = delivery.taken
         new = replace(new, document=document, position=position, at=now)
-    wrong = delivery.complaint if error is None else str(error)
+    wrong = delivery.said.complaint if error is None else str(error)
     return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
 
 
@@ -457,19 +442,12 @@ def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState
 
 
 def read_output_states(text: str | None) -> dict[str, OutputState]:
-    """What `write_output_states` wrote; what cannot be read is forgotten, for nothing depends on it.
+    """How they stood when they were noted; nothing where that cannot be read.
 
     Versions before this one have written passwords of URLs into names and errors.
     """
-    try:
-        found = msgspec.json.decode(text or "{}", type=dict[str, OutputState])
-    except msgspec.DecodeError:
-        return {}
+    found = value_of(text, dict[str, OutputState]) or {}
     return {masked(name): replace(one, error=one.error and masked(one.error)) for name, one in found.items()}
-
-
-def write_output_states(found: OutputStates) -> str:
-    return msgspec.json.encode(found).decode()
 
 
 def _over(former: OutputState, present: OutputState) -> OutputState:

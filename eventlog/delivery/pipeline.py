@@ -31,7 +31,7 @@ from eventlog.core.model import (
     exceptional,
 )
 from eventlog.core.rules import Decision, Options, Round
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, RowReader, Source
@@ -39,6 +39,7 @@ from eventlog.core.tracing import Span, batch_span, end, step, timed
 from eventlog.delivery.answers import counted, filtered_by_all, given_up, in_order, settled_outcomes
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.sources.log.left_out import failed_tables
+from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
     COUNTED,
     DECIDED,
@@ -55,7 +56,6 @@ from eventlog.sources.notes import (
     read_progress,
     told_before,
     write_counted,
-    write_note,
     write_positions,
 )
 
@@ -203,7 +203,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             return Report(stale=True)
         self._deliver(work)
         answers: dict[Position, Outcome] = {}
-        for answer in filtered_by_all([delivery.answers for delivery in work.deliveries]):
+        for answer in filtered_by_all([delivery.said.answers for delivery in work.deliveries]):
             keep_worse(answers, answer)
         for position in work.left_events:
             keep_worse(answers, Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON))
@@ -350,8 +350,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
 
         def note() -> None:
-            notes = {delivery.output.name: write_note(delivery.progress()) for delivery in work.deliveries}
-            known = {} if work.decided == Decided() else {DECIDED: write_note(work.decided)}
+            notes = {delivery.output.name: as_text(delivery.progress()) for delivery in work.deliveries}
+            known = {} if work.decided == Decided() else {DECIDED: as_text(work.decided)}
             self.source.note({**known, **notes})
 
         failures: list[MachineError] = []
@@ -387,8 +387,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         kept = {delivery.output.name: self._kept_progress(delivery, gone) for delivery in work.deliveries}
         if not staying and not any(progress.done or progress.planned for progress in kept.values()):
             return {}
-        notes = {name: write_note(progress) for name, progress in kept.items()}
-        return {DECIDED: write_note(work.decided.of(staying, noted_events(notes), gone)), **notes}
+        notes = {name: as_text(progress) for name, progress in kept.items()}
+        return {DECIDED: as_text(work.decided.of(staying, noted_events(notes), gone)), **notes}
 
     def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
         """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Change
+from eventlog.core.rules.times import read_moment
 
 CHARACTERS: Final = 35
 TIME_DIGITS: Final = 16
-LARGEST: Final = 10**19 - 1
 _ENDS: Final = [f"{number:03d}" for number in range(1000)]
 _SIGNS: Final = dict.fromkeys(map(ord, "-:.T"))
 """What stands between the digits of a time in ISO 8601."""
@@ -126,6 +126,12 @@ class Stamps:
         return self._digits
 
 
+def moment_of(change_seq: str) -> dt.datetime | None:
+    """The time in a change_seq; None where nobody knows it."""
+    digits = change_seq[:TIME_DIGITS]
+    return None if digits in ("", START.time) else dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
+
+
 def time_of(change: Change) -> dt.datetime | str | None:
     """When the change was committed, else when it was made."""
     transaction = change.transaction
@@ -160,6 +166,6 @@ def read_time(text: str) -> dt.datetime | None:
     micros = f".{(fraction + '00000')[:6]}" if fraction else ""
     clock = f"{clock or '00:00'}:00"[:8]
     try:
-        return dt.datetime.fromisoformat(f"{day}T{clock}{micros}{zone or ''}")
+        return read_moment(f"{day}T{clock}{micros}{zone or ''}")
     except ValueError:  # 30 February, 25 o'clock
         return None

@@ -10,12 +10,12 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Value
 from eventlog.core.on_value import BeyondSide, side_of
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
-from eventlog.qlik.readings import shown
+from eventlog.qlik.readings import is_whole_text
 from eventlog.qlik.values import named
 
 _ENDS: Final[dict[Category, tuple[Value, Value]]] = {
@@ -36,9 +36,10 @@ class ColumnSayer:
         found = self._columns.get(column)
         if found is None:  # a child table's values are left out of rows anyway
             return
+        if isinstance(value, str) and not is_whole_text(value):
+            half = f"{value_shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
+            raise named(ExpressionError(half), column)
         try:
-            if isinstance(value, str):
-                _check_text(value)
             found[1](value)
         except ExpressionError as error:
             raise named(error, column) from None
@@ -57,15 +58,6 @@ class ColumnSayer:
         if category is Category.NUMBER and number is not None and number.is_infinite():
             return math.copysign(sys.float_info.max, number)
         return None
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ExpressionError(
-            f"{shown(text)} holds half a character, which UTF-8 cannot carry; correct the value"
-        ) from None
 
 
 def _number(value: Value) -> Decimal | None:

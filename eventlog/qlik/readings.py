@@ -14,10 +14,11 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from eventlog.core.errors import ExpressionError, shortened
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Cell, Value
+from eventlog.core.rules.times import read_clock
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category, bare_type, is_zoned
+from eventlog.core.sql_types import Category, bare_type, is_zoned, truth_of
 from eventlog.qlik.change_seq import read_time
 
 Reading = Callable[[Cell], Value]
@@ -25,10 +26,6 @@ Reading = Callable[[Cell], Value]
 _whole = re.compile(r" *([+-]?\d{1,4300})(?:\.0*)? *", re.ASCII).fullmatch
 _clock = re.compile(r" *(\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)? *", re.ASCII).fullmatch
 _base64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
-_STATES = {
-    **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
-    **dict.fromkeys(("0", "f", "false", "n", "no"), False),
-}
 _FLOATS = frozenset(
     ("float", "real", "double", "double precision", "smallfloat", "float4", "float8", "binary_float", "binary_double")
 )
@@ -51,6 +48,17 @@ def reading_of(sql_type: str) -> Reading:
 def is_float(sql_type: str) -> bool:
     """Whether a number of the type is a binary fraction."""
     return bare_type(sql_type) in _FLOATS
+
+
+def is_whole_text(text: str) -> bool:
+    """Whether UTF-8 can carry the text: it cannot, where half of a character stands that is written as two."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _string(cell: Cell) -> Value:
@@ -99,15 +107,7 @@ def _float(cell: Cell) -> Value:
 
 
 def _state(cell: Cell) -> Value:
-    if type(cell) is bool:
-        return cell
-    state = None
-    if isinstance(cell, str):
-        state = _STATES.get(cell.strip(" ").lower())
-    elif isinstance(cell, bytes):
-        state = {b"\0": False, b"\1": True}.get(cell)  # BIT(1), as MySQL's drivers hand it over
-    elif isinstance(cell, int | float | Decimal) and _is_whole(cell) and cell in (0, 1):
-        state = bool(cell)
+    state = truth_of(cell)
     if state is None:
         raise _misfit(cell, "a truth value (1, t, true, y, yes or 0, f, false, n, no)")
     return state
@@ -154,7 +154,7 @@ def _time(cell: Cell) -> Value:
         clock, fraction, zone = match.groups()
         micros = f".{(fraction + '00000')[:6]}" if fraction else ""
         try:
-            return dt.time.fromisoformat(f"{f'{clock}:00'[:8]}{micros}{zone or ''}")
+            return read_clock(f"{f'{clock}:00'[:8]}{micros}{zone or ''}")
         except ValueError:
             pass
     raise _misfit(cell, "a time of day, as hh:mm:ss")
@@ -184,17 +184,7 @@ def _is_whole(value: float | Decimal) -> bool:
 
 
 def _misfit(cell: object, expected: str) -> ExpressionError:
-    return ExpressionError(f"{shown(cell)} is not {expected}")
-
-
-def shown(cell: object) -> str:
-    """The value as a message shows it: short, and without what is binary."""
-    if isinstance(cell, bytes):
-        return f"binary data ({len(cell)} bytes)"
-    try:
-        return shortened(repr(cell))
-    except ValueError:  # Python does not write integers of more than 4300 digits
-        return "a number of thousands of digits"
+    return ExpressionError(f"{value_shown(cell)} is not {expected}")
 
 
 _READINGS: dict[Category, Reading] = {

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Change, Edit, Op
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.qlik.readings import shown
 
 
 class TableValues:
@@ -37,7 +36,7 @@ class TableValues:
 
 def named(error: ExpressionError, column: str) -> ExpressionError:
     """The error, with the column that it speaks of."""
-    return ExpressionError(f"column {shown(column)}: {error}")
+    return ExpressionError(f"column {value_shown(column)}: {error}")
 
 
 Piece = Any
@@ -151,7 +150,9 @@ class Teller:
         for name, text in parts:
             found = self._keys.get(name) or self._keys.get(name.casefold())
             if found is None:
-                raise ExpressionError(f"the key names {shown(name)}, which is no column of {self._values.table.name}")
+                raise ExpressionError(
+                    f"the key names {value_shown(name)}, which is no column of {self._values.table.name}"
+                )
             place, bit, plain, way = found
             try:
                 row[place] = text if plain is str else way(text)
@@ -166,7 +167,9 @@ class Teller:
             raise named(error, edit.column) from None
         if edit.column not in self._left_out:
             table = self._values.table.name
-            raise ExpressionError(f"{shown(edit.column)} is no column of {table}; is the schema up to date?") from None
+            raise ExpressionError(
+                f"{value_shown(edit.column)} is no column of {table}; is the schema up to date?"
+            ) from None
 
 
 NEVER: Final = None

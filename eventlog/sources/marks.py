@@ -1,4 +1,4 @@
-"""What must survive a crash: named marks beside the log or in a file, and how the batch in hand is written as text."""
+"""What must survive a crash: named marks beside the log, their values, and numbers of rows as text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import datetime as dt
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from eventlog.core.durable_files import write_file
-from eventlog.core.errors import DataError, SourceError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.core.secrets import masked
 
 if TYPE_CHECKING:
@@ -55,7 +52,7 @@ NOT_FOLLOWED: Final = "not followed"
 """Tables whose triggers the publisher could not make anew, and why."""
 
 PUBLISHER: Final = "publisher"
-"""Who holds the lock of the log, and until when: see sources/holder.py."""
+"""Who holds the lock of the log, and until when: see sources/log/lock.py."""
 
 LOG: Final = "log"
 """Which log this is, for ever: a UUID that whoever takes the lock for the first time makes. A copy of a log has it too."""
@@ -80,6 +77,11 @@ RESUMED: Final = "resumed: "
 
 NOTE: Final = "note: "
 """What the names of notes about the batch in hand begin with."""
+
+Run = tuple[int, int]
+"""The first and the last of numbers without a gap."""
+
+T = TypeVar("T")
 
 _MENDED: Final = "Somebody else has written it; restore the table of marks from a backup."
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
@@ -141,76 +143,40 @@ def next_epoch(former: str | None, now: dt.datetime) -> int:
     return max(before + 1, milliseconds)
 
 
-class FileMarks:
-    """Marks of a source that has no database to write to: one JSON file, replaced as a whole."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._marks = self._read()
-
-    def get(self, name: str) -> str | None:
-        """The mark's text, or None when there is none."""
-        return self._marks.get(name)
-
-    def all(self) -> dict[str, str]:
-        """Every mark by its name."""
-        return dict(self._marks)
-
-    def change(self, changes: Mapping[str, str | None]) -> None:
-        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
-        marks = {**self._marks, **changes}
-        self._write({name: value for name, value in marks.items() if value is not None})
-
-    def set(self, name: str, value: str) -> None:
-        """Makes or replaces a mark, durable when it returns."""
-        self._write({**self._marks, name: value})
-
-    def clear(self, name: str) -> None:
-        """Takes a mark away, durable when it returns."""
-        if name in self._marks:
-            self._write({other: value for other, value in self._marks.items() if other != name})
-
-    def _read(self) -> dict[str, str]:
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, str])
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise SourceError(f"The marks in {self.path} cannot be read: {error.strerror}.") from error
-        except msgspec.DecodeError as error:
-            hint = "Restore the file; without it the source starts from the beginning and repeats what was published."
-            raise DataError(f"{self.path} does not hold marks: {error}.", hint=hint) from error
-
-    def _write(self, marks: dict[str, str]) -> None:
-        try:
-            write_file(self.path, msgspec.json.format(msgspec.json.encode(marks), indent=2) + b"\n")
-        except OSError as error:
-            raise SourceError(f"The marks in {self.path} cannot be written: {error.strerror}.") from error
-        self._marks = marks
+def as_text(value: object) -> str:
+    """A value as the text of a mark, in JSON."""
+    return msgspec.json.encode(value).decode()
 
 
-def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def value_of(text: str | None, kind: type[T]) -> T | None:
+    """The value of a mark on which nothing depends: None without it, or where it cannot be read."""
+    try:
+        return None if text is None else msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        return None
+
+
+def runs(numbers: Iterable[int]) -> list[Run]:
     """Stretches of numbers that follow each other without a gap, first and last, in the order given."""
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return [(numbers[0], numbers[-1])]  # by far the most common, and told without a look at each
-    found: list[tuple[int, int]] = []
-    first = last = None
+    found: list[Run] = []
     for number in numbers:
-        if first is None or last is None:
-            first = number
-        elif number != last + 1:
-            found.append((first, last))
-            first = number
-        last = number
-    if first is not None and last is not None:
-        found.append((first, last))
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
     return found
 
 
 def write_runs(numbers: Sequence[int]) -> str:
     """The numbers as text, such as `60..62,70`, in their order."""
-    return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in runs(numbers)])
+    return _text_of(runs(numbers))
+
+
+def _text_of(stretches: Iterable[Run]) -> str:
+    return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in stretches])
 
 
 def read_runs(text: str) -> list[int]:
@@ -221,9 +187,9 @@ def read_runs(text: str) -> list[int]:
     return numbers
 
 
-def read_stretches(text: str) -> list[tuple[int, int]]:
+def read_stretches(text: str) -> list[Run]:
     """The stretches that `write_runs` wrote, first and last, in their order."""
-    found: list[tuple[int, int]] = []
+    found: list[Run] = []
     at = 0
     while at < len(text):
         match = _runs.match(text, at)
@@ -241,8 +207,8 @@ class Stretches:
 
     __slots__ = ("_firsts", "parts")
 
-    def __init__(self, parts: Iterable[tuple[int, int]] = ()) -> None:
-        self.parts: tuple[tuple[int, int], ...] = tuple(_joined(sorted(parts)))
+    def __init__(self, parts: Iterable[Run] = ()) -> None:
+        self.parts: tuple[Run, ...] = tuple(_joined(sorted(parts)))
         self._firsts = [first for first, _ in self.parts]
 
     @classmethod
@@ -284,32 +250,26 @@ class Stretches:
     def __and__(self, other: Stretches) -> Stretches:
         return self - (self - other)
 
-    def first(self, count: int) -> list[int]:
-        """The lowest of them, so many at most."""
-        return [*islice(self, count)]
-
     def __repr__(self) -> str:
         return f"Stretches({self.text()!r})"
 
     def text(self) -> str:
         """As a mark has it, such as `60..62,70`."""
-        return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in self.parts])
+        return _text_of(self.parts)
 
 
-def _joined(parts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    open_one: tuple[int, int] | None = None
+def _joined(parts: Iterable[Run]) -> list[Run]:
+    """Ascending stretches, those that overlap or touch made one."""
+    found: list[Run] = []
     for first, last in parts:
-        if open_one is not None and first <= open_one[1] + 1:
-            open_one = (open_one[0], max(open_one[1], last))
-            continue
-        if open_one is not None:
-            yield open_one
-        open_one = (first, last)
-    if open_one is not None:
-        yield open_one
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
 
 
-def _without(parts: Iterable[tuple[int, int]], taken: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int]]:
+def _without(parts: Iterable[Run], taken: tuple[Run, ...]) -> Iterator[Run]:
     """Both ascending: each stretch is cut by those that begin before its end."""
     place = 0
     for first, last in parts:

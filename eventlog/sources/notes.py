@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, CutTransaction, Outcome, Position, Reason, Status, exceptional, written
-from eventlog.sources.marks import read_runs, write_runs
+from eventlog.sources.marks import as_text, read_runs, write_runs
 
 DECIDED = "decided"
 """The note about the batch as a whole."""
@@ -178,10 +178,6 @@ def once_each(planned: Iterable[Planned], done: Positions) -> tuple[Planned, ...
     return tuple(found)
 
 
-def write_note(note: Progress | Decided | Counted) -> str:
-    return msgspec.json.encode(note).decode()
-
-
 def read_progress(notes: Mapping[str, str], *names: str) -> Progress:
     """What was noted about an output under its name, else under a former one; nothing when it is new."""
     return _read(next((notes[name] for name in names if name in notes), None), Progress)
@@ -195,7 +191,7 @@ def read_counted(text: str | None) -> Counted:
 def write_counted(counted: Counted) -> dict[str, str]:
     """The note as `Source.settle` takes it; nothing where no transaction goes on."""
     told = {output: counts for output, counts in counted.told.items() if counts}
-    return {COUNTED: write_note(replace(counted, told=told))} if told or counted.left else {}
+    return {COUNTED: as_text(replace(counted, told=told))} if told or counted.left else {}
 
 
 def told_before(counted: Counted, notes: Mapping[str, str], *names: str) -> Mapping[int, int]:

@@ -1,4 +1,7 @@
-"""How statements reach a database: transactions with the session that reading needs, plain tuples, errors by blame."""
+"""How statements reach a database: transactions with the session that reading needs, plain tuples, errors by blame.
+
+What a driver's error means: whether waiting cures it, who has locked what, whether a right is missing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
-from eventlog.sql.error_codes import is_denied, is_lasting, is_locked, is_passing
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -37,7 +39,9 @@ def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Co
             for setting in session_statements(dialect_of(engine)):
                 connection.exec_driver_sql(setting)
         if dialect_of(engine).lob_parameters:
-            _bind_long_texts(connection)
+            from eventlog.sql.longtext import bind_long_texts
+
+            bind_long_texts(connection)
         yield connection
 
 
@@ -52,19 +56,14 @@ def session_statements(dialect: Dialect) -> list[str]:
     return [part for part in statement(dialect, "session").split(";\n") if part]
 
 
-def _bind_long_texts(connection: Connection) -> None:
-    from eventlog.sql.longtext import bind_long_texts
-
-    bind_long_texts(connection)
-
-
 @contextmanager
 def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     """Tells what the database refuses as a SourceError."""
     try:
         yield
     except driver_errors(engine) as error:
-        raise _source_error(engine, what, error) from error
+        said = f"{what} cannot be used: {words_of(error)}."
+        raise SourceError(said, hint=hint_of(engine, error), may_pass=may_pass(engine, error)) from error
 
 
 def fetched(
@@ -149,14 +148,6 @@ def words_of(error: Exception) -> str:
     return shortened(" ".join(str(original).split()), 300).rstrip(".")
 
 
-def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
-    return SourceError(
-        f"{what} cannot be used: {words_of(error)}.",
-        hint=hint_of(engine, error),
-        may_pass=may_pass(engine, error),
-    )
-
-
 def right_hint(original: BaseException | None) -> str | None:
     """What mends a right that is missing; None where the database refuses something else."""
     denied = any(is_denied(dialect, original) for dialect in dialects())
@@ -171,3 +162,69 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     if not is_denied(dialect_of(engine), original) or "row-level security" not in str(original):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
+
+
+def is_lasting(error: BaseException | None) -> bool:
+    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
+
+    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
+    the door will be turned away again: to try the same password for ever only locks the account.
+    """
+    if _is_refusal(error):
+        return True
+    number = _number_of(error)
+    passing = frozenset[int]().union(*(dialect.passing_errors for dialect in dialects()))
+    return isinstance(number, int) and number > 0 and number not in passing
+
+
+def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that another process has locked the whole database."""
+    return _number_of(error) in dialect.locked_errors
+
+
+def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that somebody else holds a lock: what was begun can be tried again as it was."""
+    return not _codes(error).isdisjoint(dialect.lock_codes | dialect.deadlock_codes) or is_locked(dialect, error)
+
+
+def _said_first(error: BaseException | None) -> Any:
+    return error.args[0] if error is not None and error.args else None
+
+
+def _codes(error: BaseException | None) -> set[object]:
+    """What a driver's error may be told by: its SQLSTATE, the code in what it says first, or the number that this is."""
+    told = _said_first(error)
+    return {getattr(error, "sqlstate", None), getattr(told, "code", None), told if isinstance(told, int) else None}
+
+
+def _number_of(error: BaseException | None) -> object:
+    told = (getattr(error, dialect.error_number, None) for dialect in dialects() if dialect.error_number)
+    number = next((number for number in told if isinstance(number, int)), None)
+    if number is not None:
+        return number & 0xFF
+    return _said_first(error)
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether a server has refused a connection for good, as far as only its words say so."""
+    said = str(error)
+    if "FATAL" not in said and "no password supplied" not in said:
+        return False
+    return any(words in said for dialect in dialects() for words in dialect.refusals)
+
+
+def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
+    told = _said_first(error)
+    codes = {getattr(told, name, None) for name in ("code", "full_code")} | {getattr(error, "sqlstate", None)}
+    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(told, "isrecoverable", False))
+
+
+def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that a right is missing."""
+    return not _codes(error).isdisjoint(dialect.denied_codes)
+
+
+def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error has a code that speaks of a value, where the driver's class does not say so."""
+    return getattr(_said_first(error), "code", None) in dialect.value_codes

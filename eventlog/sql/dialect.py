@@ -227,7 +227,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
     def unseen(self, sql_type: str) -> bool:
-        """Whether a trigger cannot read values of this type."""
         return bare_type(sql_type) in self.unseen_types
 
     def qualified(self, schema: str | None, name: str) -> str:

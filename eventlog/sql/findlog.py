@@ -14,9 +14,9 @@ from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.lookup import is_moment
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, check_ten, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
-from eventlog.sql.texts import is_moment
 
 _numbers = (Category.INT, Category.NUMBER)
 _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of day
@@ -89,7 +89,6 @@ def _migration(connection: Connection, names: LogNames) -> str | None:
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:
-    """Whether there is a table with the log's name."""
     return _schema(connection, names).find(names.table) is not None
 
 

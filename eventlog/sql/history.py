@@ -97,7 +97,6 @@ def version_of(table: Table, known: ShapeVersion | None) -> int:
 
 
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
-    """The newest version of each table."""
     return {one.table: one for one in sorted(versions, key=lambda one: one.version)}
 
 

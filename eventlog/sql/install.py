@@ -146,8 +146,7 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
         return UNSEEN.format(log=names.table) + _printed(where, names, "head:base", NEW_ORDER, marks=made, after=last)
     with where.connect() as connection:
         revision = _revision(connection, names)
-        _refuse_waiting(connection, names, purge=purge)
-        leaving = what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
+        leaving = _leaving(connection, names, purge=purge)
         drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
         found = {"marks": _marks(connection, names), "before": drops}
         last = [_version_drop(dialect_of(connection), names)]
@@ -175,7 +174,7 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 
 
 def _refuse_waiting(connection: Connection, names: LogNames, *, purge: bool) -> None:
-    waiting = 0 if purge else _waiting(connection, names)
+    waiting = 0 if purge else _count(connection, names, "count_waiting")
     if waiting:
         message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
         raise InstallError(message, hint="Publish them, or use --purge to lose them.")
@@ -188,17 +187,17 @@ def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
-def is_adopted(names: LogNames) -> bool:
-    """Whether somebody else made the log that a migration runs on; it is not altered then."""
+def noted(names: LogNames) -> dict[str, str]:
+    """What was noted about the log that a migration runs on; offline, what was found before."""
     if context.is_offline_mode():
         found: dict[str, str] = context.config.attributes.get("marks", {})
-        return ADOPTED in found
-    return ADOPTED in _marks(op.get_bind(), names)
+        return found
+    return _marks(op.get_bind(), names)
 
 
-def _waiting(connection: Connection, names: LogNames) -> int:
-    [(count,)] = answers(connection, "count_waiting", **log_holes(dialect_of(connection), names))
-    return int(count)
+def is_adopted(names: LogNames) -> bool:
+    """Whether somebody else made the log that a migration runs on; it is not altered then."""
+    return ADOPTED in noted(names)
 
 
 def _revision(connection: Connection, names: LogNames) -> str:

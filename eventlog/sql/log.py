@@ -57,7 +57,6 @@ class Log:
         return self._queries[wanted]
 
     def utc(self, time: dt.datetime | str | None) -> str | None:
-        """An event_time of this log in UTC."""
         if time is None or self.zone is None:
             return None if time is None else str(time)
         return in_utc(str(time), self.zone)

@@ -1,5 +1,7 @@
 """Many rows by their keys at once, as every database has it: what is asked, and the SQL that the ways of asking share.
 
+The one text that a value has, whoever writes it: triggers into the log, a full load into keys, read-backs into changes.
+
 The ways themselves stand in the databases' rooms: one statement, bound keys, answers numbered like the keys.
 
 What the text of a key says: numbers, bytes and truth values in the ways in which databases write them. Text that cannot
@@ -22,10 +24,38 @@ from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.schema import Column, Made, Table
-from eventlog.core.sql_types import Category
+from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.core.tablekey import parse
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import Dialect, statement
+
+ZONED = "text_of_zoned"
+"""The fragment for moments."""
+
+_FRAGMENTS = {
+    Category.STRING: "text_of_string",
+    Category.OCTET: "text_of_octet",
+    Category.INT: "text_of_int",
+    Category.STATE: "text_of_state",
+    Category.NUMBER: "text_of_number",
+    Category.DATE: "text_of_date",
+    Category.TIME: "text_of_time",
+    Category.TIMESTAMP: "text_of_timestamp",
+}
+
+
+def value_text(dialect: Dialect, column: Column, value: str) -> str:
+    """The text that the log holds for a value of this column; `value` is SQL that gives it."""
+    usual = ZONED if is_moment(dialect, column) else _FRAGMENTS[column.category]
+    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+
+
+def is_moment(dialect: Dialect, column: Column) -> bool:
+    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's TIMESTAMP says so by no zone."""
+    if column.category is not Category.TIMESTAMP:
+        return False
+    return is_zoned(column.type) or dialect.type_texts.get(bare_type(column.type)) == ZONED
+
 
 Key = tuple[str, ...]
 Answer = tuple[Any, ...]
@@ -62,6 +92,22 @@ class KeyComparison(Struct, frozen=True, kw_only=True):
     column: str = "{column}"
     value: str = "{key}"
     read: Callable[[str], Any]
+
+
+class KeyForm(Struct, frozen=True, kw_only=True):
+    """How keys of one column type are looked up: the type that they are bound as, and SQL that compares them with the column.
+
+    `read` gives None for text that is no such value.
+    """
+
+    bound: str
+    read: Callable[[str], Any]
+    match: str = "{column} = {key}"
+
+    @property
+    def compared(self) -> KeyComparison:
+        column, _, value = self.match.partition(" = ")
+        return KeyComparison(column=column, value=value, read=self.read)
 
 
 class KeyLookup(Protocol):
@@ -162,7 +208,7 @@ def key_stretches(count: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + size, count)
 
 
-_number = re.compile(r"[+-]?[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
+_number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
 _true = frozenset({"1", "t", "true", "y", "yes", "on"})
 _false = frozenset({"0", "f", "false", "n", "no", "off"})
 
@@ -191,7 +237,8 @@ def octets_of(written: str) -> bytes | None:
 
 
 def number_of(written: str) -> Decimal | None:
-    return Decimal(written.strip()) if _number(written.strip()) and any(map(str.isdigit, written)) else None
+    trimmed = written.strip()
+    return Decimal(trimmed) if _number(trimmed) else None
 
 
 def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -95,9 +95,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return name.upper() if self.table.isupper() else name
 
     @property
-    def own(self) -> frozenset[str]:
-        """The tables that are eventlog's: the log and its companions."""
-        return frozenset((self.table, self.outcomes, self.marks, self.history, self.version))
+    def own(self) -> tuple[str, ...]:
+        """The tables that are eventlog's: the log, then its companions."""
+        return self.table, self.outcomes, self.marks, self.history, self.version
 
     @property
     def whole(self) -> str:

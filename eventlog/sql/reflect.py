@@ -12,10 +12,7 @@ from eventlog.core.schema import Catalog, Child, Table
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.findlog import log_columns
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
-
-__all__ = ["Classes", "log_columns", "reflect", "reflect_table"]
 
 
 def reflect(
@@ -39,7 +36,6 @@ def reflect(
 def reflect_table(
     where: Engine | Connection, name: str, schema: str | None = None, children: Sequence[str] = ()
 ) -> Table:
-    """One class by its name."""
     return reflect(where, [name], schema, children).tables[0]
 
 
@@ -52,7 +48,6 @@ class Classes:
         self.default = schema
 
     def everything(self) -> list[Table]:
-        """Every class of the schema."""
         schema = self.schema(self.default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
         # A unique index takes the place of a missing key; children that have no key are no classes for that.
@@ -123,7 +118,6 @@ class Classes:
         return [table for table in tables if self.primary(table) or (table.schema, table.name) not in taken]
 
     def schema(self, name: str | None) -> Schema:
-        """One schema by its name."""
         if name not in self._schemas:
             self._schemas[name] = Schema(self._connection, name)
         return self._schemas[name]

@@ -52,12 +52,6 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     standing: bool
     places: tuple[CapturedTable, ...]
 
-    @property
-    def own(self) -> tuple[str, ...]:
-        """The log and its companions; writers have no business with any of them."""
-        names = self.names
-        return (names.table, names.outcomes, names.marks, names.history, names.version)
-
 
 def rights_sql(
     engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
@@ -66,7 +60,7 @@ def rights_sql(
     with engine.connect() as connection:
         dialect = dialect_of(connection)
         given = rights(dialect, roles, _site(connection, roles, names, tables, schema))
-        return "".join(f"{text};\n" for text in given)
+        return "".join(f"{text};\n" for _, text in given)
 
 
 def give_rights(
@@ -77,7 +71,7 @@ def give_rights(
         site = _site(connection, roles, names, tables, schema)
         dialect = dialect_of(connection)
         wanted = list(rights(dialect, roles, site))
-        done = give(connection, site.names, _by_role(dialect, roles, site)) if wanted else []
+        done = give(connection, site.names, wanted) if wanted else []
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
@@ -85,31 +79,19 @@ def give_rights(
     return done
 
 
-def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[str]:
-    """The statements that give these roles the least that they need."""
+def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[tuple[str, str]]:
+    """The statements that give these roles the least that they need, each after the role that it is for."""
     if dialect.embedded:
         message = f"{dialect.name} has no roles: who can write the file can do everything."
         raise UsageError(message, hint="Let the file's owner and mode say who that is.")
     if roles == Roles():
         raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
     grants = _Grants(dialect=dialect, site=site)
-    if roles.installer is not None:
-        yield from grants.installer(roles.installer)
-    if roles.writer is not None:
-        yield from grants.writer(roles.writer)
-    if roles.publisher is not None:
-        yield from grants.publisher(roles.publisher)
-    if roles.reader is not None:
-        yield from grants.reader(roles.reader)
-
-
-def _by_role(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[tuple[str, str]]:
-    """Each statement after the role that was named for it."""
     for called in Roles.__struct_fields__:
         role = getattr(roles, called)
         if role is not None:
             quoted = _quoted_role(dialect, role)
-            yield from ((quoted, text) for text in rights(dialect, Roles(**{called: role}), site))
+            yield from ((quoted, text) for text in getattr(grants, called)(role))
 
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
@@ -137,7 +119,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_table("installer_on_log", role, site.names.table)
         if site.standing:
             yield from self._on_table("installer_on_standing_log", role, site.names.table)
-        for companion in site.own[1:]:
+        for companion in site.names.own[1:]:
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
@@ -147,7 +129,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def writer(self, role: str) -> Iterator[str]:
         yield from self._on_table("writer_on_log", role, self.site.names.table)
-        for companion in self.site.own[1:]:
+        for companion in self.site.names.own[1:]:
             yield from self._on_table("writer_on_companion", role, companion)
 
     def publisher(self, role: str) -> Iterator[str]:
@@ -223,7 +205,7 @@ def _owner(connection: Connection, place: CapturedTable) -> str | None:
 
 
 def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    held = {table: held_rights(connection, site.names, table, role) for table in site.own}
+    held = {table: held_rights(connection, site.names, table, role) for table in site.names.own}
     reached = {table: rights for table, rights in held.items() if rights}
     if reached:
         table, found = next(iter(reached.items()))

@@ -13,9 +13,8 @@ from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.sql.access import driver_errors, fetched, hint_of, may_pass, transaction, words_of
-from eventlog.sql.dialect import dialect_of, offers, statement
-from eventlog.sql.error_codes import is_denied
+from eventlog.sql.access import driver_errors, fetched, hint_of, is_denied, may_pass, transaction, words_of
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Answer, Key, Question
 
 Wanted = Mapping[RowId, frozenset[str]]
@@ -93,7 +92,6 @@ class SqlRowReader:
         self._stamps = {} if stamps is None else stamps
         self._catalog = catalog
         self._dialect = dialect_of(engine)
-        self._lookup = self._dialect.lookup
         self._tables = {(table.schema, table.name): table for table in catalog}
         self._room = room
 
@@ -249,76 +247,56 @@ class SqlRowReader:
     def _read(
         self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None, *, nobody: bool = False
     ) -> _Part:
-        """What is found of the objects; `nobody` asks for none of them, to see whether the database would answer."""
-        wishes = {wanted[row] for row in asked.rows}
-        attributes = _asked_for(asked, wishes)
-        own = [attribute for attribute in attributes if attribute.child is None]
-        large: dict[RowId, int] = {}
-        found = self._own(connection, asked, own, plain, large, nobody=nobody)
-        for child in asked.table.children:
+        reading = _Reading(connection=connection, dialect=self._dialect, asked=asked, plain=plain, nobody=nobody)
+        return reading.part(wanted)
+
+
+class _Reading(Struct, frozen=True, kw_only=True):
+    """Reads some objects of one table, with their rows in child tables; `large` gets the bytes of those that lack values.
+
+    `nobody` asks for none of the objects, to see whether the database would answer.
+    """
+
+    connection: Connection
+    dialect: Dialect
+    asked: AskedObjects
+    plain: int | None
+    nobody: bool
+    large: dict[RowId, int] = field(default_factory=dict)
+
+    def part(self, wanted: Wanted) -> _Part:
+        """What is found of the objects."""
+        wishes = {wanted[row] for row in self.asked.rows}
+        attributes = _asked_for(self.asked, wishes)
+        found = self._own([attribute for attribute in attributes if attribute.child is None])
+        for child in self.asked.table.children:
             of_child = [attribute for attribute in attributes if attribute.child == child.name]
-            if of_child and (found or nobody):
-                self._children(connection, asked, child, of_child, found, plain, large, nobody=nobody)
+            if of_child and (found or self.nobody):
+                self._children(child, of_child, found)
         rows = found if len(wishes) == 1 else _restricted(found, wanted, len(attributes))
+        large = self.large
         return _Part(
             found={row: values for row, values in rows.items() if row not in large} if large else {**rows}, large=large
         )
 
-    def _own(
-        self,
-        connection: Connection,
-        asked: AskedObjects,
-        attributes: Sequence[Attribute],
-        plain: int | None,
-        large: dict[RowId, int],
-        *,
-        nobody: bool,
-    ) -> _Rows:
-        several = any(attribute.multiple for attribute in attributes)
-        question = Question(
-            schema=asked.table.schema,
-            table=asked.table.name,
-            matched=asked.columns,
-            selected=tuple(attribute.column for attribute in attributes),
-            several=several,
-            plain=None if plain is None else max(1, plain // max(1, len(attributes))),
-            nobody=nobody,
-        )
-        answers = self._asked(connection, question, asked.rows, asked.keys, large)
+    def _own(self, attributes: Sequence[Attribute]) -> _Rows:
+        rows, several = self.asked.rows, any(attribute.multiple for attribute in attributes)
+        answers = self._answers(self.asked, self.asked.table.name, self.asked.columns, attributes, several=several)
         names = [attribute.name for attribute in attributes]
         if several:
-            return {asked.rows[number]: _gathered(rows, attributes) for number, rows in _by_number(answers)}
+            return {rows[number]: _gathered(of_one, attributes) for number, of_one in _by_number(answers)}
         found: _Rows = {}
         for answer in answers:
-            row = asked.rows[answer[0]]
+            row = rows[answer[0]]
             if row not in found:
                 found[row] = dict(zip(names, answer[1:], strict=False))  # behind them may stand the bytes of all
         return found
 
-    def _children(
-        self,
-        connection: Connection,
-        asked: AskedObjects,
-        child: Child,
-        attributes: Sequence[Attribute],
-        found: _Rows,
-        plain: int | None,
-        large: dict[RowId, int],
-        *,
-        nobody: bool,
-    ) -> None:
+    def _children(self, child: Child, attributes: Sequence[Attribute], found: _Rows) -> None:
         """Adds a child table's values to the objects that were found."""
-        question = Question(
-            schema=asked.table.schema,
-            table=child.name,
-            matched=_child_columns(asked, child),
-            selected=tuple(attribute.column for attribute in attributes),
-            several=True,
-            plain=None if plain is None else max(1, plain // max(1, len(attributes))),
-            nobody=nobody,
-        )
-        some = asked if nobody else _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
-        answers = self._asked(connection, question, some.rows, some.keys, large)
+        asked = self.asked
+        some = asked if self.nobody else _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
+        answers = self._answers(some, child.name, _child_columns(asked, child), attributes, several=True)
         for row in found:
             found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in _by_number(answers):
@@ -327,25 +305,36 @@ class SqlRowReader:
                 values = tuple(value for value in column if value is not None)
                 found[some.rows[number]][attribute.name] = values
 
-    def _asked(
+    def _answers(
         self,
-        connection: Connection,
-        question: Question,
-        rows: Sequence[RowId],
-        keys: Sequence[Key],
-        large: dict[RowId, int],
+        some: AskedObjects,
+        table: str,
+        matched: tuple[Column, ...],
+        attributes: Sequence[Attribute],
+        *,
+        several: bool,
     ) -> list[Answer]:
         """The answers; which objects lack some values, and how much they have, is added to `large`."""
-        answers = self._lookup.ask(connection, self._dialect, question, keys)
-        if question.plain is not None:
+        plain = None if self.plain is None else max(1, self.plain // max(1, len(attributes)))
+        question = Question(
+            schema=some.table.schema,
+            table=table,
+            matched=matched,
+            selected=tuple(attribute.column for attribute in attributes),
+            several=several,
+            plain=plain,
+            nobody=self.nobody,
+        )
+        answers = self.dialect.lookup.ask(self.connection, self.dialect, question, some.keys)
+        if plain is not None:
             for answer in answers:
                 if answer[-1] is not None:
-                    large[rows[answer[0]]] = large.get(rows[answer[0]], 0) + int(answer[-1])
+                    row = some.rows[answer[0]]
+                    self.large[row] = self.large.get(row, 0) + int(answer[-1])
         return answers
 
 
 def _of(asked: AskedObjects, places: Sequence[int]) -> AskedObjects:
-    """Some of the objects."""
     return replace(asked, rows=[asked.rows[place] for place in places], keys=[asked.keys[place] for place in places])
 
 

@@ -55,7 +55,6 @@ class Schema:
         self.name = self._schema_name(name)
 
     def shape(self, name: str) -> TableShape:
-        """A table or view of this schema."""
         view = name in self.views
         key = () if view else self._keys.get(name, ())
         foreign = () if view else self._foreign.get(name, ())
@@ -165,7 +164,7 @@ class Schema:
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self._keys.get(name, ())
         with _unknown_types_are_text():
-            found = self._inspector.get_columns(self._normalised(name), schema=self._asked)
+            found = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
         declared, made = self._declared(name), self._made(name)
         return tuple(
             Column(
@@ -213,9 +212,6 @@ class Schema:
 
     def _reported(self, names: Iterable[str]) -> list[str]:
         return [self._dialect.reported(str(name)) for name in names]
-
-    def _normalised(self, name: str) -> str:
-        return self._dialect.normalised(name)
 
     def _schema_name(self, name: str | None) -> str | None:
         if not self._dialect.schemas:

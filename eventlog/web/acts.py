@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -98,15 +98,13 @@ def read_act(fields: Fields) -> Act:
     """What a question or a form asks for; UsageError when it is nothing that can be done."""
     action = _one(fields, "action", 40)
     why = " ".join(_one(fields, "why", WHY_CHARACTERS).split()) if action in GIVES_REASON else ""
-    for known in get_args(OutputAction):
-        if action == known:
-            return OutputAct(action=known, output=_one(fields, "output", NAME_CHARACTERS), why=why)
-    for table_action in get_args(TableAction):
-        if action == table_action:
-            return TableAct(action=table_action, table=_one(fields, "table", NAME_CHARACTERS))
-    for row_action in get_args(RowAction):
-        if action == row_action:
-            return _of_rows(row_action, fields, why)
+    if action in OUTPUT_ACTIONS:
+        output = _one(fields, "output", NAME_CHARACTERS)
+        return OutputAct(action=cast("OutputAction", action), output=output, why=why)
+    if action in TABLE_ACTIONS:
+        return TableAct(action=cast("TableAction", action), table=_one(fields, "table", NAME_CHARACTERS))
+    if action in ACTIONS:
+        return _of_rows(cast("RowAction", action), fields, why)
     raise UsageError(f"There is no such action; there are {', '.join((*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS))}.")
 
 

@@ -21,9 +21,9 @@ from eventlog.core.errors import DataError, EventlogError, UsageError, shortened
 from eventlog.web import desk, pages
 from eventlog.web.acts import Act, Fields, OutputAct, TableAct, read_act, read_done, read_row
 from eventlog.web.collector import Collector
+from eventlog.web.desk import Reception
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
 from eventlog.web.reading import range_named
-from eventlog.web.reception import Reception
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
 

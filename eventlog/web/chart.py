@@ -42,14 +42,6 @@ Points = Sequence[tuple[float, float]]
 """Moments in seconds since 1970, and values."""
 
 
-class GridLine(Struct, frozen=True, kw_only=True):
-    """A level line of the grid."""
-
-    left: float
-    right: float
-    y: float
-
-
 class Label(Struct, frozen=True, kw_only=True):
     """A text beside an axis."""
 
@@ -75,7 +67,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     title: str
     said: str
     span: ChartRange
-    lines: tuple[GridLine, ...]
+    levels: tuple[float, ...]
     labels: tuple[Label, ...]
     stretches: tuple[CurvePart, ...]
     width: int = WIDTH_PIXELS
@@ -84,7 +76,6 @@ class Chart(Struct, frozen=True, kw_only=True):
 
 
 def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = RANGES[0]) -> Chart:
-    """A range of time as a curve."""
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(unit, max((value for _, value in points), default=0.0))
     heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
@@ -92,7 +83,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
         title=title,
         said=_in_words(unit, points),
         span=span,
-        lines=tuple([GridLine(left=LEFT_PIXELS, right=WIDTH_PIXELS, y=y) for _, y in heights]),
+        levels=tuple([y for _, y in heights]),
         labels=(
             *(
                 Label(text=beside_axis(unit, value, top), x=LEFT_PIXELS - 6, y=y + 5, anchor="end")
@@ -130,7 +121,6 @@ def beside_axis(unit: str, value: float, top: float) -> str:
 
 
 def in_full(unit: str, value: float) -> str:
-    """A figure with its unit."""
     return duration(value) if unit == SECONDS and value >= LONG_SECONDS else f"{short(value)} {unit}"
 
 

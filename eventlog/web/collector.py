@@ -1,4 +1,5 @@
-"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every row seldom.
+"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every row seldom. And what the
+page is shown of that: the outputs, named without opening one and without a secret, and curves that outlive a restart.
 
 Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while somebody looks, so
 that the publisher and the database do not notice the page.
@@ -6,32 +7,142 @@ that the publisher and the database do not notice the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from threading import Event as Flag
 from threading import Lock, Thread
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.admin.status import facts
+from eventlog.config.build import former_names_of, name_of
+from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
+from eventlog.core.durable_files import write_file
 from eventlog.core.errors import EventlogError
-from eventlog.daemon.vitals import VitalsReading, seen_by_itself
-from eventlog.delivery.output import OutputStates, failing, newest, read_output_states
+from eventlog.core.secrets import masked
+from eventlog.daemon.vitals import seen_by_itself
+from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.sources.log.flow import read_flow
 from eventlog.sources.marks import IN_HAND, OUTPUTS, PAUSED, Marks, notes_of, read_runs
+from eventlog.sources.notes import Progress, read_positions
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
-from eventlog.web.history import HistoryFile
-from eventlog.web.places import named_outputs, with_standings
-from eventlog.web.reading import History, Loop, OutputSample, OutputView, PageReading, ReasonCount, Sample
+from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PageReading, ReasonCount, Sample
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from eventlog.daemon.vitals import PublisherHealth
     from eventlog.sql.names import LogNames
+
+Said = TypeVar("Said")
+
+
+def named_outputs(config: Config) -> tuple[OutputView, ...]:
+    """Each output, with the name that its notes have."""
+    return tuple(
+        OutputView(
+            name=output.name or _place(output),
+            noted=name_of(output),
+            former_names=former_names_of(output),
+            format=str(output.format),
+        )
+        for output in config.output or (StdoutOutput(),)
+    )
+
+
+def with_standings(
+    places: Sequence[OutputView], found: OutputStates, notes: Mapping[str, str]
+) -> tuple[OutputView, ...]:
+    """The outputs with how they stand, and what the notes about the batch in hand say of them."""
+    return tuple(
+        _noted(replace(place, standing=_of(place, found) or OutputState()), _of(place, notes)) for place in places
+    )
+
+
+def _of(place: OutputView, found: Mapping[str, Said]) -> Said | None:
+    """What is said of an output under its name, else under a former one."""
+    return next((found[name] for name in (place.noted, *place.former_names) if name in found), None)
+
+
+def _noted(place: OutputView, note: str | None) -> OutputView:
+    if note is None:
+        return place
+    try:
+        progress = msgspec.json.decode(note, type=Progress)
+        done = read_positions(progress.done)
+    except (msgspec.MsgspecError, EventlogError):
+        return place
+    standing = place.standing
+    if done and (standing.position is None or standing.position < max(done)):
+        standing = replace(standing, position=max(done), document=progress.after or standing.document)
+    return replace(place, standing=standing, on_the_way=len(progress.planned))
+
+
+def _place(output: OutputConfig) -> str:
+    tag, path, url = output.__struct_config__.tag, getattr(output, "path", None), getattr(output, "url", None)
+    if isinstance(output, KafkaOutput):
+        return f"{tag} {output.servers} {output.transactional_id}"
+    if isinstance(path, str):
+        return f"{'change tables' if output.format == 'change-tables' else tag} {Path(path).resolve()}"
+    if isinstance(url, str):
+        return f"{tag} {masked(_without_secrets(url))}"
+    return str(tag)
+
+
+def _without_secrets(url: str) -> str:
+    """The address without user, password, query and fragment."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+ENTRY_SECONDS: Final = 300.0
+"""Seconds between two entries."""
+
+
+class _Entry(Struct, frozen=True, kw_only=True):
+    """What stands in the file: which log it is, and its samples."""
+
+    database: str
+    log: str
+    history: History
+
+
+class HistoryFile:
+    """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or written is no trouble."""
+
+    def __init__(self, path: str | None, database: str, log: str) -> None:
+        self._path = None if path is None else Path(path)
+        self._database, self._log = database, log
+        self._entered = monotonic()
+
+    def read(self) -> History:
+        """The samples of this log that stand there."""
+        if self._path is None:
+            return History()
+        try:
+            found = msgspec.json.decode(self._path.read_bytes(), type=_Entry)
+        except (OSError, msgspec.MsgspecError):
+            return History()
+        same = (found.database, found.log, len(found.history.levels)) == (self._database, self._log, len(RANGES))
+        return found.history if same else History()
+
+    def enter(self, history: History, *, now: bool = False) -> None:
+        """Writes the samples, if it is time for that or must be `now`."""
+        if self._path is None or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
+            return
+        self._entered = monotonic()
+        entry = _Entry(database=self._database, log=self._log, history=history)
+        with suppress(OSError):
+            write_file(self._path, msgspec.json.encode(entry))
+
 
 SAMPLE_SECONDS: Final = 5.0
 """Seconds between two samples."""
@@ -102,7 +213,7 @@ class Collector:
             return reading
         vitals = self._vitals.reading()
         flow = None if reading.flow is None else seen_by_itself(reading.flow, vitals)
-        return replace(reading, flow=flow, loop=_loop(vitals))
+        return replace(reading, flow=flow, loop=vitals)
 
     @property
     def outputs(self) -> list[str]:
@@ -116,7 +227,6 @@ class Collector:
 
     @property
     def history(self) -> History:
-        """The samples."""
         return self._reading.history
 
     def tell(self) -> None:
@@ -213,7 +323,3 @@ class Collector:
 
     def _ask(self, connection: Connection, query: str) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query))
-
-
-def _loop(vitals: VitalsReading) -> Loop:
-    return Loop(state=vitals.state, error=vitals.error, documents=vitals.documents, last_document=vitals.last_document)

@@ -1,8 +1,12 @@
-"""What the page asks of the log and does to it: lists, single rows, tables, and the acts."""
+"""What the page asks of the log and does to it: lists, single rows, tables, and the acts; over connections of its own, which
+are made when the database lets us in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Event as Flag
+from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +21,9 @@ from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joi
 from eventlog.config.build import catalog_of
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
-from eventlog.core.errors import DataError, UsageError, shortened
+from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
+from eventlog.sql.connect import connect, limit_sessions
+from eventlog.sql.findlog import log_columns
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.web.acts import (
     DONE,
@@ -25,6 +31,7 @@ from eventlog.web.acts import (
     Act,
     Fields,
     OutputAct,
+    RowAction,
     RowsAct,
     TableAct,
     can_be,
@@ -32,9 +39,11 @@ from eventlog.web.acts import (
     read_filters,
     read_number,
 )
+from eventlog.web.collector import Collector
 from eventlog.web.loading import Loading, LoadView
 from eventlog.web.pages import (
     Viewer,
+    address,
     document_page,
     live_table,
     output_question,
@@ -44,15 +53,15 @@ from eventlog.web.pages import (
     table_page,
     table_question,
 )
-from eventlog.web.reading import OutputView, tables_of
-from eventlog.web.words import address
+from eventlog.web.reading import History, OutputView, tables_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.daemon.vitals import PublisherHealth
     from eventlog.sql.names import LogNames
     from eventlog.sql.triggers.installed import TriggerState
-    from eventlog.web.collector import Collector
+
 
 PAGE: Final = "the status page"
 """Who is noted as the holder of a row where the page knows nobody's name."""
@@ -153,11 +162,20 @@ class Desk:
         if isinstance(act, TableAct):
             return table_question(self._known(act), look)
         numbers = self._numbers(act)
+        if act.filters is None:
+            numbers = [number for number in numbers if self._can_be(act.action, number)]
         if not numbers:
-            raise UsageError(
-                f"No row of this filter can be {DONE[act.action]} now.", hint="Go back and choose another filter."
+            what, other = (
+                ("None of these rows", "other rows")
+                if act.filters is None
+                else ("No row of this filter", "another filter")
             )
+            raise UsageError(f"{what} can be {DONE[act.action]} now.", hint=f"Go back and choose {other}.")
         return rows_question(act, numbers, look)
+
+    def _can_be(self, action: RowAction, number: int) -> bool:
+        row = one_row(self.collector.log, number, width=len(HELD_SINCE))
+        return row is not None and can_be(action, row)
 
     def act(self, act: Act, by: str) -> tuple[str, int]:
         """Does it; where to look then, and with how many rows, or whether anything is new."""
@@ -181,10 +199,7 @@ class Desk:
         elif act.action == "release":
             count = release(log, runs)
         else:
-            filters = act.filters or Filters(letters=PROCESSED)
-            count = requeue(
-                log, runs, Choice(letters=filters.letters, reason=filters.reason or None, table=filters.table or None)
-            )
+            count = requeue(log, runs, act.filters or Choice(letters=PROCESSED))
         self.collector.hurry()
         done = f"{act.action} {count}"
         if act.filters is not None:
@@ -227,10 +242,8 @@ class Desk:
         return numbers
 
     def _latest(self, table: str) -> tuple[LogRow, ...]:
-        found = listing(
-            self.collector.log, Filters(table=table), Cursor(), numbered=self._numbered, limit=LATEST_ROWS
-        ).rows
-        mask = self._mask()
+        filters, mask = Filters(table=table), self._mask()
+        found = listing(self.collector.log, filters, Cursor(), numbered=self._numbered, limit=LATEST_ROWS).rows
         return found if mask is None else tuple([mask.row(row) for row in found])
 
     def _mask(self) -> Mask | None:
@@ -260,3 +273,97 @@ def read_query(asked: Fields) -> Query:
 def known_as(visitor: str) -> str:
     """Who is noted for an act: somebody whom a proxy names, else the page."""
     return PAGE if visitor in NOBODY else f"{visitor} on {PAGE}"
+
+
+STATEMENT_SECONDS: Final = 20.0
+"""How long the page lets a statement run: nobody waits longer for a page."""
+
+LOCK_SECONDS: Final = 5.0
+AGAIN_SECONDS: Final = 5.0
+"""Seconds between two attempts to open a database that is away."""
+
+
+class Reception:
+    """The way to the desk: opened once, by whoever comes first, and tried again as long as the database is away."""
+
+    def __init__(self, config: Config, vitals: PublisherHealth | None = None) -> None:
+        self.config = self._wanted = config
+        self._vitals = vitals
+        self._lock = Lock()
+        self._desk: Desk | None = None
+        self._engine: Engine | None = None
+        self._history: History | None = None
+        self._ended, self._again = Flag(), Flag()
+        self._thread = Thread(target=self._keep_open, name="eventlog-web-reception", daemon=True)
+
+    def start(self) -> None:
+        """Opens in the background, so that the last hour is measured before anybody looks."""
+        self._thread.start()
+
+    def desk(self) -> Desk:
+        """The desk; an EventlogError while there is none."""
+        with self._lock:
+            if self._wanted != self.config:
+                self._move(self._wanted)
+            if self._desk is None:
+                self._desk = self._open()
+            return self._desk
+
+    def adopt(self, config: Config) -> None:
+        """Shows the log of another configuration from now on; returns at once, for a publisher calls it."""
+        self._wanted = config
+        self._again.set()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._ended.set()
+        self._again.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._desk is not None:
+            self._desk.loading.close()
+            self._desk.collector.close()
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def _move(self, config: Config) -> None:
+        """Leaves the desk for another one; at the same log, the last hour and the connections stay."""
+        former, self._desk = self._desk, None
+        same, self.config = config.source == self.config.source, config
+        if former is not None:
+            former.collector.end()
+            former.loading.end()
+            self._history = former.collector.history
+        self._history = self._history if same else None
+        if self._engine is not None and not same:
+            self._engine.dispose()
+            self._engine = None
+
+    def _open(self) -> Desk:
+        source = self.config.source
+        self._engine = self._engine or page_engine(source.url)
+        names = log_columns(self._engine, source.wanted_names, source.columns)
+        collector = Collector(self._engine, names, self.config, self._vitals, self._history)
+        desk = Desk(self._engine, names, self.config, collector)
+        collector.start()
+        return desk
+
+    def _keep_open(self) -> None:
+        while not self._ended.is_set():
+            self._again.clear()
+            try:
+                self.desk()
+            except Exception:  # noqa: BLE001  # whoever asks for the page is told why; the publisher goes on
+                self._again.wait(AGAIN_SECONDS)
+            else:
+                self._again.wait()
+
+
+def page_engine(url: str) -> Engine:
+    """A database for the page: connections of its own, whose statements end in time."""
+    engine = connect(url)
+    try:
+        limit_sessions(engine, STATEMENT_SECONDS, LOCK_SECONDS)
+    except ConfigError:  # a database without such limits
+        limit_sessions(engine, None, None)
+    return engine

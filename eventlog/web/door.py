@@ -20,14 +20,13 @@ PACKAGES: Final = ("itsdangerous", "jinja2", "starlette", "uvicorn")
 
 
 def can_be_opened() -> bool:
-    """Whether the extra is installed."""
     return all(map(is_there, PACKAGES))
 
 
 def open_page(address: str, config: Config, journal: BoundLogger, vitals: PublisherHealth | None = None) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
     require("The page", *PACKAGES)
-    from eventlog.web.reception import Reception
+    from eventlog.web.desk import Reception
     from eventlog.web.server import PageServer
 
     return PageServer(address, Reception(config, vitals), journal, vitals)

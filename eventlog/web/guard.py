@@ -122,11 +122,9 @@ class Guard:
         return None
 
     def proof(self, visitor: Visitor) -> str:
-        """What a form must send along."""
         return self._signer("form").get_signature(_form_of(visitor)).decode()
 
     def knows(self, token: str) -> bool:
-        """Whether this is the token."""
         return bool(self.settings.token) and hmac.compare_digest(token.encode(), str(self.settings.token).encode())
 
     def new_session(self, name: str, now: float) -> str:

@@ -43,7 +43,6 @@ class LoadView(Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> bool:
-        """Whether it goes on."""
         return self.state == "running"
 
 
@@ -136,15 +135,10 @@ class Loading:
         stands = {stand.place: stand for stand in work.begin()}
         order = tuple(stands.values())
         self._now(table, rows=sum(one.rows for one in order), total=sum(one.total for one in order))
-        for stand in order:
-            for gone in work.stretches(stand):
-                stands[gone.place] = gone
-                self._now(table, rows=sum(one.rows for one in stands.values()))
-        if all(one.done for one in stands.values()):
-            work.end(order)
-            self._now(table, state="ended")
-        else:
-            self._now(table, state="stopped")
+        for gone in work.steps(order):
+            stands[gone.place] = gone
+            self._now(table, rows=sum(one.rows for one in stands.values()))
+        self._now(table, state="ended" if all(one.done for one in stands.values()) else "stopped")
 
     def _left(self, table: str) -> LoadView | None:
         log = Log(self._engine, self._names)

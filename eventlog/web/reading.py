@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.admin.status import Facts
+from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
 from eventlog.sql.triggers.installed import TriggerState
@@ -65,11 +66,9 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def latest(self) -> Sample | None:
-        """The last sample."""
         return self.levels[0][-1] if self.levels[0] else None
 
     def of(self, span: ChartRange) -> Sequence[Sample]:
-        """The samples of a range."""
         return self.levels[RANGES.index(span)]
 
     def with_sample(self, new: Sample) -> History:
@@ -128,15 +127,6 @@ class OutputView(Struct, frozen=True, kw_only=True):
     """Documents that it takes a second."""
 
 
-class Loop(Struct, frozen=True, kw_only=True):
-    """What the publisher in this process is about; None where it runs elsewhere."""
-
-    state: str
-    error: str | None
-    documents: int
-    last_document: float | None
-
-
 class PageReading(Struct, frozen=True, kw_only=True):
     """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
 
@@ -150,7 +140,8 @@ class PageReading(Struct, frozen=True, kw_only=True):
     places: Sequence[OutputView] = ()
     in_hand: str | None = None
     flow: Flow | None = None
-    loop: Loop | None = None
+    loop: VitalsReading | None = None
+    """What the publisher in this process is about; None where it runs elsewhere."""
     trouble: str | None = None
     triggers: Sequence[TriggerState] = ()
 

@@ -1,11 +1,15 @@
-"""The page on an address: one server and one port for it, and for /metrics, /health and /ready beside it."""
+"""The page on an address: one server and one port for it, and for /metrics, /health and /ready beside it.
+
+A connection that lets us wait ends, and makes room where too many are open.
+"""
 
 from __future__ import annotations
 
 import socket
+from asyncio import TimerHandle, Transport
 from threading import Thread
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from msgspec.structs import replace
@@ -13,19 +17,86 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.daemon.endpoint import cannot_listen, read_address
+from eventlog.daemon.endpoint import PATIENCE_SECONDS, cannot_listen, is_late, leaving, read_address
 from eventlog.daemon.metrics import CONTENT_TYPE, metrics
 from eventlog.daemon.vitals import health, ready
 from eventlog.web.app import App
-from eventlog.web.connection import Connection
+from eventlog.web.desk import Reception
 from eventlog.web.guard import Guard, is_open_door
-from eventlog.web.reception import Reception
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
+
+
+class Connection(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, with an end to waiting."""
+
+    waits_since: float | None = None
+    peer = ""
+    _timer: TimerHandle | None = None
+    _judged: object = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.peer = self.client[0] if self.client else ""
+        self.waits_since = self.loop.time()
+        self._timer = self.loop.call_later(PATIENCE_SECONDS, self._look)
+        for one in leaving([one for one in self.connections if isinstance(one, Connection)], self):
+            one.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._judge()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._judge()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._judge()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._judge()
+
+    def end(self) -> None:
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _judge(self) -> None:
+        """Who waits for whom has changed, or has not; how long we wait counts from when we began to."""
+        if not self._is_theirs():
+            self.waits_since = None
+        elif self.waits_since is None or self.cycle is not self._judged:
+            self.waits_since = self.loop.time()
+        self._judged = self.cycle
+
+    def _is_theirs(self) -> bool:
+        """Whether it is the other side that has something to do: ask, finish asking, or take the answer."""
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            return True
+        return bool(cycle.more_body or self.flow.write_paused)
+
+    def _look(self) -> None:
+        if is_late(self, self.loop.time()):
+            self.end()
+            return
+        rest = PATIENCE_SECONDS
+        if self.waits_since is not None:
+            rest -= self.loop.time() - self.waits_since
+        self._timer = self.loop.call_later(max(rest, 0.1), self._look)
+
 
 START_SECONDS: Final = 10.0
 
@@ -68,7 +139,6 @@ class PageServer:
             self._app.guard = self._app.guard.adopting(config.web, time())
 
     def stop(self) -> None:
-        """Asks for the end."""
         self._app.closing = True
         self._server.should_exit = True
 
@@ -80,7 +150,6 @@ class PageServer:
         self._reception.close()
 
     def wait(self) -> None:
-        """Returns when the server has ended."""
         self._thread.join()
 
     def _await_start(self) -> None:

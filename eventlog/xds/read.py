@@ -15,8 +15,7 @@ from xml.parsers import expat
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.core.errors import XmlError, shortened
-from eventlog.xds.values import shown
+from eventlog.core.errors import XmlError, shortened, value_shown
 
 XmlElement = etree._Element  # noqa: SLF001 - lxml has no public name for the type of its elements
 
@@ -114,7 +113,9 @@ def _status(element: XmlElement) -> StatusReply:
     level = element.get("level")
     if level not in _BADNESS:
         known = ", ".join(_BADNESS)
-        raise XmlError(f"the level of a <status> is {shown(level)}; it must be one of {known}", line=line_of(element))
+        raise XmlError(
+            f"the level of a <status> is {value_shown(level)}; it must be one of {known}", line=line_of(element)
+        )
     return StatusReply(
         level=Level(level),
         event_id=element.get("event-id"),

@@ -12,10 +12,9 @@ from functools import cache
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.core.errors import XmlError, shortened
+from eventlog.core.errors import XmlError, shortened, value_shown
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
 from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
-from eventlog.xds.values import shown
 
 Fault = tuple[XmlElement, str]
 
@@ -77,7 +76,7 @@ def _attributes(element: XmlElement, word: Word) -> Iterator[Fault]:
                 yield (element, f"{_tag(element)} cannot have the attribute {name}.")
         elif allowed and " ".join(value.split()) not in allowed:
             expected = ", ".join(allowed)
-            yield (element, f"{_tag(element)} has {name}={shown(value)}; it must be one of {expected}.")
+            yield (element, f"{_tag(element)} has {name}={value_shown(value)}; it must be one of {expected}.")
     for name in word.required:
         if name not in element.attrib:
             yield (element, f"{_tag(element)} needs the attribute {name}.")

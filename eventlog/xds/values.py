@@ -32,10 +32,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.core.errors import ExpressionError, shortened
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import ABSENT
+from eventlog.core.rules.times import in_iso_form
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.sql_types import Category
+from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quoted
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
@@ -69,18 +70,6 @@ def check(text: str) -> None:
         )
 
 
-def shown(value: object) -> str:
-    """The value as a message shows it: short, and without characters that a log or a database would choke on."""
-    if isinstance(value, str):
-        return repr(shortened(value))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"binary data ({memoryview(value).nbytes} bytes)"
-    try:
-        return shortened(repr(value))
-    except ValueError:  # Python does not write integers of more than 4300 digits
-        return "a number of thousands of digits"
-
-
 TimeSyntax = Literal[1, 2, 3]
 EPOCH = dt.date(1970, 1, 1).toordinal()
 DAY_SECONDS = 86_400
@@ -88,14 +77,8 @@ _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _ZONE = r"(?: ?(?:Z|(?P<sign>[+-])(?P<zone_hours>\d\d)(?::?(?P<zone_minutes>\d\d))?))?"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?)?" + _ZONE
 _DB2_TIME = r"(?P<hour>\d\d)\.(?P<minute>\d\d)\.(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?"
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_SYBASE = (
-    rf"(?P<name>{'|'.join(_MONTHS)}) +(?P<day>\d\d?) +(?P<year>\d{{4}}) +"
-    r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d):(?P<fraction>\d{3}) ?(?P<half>[AP]M)"
-)
 _FORMS = tuple(
-    re.compile(form, re.ASCII | re.IGNORECASE).fullmatch
-    for form in (f"{_DATE}(?:[T ]{_TIME})?", f"{_DATE}-{_DB2_TIME}", _TIME, _DB2_TIME, _SYBASE)
+    re.compile(form, re.ASCII | re.IGNORECASE).fullmatch for form in (f"{_DATE}(?:[T ]{_TIME})?", _TIME, _DB2_TIME)
 )
 
 
@@ -124,7 +107,9 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     """The value of a date, time or timestamp column in the given syntax."""
     at = moment(value)
     if at.second is None if category is Category.TIME else at.day is None:
-        raise ExpressionError(f"{shown(value)} is not a {category.value}; write it as yyyy-mm-dd hh:mm:ss.fffffffff")
+        raise ExpressionError(
+            f"{value_shown(value)} is not a {category.value}; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
+        )
     if syntax == 1:
         return _seconds(at, value)
     if at.day is None:
@@ -140,7 +125,7 @@ def _seconds(at: Moment, value: object) -> str:
     seconds = ((EPOCH if at.day is None else at.day) - EPOCH) * DAY_SECONDS + (at.second or 0)
     if not 0 <= seconds < 1 << 32:
         raise ExpressionError(
-            f"{shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
+            f"{value_shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
             " express; choose time-syntax 2 or 3"
         )
     return str(seconds)
@@ -164,36 +149,26 @@ def _clock(at: Moment, syntax: TimeSyntax) -> str:
 
 
 def _from_text(text: str) -> Moment:
-    trimmed = text.strip(" ")
-    for form in _FORMS:
-        match = form(trimmed)
+    try:
+        trimmed = in_iso_form(text.strip(" "))
+        match = next((found for form in _FORMS if (found := form(trimmed)) is not None), None)
         if match is not None:
-            try:
-                return _from_groups({name: found for name, found in match.groupdict().items() if found})
-            except (ValueError, ExpressionError):  # 30 February, 25 o'clock, a zone that leads out of the calendar
-                break
+            return _from_groups({name: found for name, found in match.groupdict().items() if found})
+    except (ValueError, ExpressionError):  # 30 February, 25 o'clock, a zone that leads out of the calendar
+        pass
     raise _unread(text)
 
 
 def _from_groups(groups: dict[str, str]) -> Moment:
-    month = _MONTHS.index(groups["name"].lower()) + 1 if "name" in groups else int(groups.get("month", 1))
-    day = dt.date(int(groups["year"]), month, int(groups["day"])).toordinal() if "year" in groups else None
+    day = None
+    if "year" in groups:
+        day = dt.date(int(groups["year"]), int(groups["month"]), int(groups["day"])).toordinal()
     if "hour" not in groups:
         return Moment(day, None)
-    hour = _hour(int(groups["hour"]), groups.get("half"))
-    second = _second(dt.time(hour, int(groups["minute"]), int(groups.get("second", 0))))
+    second = _second(dt.time(int(groups["hour"]), int(groups["minute"]), int(groups.get("second", 0))))
     nanos = int(groups.get("fraction", "0").ljust(9, "0")[:9])
     zone = dt.timedelta(hours=int(groups.get("zone_hours", 0)), minutes=int(groups.get("zone_minutes", 0)))
     return _utc(day, second, nanos, _offset(-zone if groups.get("sign") == "-" else zone))
-
-
-def _hour(hour: int, half: str | None) -> int:
-    """The hour of the day; with AM or PM it counts from 12 over 1 to 11."""
-    if half is None:
-        return hour
-    if not 1 <= hour <= 12:
-        raise ValueError(hour)
-    return hour % 12 + (12 if half.upper() == "PM" else 0)
 
 
 def _utc(day: int | None, second: int, nanos: int, offset: int) -> Moment:
@@ -215,7 +190,7 @@ def _offset(zone: dt.timedelta | None) -> int:
 
 def _unread(value: object) -> ExpressionError:
     return ExpressionError(
-        f"{shown(value)} is no date or time that can be read; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
+        f"{value_shown(value)} is no date or time that can be read; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
     )
 
 
@@ -228,10 +203,6 @@ MAX_EXPONENT = 200_000
 _whole = re.compile(r" *([+-]?\d+)(?:\.0*)? *", re.ASCII).fullmatch
 _base64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
 _BREAKS = str.maketrans("", "", "\r\n")
-_STATES = {
-    **dict.fromkeys(("1", "t", "true", "y", "yes"), "true"),
-    **dict.fromkeys(("0", "f", "false", "n", "no"), "false"),
-}
 
 
 def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
@@ -284,21 +255,15 @@ def _int(value: object) -> ValueText:
 
 
 def _state(value: object) -> ValueText:
-    state = None
-    if isinstance(value, str):
-        state = _STATES.get(value.strip(" ").lower())
-    elif isinstance(value, bytes | bytearray | memoryview):
-        state = {b"\0": "false", b"\1": "true"}.get(bytes(value))  # BIT(1), as MySQL's drivers hand it over
-    elif isinstance(value, int) or (isinstance(value, float | Decimal) and _is_whole(value)):
-        state = {0: "false", 1: "true"}.get(int(value))
+    state = truth_of(value)
     if state is None:
         raise _misfit(value, "a truth value (1, t, true, y, yes or 0, f, false, n, no)")
-    return "state", state
+    return "state", "true" if state else "false"
 
 
 def _octet(value: object) -> ValueText:
     if isinstance(value, bytes | bytearray | memoryview):
-        return "octet", binascii.b2a_base64(value, newline=False).decode("ascii")
+        return "octet", binascii.b2a_base64(value, newline=False).decode()
     if isinstance(value, str):
         text = value.translate(_BREAKS) if "\n" in value or "\r" in value else value
         if len(text) % 4 == 0 and _base64(text) is not None:
@@ -331,7 +296,9 @@ def _is_whole(value: float | Decimal) -> bool:
 
 
 def _misfit(value: object, expected: str) -> ExpressionError:
-    return ExpressionError(f"{shown(value)} is not {expected}; correct the value, or the column's type in the schema")
+    return ExpressionError(
+        f"{value_shown(value)} is not {expected}; correct the value, or the column's type in the schema"
+    )
 
 
 _READINGS: dict[Category, Reading] = {
@@ -439,7 +406,7 @@ def values(field: Field, cell: object, name: str) -> list[str]:
         several = cell if isinstance(cell, tuple) else (cell,)
         if any(type(value) is AsText for value in several):
             return [_as_text(field, value) for value in several if value is not None]
-        raise ExpressionError(f"attribute {shown(name)}: {error}") from error
+        raise ExpressionError(f"attribute {value_shown(name)}: {error}") from error
 
 
 class AsText(str):
@@ -478,5 +445,5 @@ def _openings(name: str, indent: str) -> tuple[str, str]:
     try:
         named = attribute(name)
     except ExpressionError as error:
-        raise ExpressionError(f"the name of attribute {shown(name)}: {error}") from error
+        raise ExpressionError(f"the name of attribute {value_shown(name)}: {error}") from error
     return f'\n{indent}  <add-attr attr-name="{named}">', f'\n{indent}  <modify-attr attr-name="{named}">'

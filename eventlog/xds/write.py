@@ -15,13 +15,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import ConfigError, ExpressionError
+from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
-from eventlog.core.on_value import OnValue, altered
+from eventlog.core.on_value import OnValue, written_otherwise
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer, Written, encode
 from eventlog.version import VERSION
@@ -34,7 +35,6 @@ from eventlog.xds.values import (
     association_end,
     attribute,
     escaped,
-    shown,
     special,
     values,
 )
@@ -61,21 +61,16 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     envelope: bool = True
     rising: bool = False
 
-    @property
-    def suffix(self) -> str:
-        return ".xml"
-
-    @property
-    def counts(self) -> bool:
-        """A document says nothing of transactions."""
-        return False
+    suffix: ClassVar[str] = ".xml"
+    counts: ClassVar[bool] = False
+    """A document says nothing of transactions."""
 
     def __post_init__(self) -> None:
         """Refuses settings that no document could be written with."""
         if self.batch_size < 1:
             raise ConfigError(f"batch_size is {self.batch_size}; a document holds at least 1 change.")
         if self.time_syntax not in (1, 2, 3):
-            raise ConfigError(f"time_syntax is {shown(self.time_syntax)}; choose 1, 2 or 3.")
+            raise ConfigError(f"time_syntax is {value_shown(self.time_syntax)}; choose 1, 2 or 3.")
         for name in ("instance", "schema_name"):
             try:
                 attribute(getattr(self, name) or "")
@@ -86,32 +81,25 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
 
+        def written(change: Change) -> Written:
+            event_id = change.event_id
+            return Written(event_id, change.positions, element(change, event_id, templates), change.route)
+
         def write(changes: Iterable[Change]) -> Iterator[Written | Refusal]:
             for one in changes:
                 change = said(one) if one.whole else one
                 if change is None:
                     continue
-                event_id = change.event_id
                 try:
-                    yield Written(event_id, change.positions, element(change, event_id, templates), change.route)
+                    yield written(change)
                 except ExpressionError as error:
-                    yield from self._altered(change, error, templates)
+                    sayer = templates.sayer(change, self.time_syntax)
+                    refusal, instead = written_otherwise(change, error, sayer, self.on_value, written)
+                    yield refusal
+                    if instead is not None:
+                        yield instead
 
         return write
-
-    def _altered(self, change: Change, error: ExpressionError, templates: Templates) -> Iterator[Written | Refusal]:
-        """What is said of a change with a value that XDS cannot express."""
-        found = altered(change, error, refusal_note, templates.sayer(change, self.time_syntax), self.on_value)
-        text = ""
-        if found.change is not None:
-            try:
-                text = element(found.change, change.event_id, templates)
-            except ExpressionError as other:
-                yield Refusal(positions=change.positions, note=refusal_note(change, other))
-                return
-        yield found.refusal
-        if text:
-            yield Written(change.event_id, change.positions, text, change.route)
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
         """Documents of a batch of changes each that go to one place, in the order given; ids come from positions.
@@ -203,11 +191,6 @@ def rising_id(identity: str, after: str) -> str:
 _counted = re.compile(r"(\d{20}(?:\.\d{20})*)(?:_(\d{12}))?", re.ASCII).fullmatch
 
 
-def refusal_note(change: Change, error: ExpressionError) -> str:
-    """Which object cannot be published, and why."""
-    return f"{shown(change.row.table)} {shown(change.row.key)}: {error}."
-
-
 def _body(opening: str, elements: list[str], closing: str) -> bytes:
     return "".join([opening, *elements, closing]).encode()
 
@@ -258,7 +241,7 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
         class_name = attribute((table and table.class_name) or name)
         after_key = escaped(association_end(name, schema or settings.schema_name)) + "</association>"
     except ExpressionError as error:
-        raise ExpressionError(f"the name of table {shown(name)}: {error}") from error
+        raise ExpressionError(f"the name of table {value_shown(name)}: {error}") from error
     frames: dict[Op, Frame] = {
         op: _frame(op, class_name, after_key, settings.indent) for op in Op if op is not Op.TRUNCATE
     }

@@ -11,9 +11,10 @@ No node needs a folder that others see. Where all nodes mount one, ranges and pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +22,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import OUTCOMES_FILE, WORK, Summary
-from eventlog.convert.inputs import Unit, kind_of_file
+from eventlog.convert.inputs import Unit, kind_of_file, places_of
+from eventlog.convert.lines import no_header
 from eventlog.convert.pipeline import DecidedRows, summary_of
 from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.reading import read
@@ -30,23 +32,29 @@ from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
 from eventlog.convert.tasks import may_conflict
 from eventlog.convert.writing import PartTasks, Write, last_number
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
-from eventlog_spark.cluster import Cluster, session
-from eventlog_spark.cutting import Cut
+from eventlog_spark.cluster import Cluster, configured, session
+from eventlog_spark.cutting import Cut, task_count
 from eventlog_spark.deciding import CHANGES, ENDED, BucketRules, Name, decided, local_folder, together
 from eventlog_spark.exchange import NOTES, SCHEMA
 from eventlog_spark.faults import arriving, travelling
-from eventlog_spark.frames import blobs_of, conflicts_of, events
-from eventlog_spark.hadoop import HadoopFolder
-from eventlog_spark.parting import FILES, labels_needed, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.frames import blobs_of, by_task, conflicts_of, events
+from eventlog_spark.hadoop import HadoopFolder, as_named, footers
+from eventlog_spark.parting import FILES, outcomes_in_order, parted, rows_of_blobs
 from eventlog_spark.progress import described
 from eventlog_spark.readback import names_of_tables, tables_of
 from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+TIMES: Final = "spark.sql.parquet.outputTimestampType"
+"""How Spark writes times to Parquet: in a form that says no zone, unless it is told otherwise."""
+
+LARGEST_BYTES: Final = 2**31 - 1
+"""What a column of Spark's holds."""
 
 
 class Addresses(Struct, frozen=True, kw_only=True):
@@ -60,27 +68,16 @@ class Addresses(Struct, frozen=True, kw_only=True):
 def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None) -> Summary:
     """Converts from and to addresses."""
     _refuse(conversion)
-    with session(cluster or Cluster()) as spark, arriving(), _whole_times(spark):
+    with session(cluster or Cluster()) as spark, arriving(), configured(spark, TIMES, "TIMESTAMP_MICROS"):
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
         try:
             with _decided(spark, conversion, places) as found, described(spark, "writing"):
                 return _written(conversion, found, target)
         except BaseException:
-            target.discard()
+            with suppress(Exception):  # what was wrong first is told; the next run removes the rest
+                target.discard()
             raise
-
-
-@contextmanager
-def _whole_times(spark: SparkSession) -> Iterator[None]:
-    """Spark writes times to Parquet in a form that says no zone, unless it is told otherwise."""
-    key, wanted = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
-    former = spark.conf.get(key)
-    spark.conf.set(key, wanted)
-    try:
-        yield
-    finally:
-        spark.conf.set(key, former or wanted)
 
 
 def _refuse(conversion: Conversion) -> None:
@@ -96,28 +93,42 @@ def _refuse(conversion: Conversion) -> None:
         raise UsageError("Messages at an address are JSON lines.", hint=hint)
 
 
-def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> tuple[DataFrame, int]:
+def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> tuple[DataFrame, Cut]:
     """The rows of all files of log rows at these places, and about how many there are."""
-    files = sorted({file for place in places for file in HadoopFolder(spark, place).files()})
-    kinds = {file: kind for file in files if (kind := kind_of_file(Path(PurePosixPath(file).name)))}
+    files = {file: size for place in places for file, size in HadoopFolder(spark, place).files().items()}
+    kinds = {file: kind for file in sorted(files) if (kind := kind_of_file(Path(PurePosixPath(file).name)))}
     if not kinds:
         raise UsageError(
             f"There is no .parquet, .jsonl or .csv file at {', '.join(places)}.",
             hint="Name one, or a folder that has some.",
         )
-    tables = [file for file, kind in kinds.items() if kind == "parquet"]
     lines = [file for file, kind in kinds.items() if kind != "parquet"]
     frames, rows = [], 0
-    if tables:
-        told = spark.read.parquet(*tables)
-        frames.append(events(told, clock=source.clock))
-        rows += told.count()  # Spark looks at the ends of files for it
+    alike: dict[str, list[str]] = {}
+    for footer in footers(spark, [file for file, kind in kinds.items() if kind == "parquet"]):
+        places_of(footer.names, footer.file)
+        alike.setdefault(footer.schema, []).append(footer.file)
+        rows += footer.rows
+    # Files that Spark reads as one frame have the columns of any of them; the others' would be NULL, or an error of its own.
+    frames += [events(spark.read.parquet(*map(as_named, some)), clock=source.clock) for some in alike.values()]
     if lines:
-        whole = spark.read.format("binaryFile").load(lines)
+        for file in lines:
+            _refuse_length(file, files[file])
+        whole = spark.read.format("binaryFile").load([as_named(file) for file in lines])
         frames.append(whole.select("path", "content").mapInArrow(named(_lines, source.clock), ddl(EVENTS)))
-        rows += sum(file.length for file in whole.select("length").collect()) // ROW_BYTES
-    found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    return (found.where(found["status"].isin(list(source.statuses))) if source.statuses else found), rows
+        rows += sum(files[file] for file in lines) // ROW_BYTES
+    found = reduce(lambda one, other: one.unionByName(other), frames)
+    found = found.where(found["status"].isin(list(source.statuses))) if source.statuses else found
+    return found, Cut(pieces=(), rows=rows, size=sum(files[file] for file in kinds))
+
+
+def _refuse_length(file: str, length: int) -> None:
+    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must have its header."""
+    if length > LARGEST_BYTES:
+        hint = "Cut it into several, or write it as Parquet."
+        raise DataError(f"{file} has {length:,} bytes; Spark reads such files up to 2 GB.", hint=hint)
+    if length == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
+        raise no_header(file)
 
 
 def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -129,7 +140,10 @@ def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
                 file = folder / name
                 file.write_bytes(content.as_py())
                 unit = Unit(path=str(file), kind=kind_of_file(file) or "", packed=name.endswith(".gz"))
-                yield from read(replace(unit, end=None if unit.packed else file.stat().st_size), clock=clock)
+                try:
+                    yield from read(replace(unit, end=None if unit.packed else file.stat().st_size), clock=clock)
+                except DataError as error:
+                    raise DataError(error.message.replace(str(file), place), hint=error.hint) from error
                 file.unlink()
 
 
@@ -141,7 +155,7 @@ def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, D
     if not found:
         hint = "They are called like usr.parquet."
         raise UsageError(f"{place} has no Parquet file of a table of the schema.", hint=hint)
-    frames = {stem: spark.read.parquet(folder.subfolder(name)) for stem, name in found.items()}
+    frames = {stem: spark.read.parquet(as_named(folder.subfolder(name))) for stem, name in found.items()}
     return tables_of(frames, catalog)
 
 
@@ -157,15 +171,16 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
     """Decides everything; once more where record_ids may stand at several objects, and do."""
     source, catalog = conversion.input, conversion.catalog
     assert isinstance(source, FilesInput)
-    found, rows = _events(spark, places.inputs, source)
+    found, cut = _events(spark, places.inputs, source)
     tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
     if tables:
         conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
-    buckets = Cut(pieces=(), rows=rows).buckets
+    buckets = cut.buckets
+    tasks = task_count(buckets, spark.sparkContext.defaultParallelism)
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
-    blobs = blobs_of(found, catalog, buckets, tables, noting=True)
+    blobs = blobs_of(found, catalog, buckets, tables, told=tasks)
     with described(spark, "deciding"):
-        made = decided_blobs(blobs, buckets, rules)
+        made = decided_blobs(blobs, tasks, rules)
     kept = [made.blobs]
     try:
         if may_conflict(made.told.numbers):
@@ -173,7 +188,7 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
             kept.append(conflicts)
             with described(spark, "deciding what stands at several objects"):
                 if not conflicts.isEmpty():
-                    made = decided_blobs(blobs.unionAll(conflicts), buckets, rules)
+                    made = decided_blobs(blobs.unionAll(conflicts), tasks, rules)
                     kept.append(made.blobs)
         yield made
     finally:
@@ -181,9 +196,9 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
             frame.unpersist()
 
 
-def decided_blobs(blobs: DataFrame, buckets: int, rules: BucketRules) -> DecidedBlobs:
+def decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> DecidedBlobs:
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
-    kept = blobs.repartitionById(buckets, "bucket").mapInArrow(named(decided, rules), SCHEMA).persist()
+    kept = by_task(blobs, tasks).mapInArrow(named(decided, rules), SCHEMA).persist()
     answers = kept.where(f"kind = {NOTES}").collect()
     return DecidedBlobs(blobs=kept, told=together(row.content for row in answers))
 
@@ -245,7 +260,7 @@ def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFra
     counted = tasks.counted()
     wanted: list[list[int]] = [[] for _ in range(1 + max(counted))]
     for number, task in enumerate(several):
-        for label in labels_needed(task, counted):
+        for label in range(task.range, task.until + 1):
             wanted[label].append(number)
     asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
     meant = blobs.where(f"kind = {CHANGES}").selectExpr(f"{asking} AS task", "bucket AS label", "content")

@@ -67,6 +67,17 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
         started.stop()
 
 
+@contextmanager
+def configured(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """Has Spark do it in another way for a while."""
+    former = spark.conf.get(key)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, former or value)
+
+
 def require_spark() -> None:
     """ConfigError without the extra; to be asked before anything of PySpark is imported."""
     require("The engine spark (the other one is local)", "pyspark", "pandas")

@@ -1,12 +1,12 @@
 """Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal bytes in the end.
 
     exchange   pieces of the input to blobs of rows, each for the bucket of its objects      mapInArrow
-    shuffle    every bucket's blobs to one task                                              repartitionById
-    deciding   whole objects through the step, into files by ranges                          mapInArrow
-    tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow
+    shuffle    the blobs of some buckets to one task                                         repartitionById
+    deciding   bucket after bucket, whole objects through the step, into files by ranges     mapInArrow
+    tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow, each a row
 
 Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from notes that whoever
-reads a piece sends to all buckets; Spark's own range partitioning would run the conversion twice to find out.
+reads a piece sends to all tasks; Spark's own range partitioning would run the conversion twice to find out.
 """
 
 from __future__ import annotations
@@ -29,20 +29,30 @@ from eventlog.convert.settings import Conversion, FilesInput, SentTables, Snapsh
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
-from eventlog_spark.cluster import Cluster, session
-from eventlog_spark.cutting import Cut, cut
-from eventlog_spark.deciding import ANSWERS, BucketRules, decided, done, together
+from eventlog_spark.cluster import Cluster, configured, session
+from eventlog_spark.cutting import Cut, cut, task_count
+from eventlog_spark.deciding import ANSWERS, BucketRules, decided, done, packed_tasks, together
 from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
+from eventlog_spark.frames import by_task
 from eventlog_spark.progress import watched
 from eventlog_spark.sending import Sending, Step, order_name
 from eventlog_spark.types import named
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Result = TypeVar("Result")
 MOST_TASKS: Final = 10_000
+
+ONE_BATCH: Final = "spark.sql.execution.arrow.localRelationThreshold"
+"""The bytes from which Spark makes each batch of a table a partition."""
+
+
+def placed_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataFrame:
+    """The tasks in so many partitions, each with its own alone."""
+    with configured(spark, ONE_BATCH, "0"):  # else Spark takes small tables apart as it likes
+        return spark.createDataFrame(packed_tasks(tasks, parts))
 
 
 def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None) -> Summary:
@@ -94,13 +104,18 @@ class SparkEngine:
         keep: bool = True,
     ) -> list[Result]:
         """Nothing is kept: a run that was interrupted begins anew, unless it was sending."""
-        answers = self._collected(stage, len(tasks), partial(done, function, list(tasks)), rows)
+        parts = task_count(len(tasks), self._cores)
+        answers = self._collected(stage, tasks, partial(done, function), rows, parts)
         return [msgspec.json.decode(answer, type=kind) for answer in answers]
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
         """Scatters, shuffles and decides, in one job of Spark's."""
         work = Scattering(
-            conversion=self._conversion, pieces=self._cut.pieces, buckets=self._cut.buckets, held=self._cut.held
+            conversion=self._conversion,
+            pieces=self._cut.pieces,
+            buckets=self._cut.buckets,
+            tasks=task_count(self._cut.buckets, self._cores),
+            held=self._cut.held,
         )
         deciding = BucketRules(
             conversion=self._conversion,
@@ -109,9 +124,9 @@ class SparkEngine:
             folder=self._folder,
         )
         met = self._spark.sparkContext.accumulator(0)
-        blobs = self._numbered(len(work.pieces)).mapInArrow(named(scattered, work, met.add), SCHEMA)
-        whole = blobs.repartitionById(work.buckets, "bucket")
-        answers = whole.mapInArrow(named(decided, deciding), SCHEMA)
+        pieces = self._numbered(len(work.pieces), task_count(len(work.pieces), self._cores))
+        blobs = pieces.mapInArrow(named(scattered, work, met.add), SCHEMA)
+        answers = by_task(blobs, work.tasks).mapInArrow(named(decided, deciding), SCHEMA)
         with watched(self._spark, self._watch, "deciding", self._cut.total, met), arriving():
             return together(row.content for row in answers.collect())
 
@@ -131,16 +146,24 @@ class SparkEngine:
     def _sending(self) -> Sending:
         return Sending(self._conversion, Path(self._folder), self._collected)
 
-    def _collected(self, stage: str, count: int, step: Step, rows: int | None = None) -> list[bytes]:
-        """What the tasks of a step answer, a few bytes each."""
-        if not count:
+    def _collected(
+        self, stage: str, tasks: Sequence[Task], step: Step, rows: int | None = None, parts: int = MOST_TASKS
+    ) -> list[bytes]:
+        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or some of them are one."""
+        if not tasks:
             return []
         with watched(self._spark, self._watch, stage, rows), arriving():
-            return [bytes(row.content) for row in self._numbered(count).mapInArrow(step, ANSWERS).collect()]
+            told = placed_tasks(self._spark, tasks, min(len(tasks), parts))
+            return [bytes(row.content) for row in told.mapInArrow(step, ANSWERS).collect()]
 
-    def _numbered(self, count: int) -> Any:
-        """The numbers of so many tasks, one in each partition."""
-        return self._spark.range(0, count, 1, min(count, MOST_TASKS) or 1)
+    def _numbered(self, count: int, tasks: int) -> Any:
+        """The numbers of so many pieces of work, in so many partitions."""
+        return self._spark.range(0, count, 1, min(count, tasks, MOST_TASKS) or 1)
+
+    @property
+    def _cores(self) -> int:
+        """How many tasks run at a time, as far as Spark knows by now."""
+        return self._spark.sparkContext.defaultParallelism
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.convert.inputs import units
 from eventlog.convert.partitions import ranges
-from eventlog.convert.plan import BUCKET_ROWS, RANGE_ROWS, ROW_BYTES
+from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, RANGE_BYTES, RANGE_ROWS, ROW_BYTES
 from eventlog.convert.reading import held_rows
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
@@ -23,15 +23,23 @@ MOST_BUCKETS: Final = 1_024
 MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
 
+TASK_PIECES: Final = 4
+"""Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide thousands of rows."""
+
+CORE_TASKS: Final = 4
+"""Fewer tasks than that would leave cores idle when the others are done."""
+
 
 class Cut(Struct, frozen=True, kw_only=True):
     """The pieces of the input, those of a snapshot last.
 
-    `rows` are `counted`, or judged by the size of files that do not say how many they have.
+    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size` are the bytes of all
+    files.
     """
 
     pieces: tuple[Piece, ...]
     rows: int
+    size: int = 0
     counted: bool = True
     held: frozenset[int] = frozenset()
 
@@ -43,13 +51,31 @@ class Cut(Struct, frozen=True, kw_only=True):
     @property
     def buckets(self) -> int:
         """A power of two; as many as let each be sorted in memory."""
-        return min(MOST_BUCKETS, 1 << max(self.rows // BUCKET_ROWS, 1).bit_length())
+        wanted = max(self.rows // BUCKET_ROWS, self.size // BUCKET_BYTES, 1)
+        return min(MOST_BUCKETS, 1 << wanted.bit_length())
+
+
+def task_count(pieces: int, cores: int) -> int:
+    """How many tasks of Spark's do so many pieces of work."""
+    return min(pieces, max(CORE_TASKS * cores, -(-pieces // TASK_PIECES)))
 
 
 def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Where the output is cut into ranges that are sorted in memory, by the record_ids that were noted."""
-    rows = sum(one.rows for one in noted)
-    return ranges((number for one in noted for number in one.sampled), min(MOST_RANGES, 1 + rows // RANGE_ROWS))
+    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were noted."""
+    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, sum(one.size for one in noted) // RANGE_BYTES))
+
+
+def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
+    """The same of outcomes, which have few bytes."""
+    return _ranges(noted, _rows(noted) // RANGE_ROWS)
+
+
+def _rows(noted: Sequence[UnitNumbers]) -> int:
+    return sum(one.rows for one in noted)
+
+
+def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
+    return ranges((number for one in noted for number in one.sampled), min(MOST_RANGES, 1 + wanted))
 
 
 @contextmanager
@@ -62,7 +88,8 @@ def cut(conversion: Conversion) -> Iterator[Cut]:
         found = units(conversion.input)
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in found)
         counted = all(unit.rows is not None for unit in found)
-        yield Cut(pieces=(*found, *tables), rows=rows, counted=counted)
+        size = sum(unit.size for unit in found)
+        yield Cut(pieces=(*found, *tables), rows=rows, size=size, counted=counted)
     else:
         assert isinstance(conversion.input, LogInput)
         with _log(conversion.input, tables) as found_log:

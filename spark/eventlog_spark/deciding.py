@@ -1,4 +1,4 @@
-"""What executors do after the shuffle: they decide a bucket, and do the pipeline's tasks.
+"""What executors do after the shuffle: they decide buckets, and do the pipeline's tasks.
 
 The work is the local engine's own. What it leaves are files that every node can see, in the destination's work folder;
 they are called after their attempt, so that an attempt which Spark repeats meets nothing of the one that failed.
@@ -7,9 +7,12 @@ they are called after their attempt, so that an attempt which Spark repeats meet
 from __future__ import annotations
 
 import os
+import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import IO, Any, Final
@@ -32,15 +35,12 @@ from eventlog.convert.tasks import NUMBERS, Decide, DecidedBucket, UnitNumbers, 
 from eventlog.convert.work import guarded, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
 from eventlog.core.errors import SourceError
-from eventlog_spark.cutting import boundaries
+from eventlog_spark.cutting import boundaries, outcome_boundaries
 from eventlog_spark.exchange import CONFLICTS, NOTES, ROWS, TABLES, Blob, Bundle, packed, unbundled, unpacked
 from eventlog_spark.faults import travelling
 
-HELD_BYTES: Final = 32_000_000
-"""Packed rows of a bucket that are held in memory; more go to the disk."""
-
-EVERY: Final = 0
-"""The label of a bucket's own files: nothing else is in them."""
+HELD_BYTES: Final = 16_000_000
+"""Packed rows of a task's buckets that are held in memory; more go to the disk."""
 
 ANSWERS: Final = "content binary"
 _arrow: Final = pa.schema([("content", pa.binary())])
@@ -64,7 +64,7 @@ class BucketRules(Struct, frozen=True, kw_only=True):
 
 
 class BucketResult(Struct, frozen=True, kw_only=True):
-    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came to all."""
+    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came to all tasks."""
 
     decided: DecidedBucket
     boundaries: tuple[int, ...]
@@ -89,95 +89,98 @@ ENDED: Final = 3
 
 
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decides the one bucket whose blobs come; the answer, and before it what was decided where no folder takes it."""
-    with travelling(), _bucket(work.tables, batches) as bucket:
-        if bucket is None:
-            return
-        answer = bucket.answer(work)
-        bundle = Bundle(CHANGES)
-        if work.folder is None:
-            for kind, file in ((CHANGES, answer.decided.rendered), (ENDED, answer.decided.ended)):
-                for label, rows in zip(file.labels, file.read(), strict=True):
-                    bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
-                    yield from bundle.full()
-        bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
-        yield from bundle.rest()
+    """Decides the buckets whose blobs come; an answer for each, and before it what was decided where no folder takes it."""
+    with travelling(), _buckets(work.tables, batches) as buckets:
+        for number in buckets.numbers:
+            answer = buckets.answer(number, work)
+            bundle = Bundle(CHANGES)
+            if work.folder is None:
+                for kind, file in ((CHANGES, answer.decided.rendered), (ENDED, answer.decided.ended)):
+                    for label, rows in zip(file.labels, file.read(), strict=True):
+                        bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
+                        yield from bundle.full()
+                    Path(file.path).unlink()
+            bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
+            yield from bundle.rest()
 
 
 def decided_rows(
     order: Conversion, tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Decides the buckets whose blobs come, and gives out the step's results."""
-    with travelling(), without_collecting(), _bucket(tables, batches) as bucket:
-        if bucket is not None and bucket.has_rows:
-            yield from bucket.results(order)
+    with travelling(), without_collecting(), _buckets(tables, batches) as buckets:
+        for number in buckets.numbers:
+            yield from buckets.results(number, order)
 
 
 @contextmanager
-def _bucket(tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[_Bucket | None]:
-    """What came for a bucket; None where nothing did."""
+def _buckets(tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[_Buckets]:
+    """The buckets whose blobs come."""
     with local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
-        bucket = _Bucket(tables, folder, rows)
-        yield bucket if bucket.drained(batches) else None
+        found = _Buckets(tables, folder, rows)
+        found.drain(batches)
+        yield found
 
 
-class _Bucket:
-    """Takes in a bucket's blobs, all of them before the first row is decided."""
+class _Buckets:
+    """Takes in the blobs of some buckets, all of them before the first row is decided."""
 
     def __init__(self, tables: tuple[Name, ...], folder: Path, rows: IO[bytes]) -> None:
         self._names = tables
         self._folder = folder
         self._noted: list[UnitNumbers] = []
-        self._number = 0
         self._rows = rows
-        self._contested: list[pa.RecordBatch] = []
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        self._contested: dict[int, list[pa.RecordBatch]] = {}
         self._tables: dict[int, PartitionFile] = {}
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether there is anything to decide."""
-        return bool(self._rows.tell())
-
-    def drained(self, batches: Iterator[pa.RecordBatch]) -> bool:
-        """Says whether anything came."""
+    def drain(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Takes in everything."""
         writers: dict[int, PartitionWriter] = {}
         with ExitStack() as files:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
-                self._number = blob.bucket
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
+                    if not blob.bucket:  # the first bucket tells them on, though it may have no rows
+                        self._places.setdefault(blob.bucket, [])
                 elif blob.kind == CONFLICTS:
-                    self._contested += [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
+                    numbers = [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
+                    self._contested.setdefault(blob.bucket, []).extend(numbers)
                 elif blob.kind == ROWS:
-                    self._rows.write(len(blob.content).to_bytes(8, "little"))
+                    self._places.setdefault(blob.bucket, []).append((self._rows.tell(), len(blob.content)))
                     self._rows.write(blob.content)
                 else:
                     self._take_table(blob, writers, files)
         self._tables = {kind: writer.finished() for kind, writer in writers.items()}
-        return bool(self.has_rows or (self._noted and not self._number))
 
-    def answer(self, work: BucketRules) -> BucketResult:
-        """Decides the bucket into files by ranges."""
+    @property
+    def numbers(self) -> list[int]:
+        """The buckets that have something to decide, and the first one."""
+        return sorted(self._places)
+
+    def answer(self, number: int, work: BucketRules) -> BucketResult:
+        """Decides a bucket into files by ranges."""
         cut = boundaries(self._noted)
         task = Decide(
-            name=f"bucket-{self._number:05d}-{uuid4().hex}",
+            name=f"bucket-{number:05d}-{uuid4().hex}",
             conversion=work.conversion,
-            bucket=EVERY,
+            bucket=number,
             rows=(),
-            conflicts=(*work.conflicts, *self._conflicts()),
+            conflicts=(*work.conflicts, *self._conflicts(number)),
             snapshot=self._placed(),
             boundaries=cut,
+            outcome_boundaries=outcome_boundaries(self._noted),
             folder=work.folder or str(self._folder),
         )
-        found = guarded(lambda task: decide(task, self._unpacked()), task)
-        return BucketResult(decided=found, boundaries=cut, noted=() if self._number else tuple(self._noted))
+        found = guarded(lambda task: decide(task, self._unpacked(number)), task)
+        return BucketResult(decided=found, boundaries=cut, noted=() if number else tuple(self._noted))
 
-    def results(self, order: Conversion) -> Iterator[pa.RecordBatch]:
-        """Decides the bucket."""
-        rows = in_order(self._unpacked(), BY_OBJECT, self._folder / "spill")
+    def results(self, number: int, order: Conversion) -> Iterator[pa.RecordBatch]:
+        """Decides a bucket."""
+        rows = in_order(self._unpacked(number), BY_OBJECT, self._folder / "spill")
         keep = keep_in_file(self._folder / "spool")
-        conflicts = numbers_in(self._conflicts())
-        with reader_of(order, self._placed(), EVERY) as reader:
+        conflicts = numbers_in(self._conflicts(number))
+        with reader_of(order, self._placed(), number) as reader:
             yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
 
     def _take_table(self, blob: Blob, writers: dict[int, PartitionWriter], files: ExitStack) -> None:
@@ -187,13 +190,13 @@ class _Bucket:
                 writers[blob.kind] = files.enter_context(
                     partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
                 )
-            writers[blob.kind].write(EVERY, rows)
+            writers[blob.kind].write(blob.bucket, rows)
 
-    def _unpacked(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the log."""
-        self._rows.seek(0)
-        while size := self._rows.read(8):
-            yield from unpacked(self._rows.read(int.from_bytes(size, "little")))
+    def _unpacked(self, number: int) -> Iterator[pa.RecordBatch]:
+        """A bucket's rows of the log."""
+        for start, size in self._places[number]:
+            self._rows.seek(start)
+            yield from unpacked(self._rows.read(size))
 
     def _placed(self) -> tuple[PlacedTable, ...]:
         return tuple(
@@ -201,26 +204,38 @@ class _Bucket:
             for place, (table, child) in enumerate(self._names)
         )
 
-    def _conflicts(self) -> tuple[PartitionFile, ...]:
-        """The record_ids that came as conflicts, in their order."""
-        if not self._contested:
+    def _conflicts(self, number: int) -> tuple[PartitionFile, ...]:
+        """The record_ids that came as conflicts of a bucket, in their order."""
+        if number not in self._contested:
             return ()
-        numbers = one_batch(self._contested, NUMBERS).column(0).unique()
+        numbers = one_batch(self._contested[number], NUMBERS).column(0).unique()
         ordered = numbers.take(pc.array_sort_indices(numbers))
-        with partition_file(self._folder / "conflicts.arrow", NUMBERS) as writer:
-            writer.write(EVERY, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
+        with partition_file(self._folder / f"conflicts-{number}.arrow", NUMBERS) as writer:
+            writer.write(number, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
         return (writer.finished(),)
 
 
-def done(
-    function: Callable[[Any], Any], tasks: Sequence[Any], places: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """What the function answers of the tasks at these places, each under a name of its attempt's own."""
+def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
+    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every batch in every file."""
+    contents = pa.array([zlib.compress(pickle.dumps(task), 1) for task in tasks], pa.binary())
+    starts = [len(tasks) * part // parts for part in range(parts + 1)]
+    columns = [[contents.slice(start, end - start)] for start, end in pairwise(starts)]
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(column, schema=_arrow) for column in columns])
+
+
+def unpacked_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """The tasks, in their order."""
+    for batch in batches:
+        for content in batch.column(0):
+            yield pickle.loads(zlib.decompress(content.as_py()))  # noqa: S301  # the driver wrote it, as it did this code
+
+
+def done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What the function answers of the tasks that come, each under a name of its attempt's own."""
     with travelling():
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                task = replace(tasks[place], name=f"{tasks[place].name}-{uuid4().hex}")
-                yield answered(msgspec.json.encode(guarded(partial(_attempt, function), task)))
+        for task in unpacked_tasks(batches):
+            named = replace(task, name=f"{task.name}-{uuid4().hex}")
+            yield answered(msgspec.json.encode(guarded(partial(_attempt, function), named)))
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> Any:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from eventlog.convert.inputs import Unit
 from eventlog.convert.partitions import PACKED, gathered, write_by
+from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
 from eventlog.convert.reading import read, read_log, without_held
 from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
@@ -36,7 +37,7 @@ ROWS: Final = 0
 """Rows of the log, with the numbers of their objects."""
 
 NOTES: Final = 1
-"""What was noted about the rows of a unit, in JSON. It goes to every bucket, so that all cut what they write alike."""
+"""What was noted about the rows of a unit, in JSON. It goes to every task, so that all cut what they write alike."""
 
 CONFLICTS: Final = 2
 """record_ids of rows here that stand at other objects too."""
@@ -46,7 +47,7 @@ TABLES: Final = 3
 
 SCHEMA: Final = "bucket int, kind int, content binary"
 _arrow: Final = pa.schema([("bucket", pa.int32()), ("kind", pa.int32()), ("content", pa.binary())])
-FULL_BYTES: Final = 16_000_000
+FULL_BYTES: Final = 2_000_000
 """Bytes that go to Spark together."""
 
 
@@ -83,17 +84,18 @@ class Bundle:
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What has come together."""
         if self._blobs:
+            self._size = 0
             yield bundled(self._blobs)
-        self._blobs, self._size = [], 0
 
 
 def bundled(blobs: list[Blob]) -> pa.RecordBatch:
-    """Blobs as Spark takes them."""
+    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes them."""
     columns = [
         pa.array([blob.bucket for blob in blobs], pa.int32()),
         pa.array([blob.kind for blob in blobs], pa.int32()),
         pa.array([blob.content for blob in blobs], pa.binary()),
     ]
+    blobs.clear()
     return pa.RecordBatch.from_arrays(columns, schema=_arrow)
 
 
@@ -126,12 +128,13 @@ NAMING: Final = pa.schema(
 NUMBERED: Final = pa.schema([("record_id", pa.int64()), (OBJECT, pa.int64())])
 
 GATHERED_ROWS: Final = 250_000
-GATHERED_BYTES: Final = 32_000_000
-"""What is read before it is cut into blobs."""
+GATHERED_BYTES: Final = 8_000_000
+SHORT_BYTES: Final = 128
+"""What is read before it is cut into blobs. So many bytes of a row do not count: a blob should have thousands of short rows."""
 
 
-TOLD_VALUES: Final = 8
-"""Of so many numbers that were sampled one goes to the buckets: there may be a thousand of these."""
+TOLD_NUMBERS: Final = 8
+"""For each range that the rows of a unit make, so many of its numbers go to every task: there may be hundreds of these."""
 
 
 class WholeLog(Struct, frozen=True, kw_only=True):
@@ -142,11 +145,15 @@ Piece = Unit | NumberRange | WholeLog | SnapshotFile
 
 
 class Scattering(Struct, frozen=True, kw_only=True):
-    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and stay where they are."""
+    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and stay where they are.
+
+    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their number.
+    """
 
     conversion: Conversion
     pieces: tuple[Piece, ...]
     buckets: int
+    tasks: int
     held: frozenset[int] = frozenset()
 
     @property
@@ -175,27 +182,27 @@ def _rows(
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     for placed in _placed(rows_of(work.conversion, piece, work.held), work.conversion.catalog):
-        _note(numbers, placed.column("record_id"))
+        _note(numbers, placed)
         met(len(placed))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
-    _add_notes(bundle, numbers, work.buckets)
+    _add_notes(bundle, numbers, work.tasks)
     yield from bundle.rest()
 
 
 def scattered_rows(
-    catalog: Catalog | None, buckets: int, noting: bool, batches: Iterator[pa.RecordBatch]
+    catalog: Catalog | None, buckets: int, told: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame of Spark's (ROWS) as blobs, with notes where somebody asks for them."""
+    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be none."""
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
         for placed in _placed((typed(batch, ROWS_SCHEMA) for batch in batches), catalog):
-            if noting:
-                _note(numbers, placed.column("record_id"))
+            if told:
+                _note(numbers, placed)
             _write(bundle, placed, buckets)
             yield from bundle.full()
-        _add_notes(bundle, numbers, buckets)
+        _add_notes(bundle, numbers, told)
         yield from bundle.rest()
 
 
@@ -218,7 +225,7 @@ def scattered_numbers(
     placing, bundle = Placing(catalog), Bundle(ROWS)
     told = (typed(batch, NAMING) for batch in batches)
     with travelling():
-        for rows in gathered(told, NAMING, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
+        for rows in gathered(told, NAMING, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES):
             objects = placing.objects(*rows.columns[1:])
             pairs = pa.RecordBatch.from_arrays([rows.column(0), objects], schema=NUMBERED)
             known = pairs.filter(rows.column(0).is_valid())
@@ -243,27 +250,29 @@ def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 def _placed(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
     """Rows with their objects, many together."""
     placing = Placing(catalog)
-    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
+    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES):
         yield placing.place(rows)
 
 
-def _note(numbers: list[UnitNumbers], positions: pa.Array) -> None:
-    """Notes record_ids; where they begin anew, as with the next of several files, there a unit begins."""
+def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
+    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit begins."""
     here = UnitNumbers()
-    here.take(positions)
+    here.take(rows)
     last = numbers[-1] if numbers else here
     if last is not here and (last.highest is None or here.lowest is None or here.lowest > last.highest):
-        last.take(positions)
+        last.take(rows)
     else:
         numbers.append(here)
 
 
-def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], buckets: int) -> None:
+def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> None:
+    """Adds what was noted for all tasks; each has the bucket of its own number."""
     for one in numbers:
-        one.sampled = one.sampled[::TOLD_VALUES]
+        wanted = TOLD_NUMBERS * (1 + max(one.rows // RANGE_ROWS, one.size // RANGE_BYTES))
+        one.sampled = one.sampled[:: -(-len(one.sampled) // wanted) or 1]
         content = msgspec.json.encode(one)
-        for bucket in range(buckets):
-            bundle.add(Blob(bucket=bucket, kind=NOTES, content=content))
+        for task in range(tasks):
+            bundle.add(Blob(bucket=task, kind=NOTES, content=content))
 
 
 def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:

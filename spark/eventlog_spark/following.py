@@ -4,6 +4,8 @@
     _rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
     batch-00000007           what `convert` makes of them, with `_SUCCESS`; a batch that has it is not converted again
     _done/batch-00000007     notes the last batch that is done, and the change_seq that the next one goes on from
+    _log                     says which log it is, for a second one with the checkpoint of the first would lose rows
+    _lock                    keeps a second command out of a folder
 
 Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or the note where somebody
 has taken it away. So each row is converted exactly once, whatever was killed when, and messages that are sent are those
@@ -13,8 +15,8 @@ of one conversion that is taken up again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -25,13 +27,15 @@ from msgspec.structs import replace
 from eventlog.convert.commit import SUCCESS, Summary
 from eventlog.convert.pipeline import ConversionWatch
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.core.errors import UsageError
+from eventlog.core.durable_files import Claim, make_folder
+from eventlog.core.errors import SinkError, UsageError
 from eventlog.daemon.signals import requests_by_signal
+from eventlog.sql.connect import place_of, read_url
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.cluster import Cluster, session
 from eventlog_spark.convert import convert
 from eventlog_spark.faults import arriving
-from eventlog_spark.hadoop import HadoopFolder
+from eventlog_spark.hadoop import HadoopFolder, as_named
 from eventlog_spark.source import EventLogSource
 
 if TYPE_CHECKING:
@@ -42,11 +46,16 @@ if TYPE_CHECKING:
 CHECKPOINT: Final = "_checkpoint"
 ROWS: Final = "_rows"
 DONE: Final = "_done"
+LOG: Final = "_log"
+LOCK: Final = "_lock"
+BEGUN: Final = frozenset({LOCK, ROWS, LOG, f"_{LOG}"})
+"""What a first run may have left that was killed before it had a checkpoint; the last one is a note on its way."""
+
 LOOK_SECONDS: Final = 1
 """How often somebody looks whether the end is asked for."""
 
 SLOW: Final = "failed to connect back"
-MOST_TRIES: Final = 5
+MOST_TRIES: Final = 10
 """Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was read then."""
 
 _batch = re.compile(r"batch-\d{8,}").fullmatch
@@ -77,12 +86,15 @@ def follow(
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
-    with session(cluster or Cluster()) as spark, arriving():
+    with session(cluster or Cluster()) as spark, arriving(), ExitStack() as claimed:
         target = HadoopFolder(spark, following.destination)
         names = target.names()
-        if names and CHECKPOINT not in names:
+        if names - BEGUN and CHECKPOINT not in names:
             hint = "Choose another folder; one that was followed into is gone on with."
             raise UsageError(f"{target.address} is not empty.", hint=hint)
+        if following.address is None:
+            claimed.enter_context(_claimed(following.conversion.destination))
+        _refuse_other(target, source)
         batches = _Batches(spark, following, target, told, watch)
         spark.dataSource.register(EventLogSource)
         rows = spark.readStream.format("eventlog").options(**_options(source, following.batch_rows)).load()
@@ -92,6 +104,33 @@ def follow(
             query = _run(writer, batches, until_empty=following.until_empty)
             batches.end()
             query.stop()
+        if batches.failed is not None:  # the last batch, after the end was asked for
+            raise batches.failed
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """Keeps a second command out of the folder, and others than us from rows that Spark writes there."""
+    make_folder(folder / ROWS)
+    claim = Claim(folder / LOCK)
+    if not claim.take():
+        raise SinkError(f"Another command follows a log into {folder}.", hint="Wait for it, or choose another folder.")
+    try:
+        yield
+    finally:
+        claim.leave()
+
+
+def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
+    """Notes whose log is followed into a folder, and refuses another one: its rows up to the other's last number would be passed over."""
+    here = f"the log {source.log} of {place_of(read_url(source.url))}"
+    if LOG not in target.names():
+        target.note(LOG, here.encode())
+    elif (before := target.read(LOG).decode(errors="replace")) != here:
+        raise UsageError(
+            f"{target.address} has what was followed of {before}, and this is {here}.",
+            hint=f"Choose another folder, or remove {LOG} from this one if the log has only moved.",
+        )
 
 
 def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
@@ -194,11 +233,12 @@ class _Batches:
         rows = f"{ROWS}/{name}"
         made = HadoopFolder(self._spark, self._target.subfolder(name))
         if SUCCESS in made.names():
+            made.discard()
             return made.summary().change_seq
         kept = HadoopFolder(self._spark, self._target.subfolder(rows))
         if SUCCESS not in kept.names():
             batch.write.mode("overwrite").parquet(kept.address)
-        if self._spark.read.parquet(kept.address).isEmpty():  # a number may turn out to be nobody's
+        if self._spark.read.parquet(as_named(kept.address)).isEmpty():  # a number may turn out to be nobody's
             return after
         summary = self._converted(name, rows, after)
         self._told(name, summary)
@@ -209,7 +249,9 @@ class _Batches:
         conversion = replace(following.conversion, destination=following.conversion.destination / name, after=after)
         if following.address is not None:
             found = replace(conversion, input=FilesInput(places=()))
-            places = Addresses(destination=self._target.subfolder(name), inputs=(self._target.subfolder(rows),))
+            places = Addresses(
+                destination=self._target.subfolder(name), inputs=(as_named(self._target.subfolder(rows)),)
+            )
             return convert_at(found, places)
         place = following.conversion.destination / Path(rows)
         return convert(replace(conversion, input=FilesInput(places=(str(place),))), watch=self._watch)

@@ -118,7 +118,7 @@ def results_of(
         raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
     known = {} if tables is None or catalog is None else tables_of(tables, catalog)
     buckets = _buckets(found)
-    blobs = blobs_of(found, catalog, buckets, known, noting=False)
+    blobs = blobs_of(found, catalog, buckets, known, told=0)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
     order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
@@ -127,14 +127,24 @@ def results_of(
 
 
 def blobs_of(
-    found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, noting: bool
+    found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, told: int
 ) -> DataFrame:
-    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects."""
-    blobs = found.mapInArrow(named(scattered_rows, catalog, buckets, noting), SCHEMA)
+    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects.
+
+    So many tasks are told what was noted about the record_ids.
+    """
+    blobs = found.mapInArrow(named(scattered_rows, catalog, buckets, told), SCHEMA)
     for kind, ((place, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
         blobs = blobs.unionAll(frame.mapInArrow(named(scattered_table, catalog, place, child, kind, buckets), SCHEMA))
     return blobs
+
+
+def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
+    """Blobs brought to the tasks of their buckets."""
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    return blobs.repartitionById(tasks, F.expr(f"bucket % {tasks}"))
 
 
 def conflicts_of(found: DataFrame, catalog: Catalog | None, buckets: int, *, by_bucket: bool = False) -> DataFrame:

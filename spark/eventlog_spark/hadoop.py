@@ -2,26 +2,77 @@
 
 Spark writes each table into a folder of work inside the destination. When all is written, files are renamed to the names
 of `eventlog convert`, and `_SUCCESS` comes last. Who finds none there finds nothing complete, whatever was killed when.
+What a killed run has renamed goes when the next one begins: the folder of work names the folders, until they are complete.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec import Struct
 
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK, Summary
+from eventlog.convert.commit import MOVING, OUTCOMES_FILE, SUCCESS, WORK, Summary, folders_told
+from eventlog.convert.inputs import damaged
 from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _part = re.compile(r"part-(\d+)-").match
+_special = re.compile(r"([\\{}\[\]*?])")
 _document = re.compile(r"part-\d{5,}\.xml").fullmatch
+
+
+LOOK_THREADS: Final = 16
+"""Threads that wait for file systems together."""
+
+
+def as_named(address: str) -> str:
+    """The address for readers of Spark's, which take patterns: it means the one file or folder of this name."""
+    return _special.sub(r"\\\1", address)
+
+
+class Footer(Struct, frozen=True, kw_only=True):
+    """What the end of a Parquet file says: its columns, also as a text with their types, and how many rows it has."""
+
+    file: str
+    names: tuple[str, ...]
+    schema: str
+    rows: int
+
+
+def footers(spark: SparkSession, files: Sequence[str]) -> list[Footer]:
+    """The ends of Parquet files; DataError names one that is none."""
+    with ThreadPoolExecutor(LOOK_THREADS) as pool:
+        return list(pool.map(partial(_footer, spark), files))
+
+
+def _footer(spark: SparkSession, file: str) -> Footer:
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm  # noqa: SLF001  # the only way to the file systems of Hadoop
+    jsc: Any = spark._jsc  # noqa: SLF001  # the same
+    hadoop = jvm.org.apache.parquet.hadoop
+    try:
+        path = hadoop.util.HadoopInputFile.fromPath(jvm.org.apache.hadoop.fs.Path(file), jsc.hadoopConfiguration())
+        reader = hadoop.ParquetFileReader.open(path)
+    except Py4JJavaError as error:
+        said = str(error.java_exception.getMessage()).replace(file, "it")
+        raise damaged(file, Exception(said)) from error
+    try:
+        schema = reader.getFileMetaData().getSchema()
+        names = tuple(str(field.getName()) for field in schema.getFields())
+        text = str(schema.toString()).partition("\n")[2]  # the first line is its name, which is its writer's
+        return Footer(file=file, names=names, schema=text, rows=int(reader.getRecordCount()))
+    finally:
+        reader.close()
 
 
 class HadoopFolder:
@@ -36,10 +87,10 @@ class HadoopFolder:
         jsc: Any = spark._jsc  # noqa: SLF001  # the same
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
-    def files(self, pattern: str = "") -> list[str]:
-        """The addresses of all files in it, or of those that a pattern means; hidden ones are left out."""
+    def files(self, pattern: str = "") -> dict[str, int]:
+        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones are left out."""
         found = self._system.globStatus(self._path(pattern or self.address))
-        return sorted({file for one in found or () for file in self._inside(one)})
+        return dict(sorted(file for one in found or () for file in self._inside(one)))
 
     def names(self) -> set[str]:
         """What lies in it; nothing where it is not there."""
@@ -80,16 +131,19 @@ class HadoopFolder:
 
     def commit(self, moves: list[tuple[str, str]], summary: Summary) -> None:
         """Takes a former conversion away, renames files of the work folder, and says that all is there."""
-        self._remove(self.names() - {WORK})
+        names = self.names()
+        folders = sorted(self._folders(names).union(summary.folders))
+        self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
+        self._remove(names - {WORK})
         made: set[str] = set()
         for source, name in moves:
             parent = self._path(self.subfolder(name)).getParent()
             if str(parent) not in made:
                 self._system.mkdirs(parent)
                 made.add(str(parent))
-            if not self._system.rename(self._path(source), self._path(self.subfolder(name))):
-                raise UsageError(f"{source} cannot be renamed to {name}; somebody else may write to {self.address}.")
-        self._write(SUCCESS, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+            self._rename(source, name)
+        self._write(f"{WORK}/{SUCCESS}", msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        self._rename(self.subfolder(f"{WORK}/{SUCCESS}"), SUCCESS)
         self._delete(WORK)
 
     def summary(self) -> Summary:
@@ -107,8 +161,7 @@ class HadoopFolder:
     def note(self, name: str, content: bytes) -> None:
         """Writes a small file, which is there as a whole or not at all."""
         self._write(f"_{name}", content)
-        if not self._system.rename(self._path(self.subfolder(f"_{name}")), self._path(self.subfolder(name))):
-            raise UsageError(f"{self.subfolder(name)} is there already; somebody else may write to {self.address}.")
+        self._rename(self.subfolder(f"_{name}"), name)
 
     def parts(self, name: str) -> dict[int, str]:
         """What Spark wrote into a folder of work: the address of each task's file."""
@@ -125,18 +178,31 @@ class HadoopFolder:
                 yield str(file.getPath()), unquote(value)
 
     def discard(self) -> None:
-        """Removes what is only needed meanwhile."""
+        """Removes what is only needed meanwhile, and of a commit that failed what it had renamed."""
+        names = self.names()
+        if SUCCESS not in names and self._exists(f"{WORK}/{MOVING}"):
+            self._remove(names)
         self._delete(WORK)
 
     def _remove(self, names: set[str]) -> None:
         """Removes a conversion's output, `_SUCCESS` first."""
-        folders = self._folders() if SUCCESS in names else set[str]()
-        for name in sorted(names & {SUCCESS, OUTCOMES_FILE, *folders} | set(filter(_document, names))):
+        folders = self._folders(names)
+        self._delete(SUCCESS)
+        for name in names & {OUTCOMES_FILE, *folders} | set(filter(_document, names)):
             self._delete(name)
 
-    def _folders(self) -> set[str]:
-        told = self.read(SUCCESS)
-        return set(msgspec.json.decode(told, type=Summary).folders) if told else set()
+    def _folders(self, names: set[str]) -> set[str]:
+        """The folders that a complete conversion made here, and those that an interrupted one was about to make."""
+        ended = self.read(SUCCESS) if SUCCESS in names else b""
+        moving = self.read(f"{WORK}/{MOVING}") if self._exists(f"{WORK}/{MOVING}") else b""
+        return {*folders_told(ended), *(msgspec.json.decode(moving, type=list[str]) if moving else ())}
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._system.exists(self._path(self.subfolder(name))))
+
+    def _rename(self, source: str, name: str) -> None:
+        if not self._system.rename(self._path(source), self._path(self.subfolder(name))):
+            raise UsageError(f"{source} cannot be renamed to {name}; somebody else may write to {self.address}.")
 
     def _write(self, name: str, content: bytes) -> None:
         out = self._system.create(self._path(self.subfolder(name)))
@@ -148,9 +214,9 @@ class HadoopFolder:
     def _delete(self, name: str) -> None:
         self._system.delete(self._path(self.subfolder(name)), True)
 
-    def _inside(self, status: Any) -> Iterator[str]:
+    def _inside(self, status: Any) -> Iterator[tuple[str, int]]:
         if status.isFile():
-            yield str(status.getPath())
+            yield str(status.getPath()), int(status.getLen())
             return
         for one in self._system.listStatus(status.getPath()):
             if not PurePosixPath(str(one.getPath().getName())).name.startswith((".", "_")):

@@ -105,10 +105,9 @@ class BulkLog:
         for setting in session_statements(self.dialect):
             connection.exec_driver_sql(setting)
 
-    def numbers(self, name: str, **holes: object) -> list[int]:
-        """The numbers that a query of bulk.sql finds, as they stand now."""
-        with self.connection() as connection:
-            return [int(row[0]) for row in self.rows(connection, name, **holes)]
+    def numbers(self, connection: Connection, name: str, **holes: object) -> list[int]:
+        """The numbers that a query of bulk.sql finds."""
+        return [int(row[0]) for row in self.rows(connection, name, **holes)]
 
     def rows(self, connection: Connection, name: str, **holes: object) -> Sequence[tuple[Any, ...]]:
         """What a query of bulk.sql finds."""

@@ -17,22 +17,22 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import ROUTE, STAMP, Form, Rendering
+from eventlog.convert.forms import ROUTE, STAMP, Form
 from eventlog.convert.settings import TableFiles
 from eventlog.convert.to_change_tables import PackedRows, TableForm
 from eventlog.convert.to_changes import changes_of
-from eventlog.convert.to_messages import SENT, PackedMessages, writer_of
+from eventlog.convert.to_messages import PackedMessages, writer_of
 from eventlog.core.errors import ExpressionError, UsageError
 from eventlog.core.model import Refusal
 from eventlog.core.schema import Catalog
-from eventlog.qlik.change_tables.format import Gathered
+from eventlog.qlik.change_tables.format import ChangeTableFormat, Gathered
 from eventlog.qlik.change_tables.partitions import Partitions
 from eventlog.qlik.change_tables.rows import folder_of
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import sequence_time
-from eventlog.sinks.change_files.row_files import arrow_columns, arrow_schema
+from eventlog.sinks.change_files.arrow import arrow_columns, arrow_schema
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.numbering import SEQUENCE, numbered
 from eventlog_spark.types import ddl, named
@@ -136,25 +136,12 @@ def messages(
     if settings.mode == "registry":
         hint = "eventlog convert --kafka asks the registry; here choose bare, envelope or metadata."
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
-    form = MessageRows(settings, catalog)
+    form = PackedMessages(settings, dict(enumerate(catalog)))
     found = changes.mapInArrow(named(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
     rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     return MessageFrames(
         frame=_as_messages(rows, catalog, settings), notes=_notes(found), catalog=catalog, settings=settings
     )
-
-
-class MessageRows:
-    """Messages in rows."""
-
-    schema = SENT
-
-    def __init__(self, settings: MessageSettings, catalog: Catalog) -> None:
-        self._packed = PackedMessages(settings, dict(enumerate(catalog)))
-
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one."""
-        return self._packed.rendering(SENT, catalog, first)
 
 
 def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -> DataFrame:
@@ -199,7 +186,7 @@ def _unpacked(
     columns: Any, catalog: Catalog, settings: ChangeTableSettings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The finished rows of one change table."""
-    packed = PackedRows(settings, dict(enumerate(catalog)))
+    packed = PackedRows(ChangeTableFormat(settings=settings), dict(enumerate(catalog)))
     every = settings.partition_every
     partitions = Partitions(every, settings.base()) if every else None
     for batch in batches:

@@ -6,7 +6,7 @@ as packed batches, and become columns when Spark writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -45,15 +45,6 @@ FILES: Final = pa.schema(
 
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
-
-
-def labels_needed(task: Write, counted: Mapping[int, int]) -> Iterator[int]:
-    """The ranges that hold the changes of a task; `counted` says how many each holds."""
-    wanted = task.skipped + task.last - task.first
-    for label in sorted(counted):
-        if label >= task.range and wanted > 0:
-            yield label
-            wanted -= counted[label]
 
 
 def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,6 @@ from eventlog.convert.lanes import (
     LaidStretch,
     LanePlan,
     Lay,
-    SendLane,
     end_open,
     keep_plan,
     kept_plan,
@@ -35,14 +34,14 @@ from eventlog.convert.partitions import labels_of
 from eventlog.convert.plan import fingerprint
 from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
-from eventlog.convert.work import guarded
+from eventlog.convert.work import Task, guarded
 from eventlog.convert.writing import PartTasks, Write, last_number
-from eventlog_spark.deciding import answered, done
+from eventlog_spark.deciding import answered, done, unpacked_tasks
 from eventlog_spark.faults import travelling
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Collected = Callable[[str, int, Step, int], list[bytes]]
-"""What the tasks of a step answer: its name, how many tasks there are, what executors do, how many rows they get through."""
+Collected = Callable[[str, Sequence[Task], Step, int], list[bytes]]
+"""What tasks answer: the name of the step, the tasks, what executors do with them, how many rows they get through."""
 
 UNNUMBERED: Final = "spark"
 """The work of a conversion that cannot be gone on with."""
@@ -56,12 +55,11 @@ def order_name(conversion: Conversion) -> str:
     return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
-def lanes_sent(tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sends the lanes at these places; every attempt of a lane is the same to the brokers."""
+def lanes_sent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sends the lanes that come; every attempt of a lane is the same to the brokers."""
     with travelling():
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                yield answered(msgspec.json.encode(guarded(send_lane, tasks[place])))
+        for task in unpacked_tasks(batches):
+            yield answered(msgspec.json.encode(guarded(send_lane, task)))
 
 
 class Sending:
@@ -108,7 +106,7 @@ class Sending:
         """Sends what is not there yet, all lanes side by side."""
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
-            answers = self._collected("sending", len(tasks), partial(lanes_sent, tasks), plan.summary.changes)
+            answers = self._collected("sending", tasks, lanes_sent, plan.summary.changes)
         found = [msgspec.json.decode(answer, type=Sent) for answer in answers]
         refused = {place: note for one in found for place, note in one.refused.items()}
         return Sent(documents=sum(one.documents for one in found), refused=refused)
@@ -118,5 +116,5 @@ class Sending:
         tasks = [
             Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
         ]
-        answers = self._collected("numbering", len(tasks), partial(done, lay, tasks), changes)
+        answers = self._collected("numbering", tasks, partial(done, lay), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventlog.convert.reading import held_rows
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import GapLook, Offset, Step, advanced, left_out, read_offset, steps
-from eventlog_spark.log import BulkLog, stretches, told
+from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, chosen, read_offset, steps, together
+from eventlog_spark.log import BulkLog, NumberRange, stretches, told
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from eventlog_spark.options import LogOptions
 
 
@@ -41,17 +44,29 @@ class LogStream(DataSourceStreamReader):
         """Where the next batch ends. Older versions of Spark do not say where it starts."""
         with travelling():
             before = read_offset(start or self._latest or self.initialOffset())
-            latest = advanced(before, self._look(before)).written()
-            self._latest = latest
-            return latest
+            look = self._look(before)
+            latest = advanced(before, look)
+            if look.numbers and latest.upto == before.upto:
+                _refuse_scattered(latest)
+            self._latest = latest.written()
+            return self._latest
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
+        """What is new in pieces of about equal size; what was late is many steps of few rows, some for each partition."""
         found = steps(read_offset(start), read_offset(end))
-        return [InputPartition(piece) for step in found for piece in self._pieces(step)]
+        large = [step for step in found if step.last - step.first >= WORTHWHILE_NUMBERS]
+        small = [step for step in found if step.last - step.first < WORTHWHILE_NUMBERS]
+        count = self._options.partitions
+        return [
+            *(InputPartition((piece,)) for step in large for piece in self._pieces(step)),
+            *(InputPartition(tuple(some)) for place in range(count) if (some := small[place::count])),
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
-            yield from _rows(BulkLog(self._options), partition.value, transactions=self._options.transactions)
+            log = BulkLog(self._options)
+            for step in partition.value:
+                yield from _rows(log, step, transactions=self._options.transactions)
 
     def commit(self, end: dict[str, object]) -> None:
         """Nothing is kept for batches that were handed out: the log has them."""
@@ -59,19 +74,21 @@ class LogStream(DataSourceStreamReader):
     def _pieces(self, step: Step) -> Iterator[Step]:
         count = min(self._options.partitions, -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1)
         for stretch in stretches(step.first, step.last, count):
-            yield Step(first=stretch.first, last=stretch.last, without=step.without)
+            without = tuple(run for run in step.without if run[0] <= stretch.last and run[1] >= stretch.first)
+            yield Step(first=stretch.first, last=stretch.last, without=without)
 
     def _look(self, before: Offset) -> GapLook:
         """Who writes is asked before and after the numbers, each time in a transaction of its own."""
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
-        numbers = log.numbers("numbers_after", first=before.upto, limit=self._options.rows)
-        found = [
-            number
-            for gap in before.gaps
-            if not gap.held
-            for number in log.numbers("numbers_within", first=gap.first, last=gap.last)
-        ]
+        found: list[int] = []
+        with log.connection() as connection:
+            numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=self._options.rows)
+            for step in together((gap.first, gap.last) for gap in before.gaps if not gap.held):
+                there = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
+                found += compress(there, chosen(step, there))
+            if before.upto and not numbers:
+                _refuse_restarted(log, connection, before.upto)
         return GapLook(
             numbers=numbers,
             found=found,
@@ -92,12 +109,38 @@ class LogStream(DataSourceStreamReader):
             return frozenset(str(row[0]) for row in log.rows(connection, "writers"))
 
 
+def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
+    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has rows that no look finds.
+
+    That its last rows are gone may be a purge; that its sequence stands before them is none.
+    """
+    if not offers(log.dialect, "last_drawn"):
+        return
+    ((_, highest),) = log.rows(connection, "extent")
+    column = log.dialect.literal(log.names.column("record_id"))
+    drawn = [row[0] for row in log.rows(connection, "last_drawn", number_text=column) if row[0] is not None]
+    if drawn and max(int(drawn[0]), int(highest or 0)) < upto:
+        raise SourceError(
+            f"The numbers of the log begin again: its last one is {drawn[0]}, and rows up to {upto} were read before.",
+            hint="Follow into another folder, or with another checkpoint.",
+            may_pass=False,
+        )
+
+
+def _refuse_scattered(offset: Offset) -> None:
+    """A stream that waits for transactions goes on by itself; one that waits for people says so."""
+    held = sum(gap.held for gap in offset.gaps)
+    if held >= MOST_GAPS:
+        raise SourceError(
+            f"Rows that are held stand at {held:,} places of the log that do not touch, and a stream keeps no more.",
+            hint="Release some of them: `eventlog release`.",
+        )
+
+
 def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.RecordBatch]:
     """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
-    for stretch in stretches(step.first, step.last, 1):
-        for batch in told(log, stretch, transactions=transactions):
-            if not step.without:
-                yield batch
-                continue
-            numbers = batch.column("record_id").to_pylist()
-            yield batch.filter(pa.array([not left_out(number, step.without) for number in numbers], pa.bool_()))
+    for batch in told(log, NumberRange(first=step.first, last=step.last), transactions=transactions):
+        if not step.without:
+            yield batch
+            continue
+        yield batch.filter(pa.array(chosen(step, batch.column("record_id").to_pylist()), pa.bool_()))

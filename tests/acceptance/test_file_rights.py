@@ -17,7 +17,7 @@ from eventlog.config.settings import Config, FilesOutput
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.http.receiver import Receiver
-from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.source import FileMarks
 from eventlog.sources.stream.spill import FileSpill
 from tests.acceptance.command import ok
 from tests.integration.publishing import config_of, site, url_of
@@ -93,7 +93,7 @@ def test_conversions_are_ours_alone(tmp_path: Path, umask: int, target: str) -> 
 
 
 def test_marks_are_ours_alone(tmp_path: Path, umask: int) -> None:
-    FileMarks(tmp_path / "marks.json").set("position", "1")
+    FileMarks(tmp_path / "marks.json").change({"position": "1"})
     assert stat.S_IMODE((tmp_path / "marks.json").stat().st_mode) == 0o600
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.admin.archive import Archive
+from eventlog.admin.purge import Archive
 from eventlog.config.policies import checked_needs
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, mark

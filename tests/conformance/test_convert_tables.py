@@ -28,7 +28,8 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
+from eventlog.sinks.change_files.arrow import arrow_columns
+from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sinks.change_files.settings import RowFileSettings
 from tests.support.changerows import CSV, told
 from tests.support.converting import (

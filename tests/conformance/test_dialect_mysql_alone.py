@@ -15,9 +15,8 @@ from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
-from eventlog.sql.connect import connect
+from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.install import install, uninstall
-from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames

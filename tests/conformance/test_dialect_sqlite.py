@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.core.errors import EventlogError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run
+
+CONDITION = (
+    "The condition 'nosuch > 1' cannot be asked of usr: no such column: nosuch."
+    " Write it with the names of the table's columns, bare or with the table's own name before them."
+)
+SYNTAX = 'near ")": syntax error'
 
 
 @pytest.fixture
@@ -16,6 +23,38 @@ def usr(sqlite: Engine) -> Engine:
     run(sqlite, *USR, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)")
     track(sqlite, ["usr"], TriggerOptions(style=Style.FIELD))
     return sqlite
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (
+            TriggerOptions(always=True),
+            (
+                "sqlite has no triggers that fire for replicated changes too."
+                " Leave out --always, and track the tables on the server where they are written."
+            ),
+        ),
+        (
+            TriggerOptions(follow_ddl=True),
+            (
+                "sqlite has no triggers on DDL that could follow an ALTER TABLE."
+                " Leave out --follow-ddl, and set publisher.follow = true."
+            ),
+        ),
+        (TriggerOptions(when="nosuch > 1"), CONDITION),
+        (
+            TriggerOptions(when="fname >"),
+            CONDITION.replace("nosuch > 1", "fname >").replace("no such column: nosuch", SYNTAX),
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_refused_with_the_way_out(usr: Engine, options: TriggerOptions, said: str) -> None:
+    before = trigger_states(usr)
+    with pytest.raises(EventlogError) as told:
+        track(usr, ["usr"], options)
+    assert str(told.value) == said
+    assert trigger_states(usr) == before
 
 
 def test_an_upsert_is_an_update(usr: Engine) -> None:
@@ -64,3 +103,50 @@ def test_values_are_written_by_what_they_are(sqlite: Engine) -> None:
         (1, "k=2", "r", None, "1"),
         (1, "k=2", "s", None, "2025-03-23 10:57:19Z"),
     ]
+
+
+@pytest.mark.parametrize(
+    "sql_type, written, told",
+    [
+        ("timestamp", "'2025-03-23T10:57:19'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp", "'2025-03-23 10:57:19'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp", "'2025-03-23 10:57:19.'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp", "'2025-03-23 10:57:19.25'", "2025-03-23 10:57:19.250000000"),
+        ("timestamp", "'2025-03-23 10:57:19.1234567891'", "2025-03-23 10:57:19.123456789"),
+        ("timestamp", "'2025-03-23 10:57:19Z'", "2025-03-23 10:57:19Z"),
+        ("timestamp", "'2025-03-23T10:57:19.25+02'", "2025-03-23T10:57:19.25+02"),
+        ("timestamp", "'2025-03-23 10:57:19,5'", "2025-03-23 10:57:19,5"),
+        ("timestamp", "'2025-03-23 10:57'", "2025-03-23 10:57"),
+        ("timestamp", "'soon'", "soon"),
+        ("timestamp", "20250323", "20250323"),
+        ("timestamp with time zone", "'2025-03-23T10:57:19'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19.'", "2025-03-23 10:57:19.000000000"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19.25'", "2025-03-23 10:57:19.250000000"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19.1234567891'", "2025-03-23 10:57:19.123456789"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19Z'", "2025-03-23 10:57:19Z"),
+        ("timestamp with time zone", "'2025-03-23T10:57:19.25+02'", "2025-03-23T10:57:19.25+02"),
+        ("timestamp with time zone", "'2025-03-23 10:57:19,5'", "2025-03-23 10:57:19,5"),
+        ("timestamp with time zone", "'2025-03-23 10:57'", "2025-03-23 10:57"),
+        ("timestamp with time zone", "'soon'", "soon"),
+        ("timestamp with time zone", "20250323", "20250323"),
+        ("real", "0.1", "0.1"),
+        ("real", "2.0", "2"),
+        ("real", "0.1 + 0.2", "0.30000000000000004"),
+        ("real", "'abc'", "abc"),
+        ("real", "9007199254740993.0 * 3", "27021597764222976.0"),
+        ("blob", "x'4A'", "Sg=="),
+        ("blob", "x'4A61'", "SmE="),
+        ("blob", "x'4A6163'", "SmFj"),
+        ("blob", "x'FFFEFDFCFB0001'", "//79/PsAAQ=="),
+        ("blob", "x''", ""),
+    ],
+)
+def test_a_value_as_the_log_has_it(sqlite: Engine, sql_type: str, written: str, told: str) -> None:
+    install(sqlite)
+    run(sqlite, f"CREATE TABLE item (id INTEGER PRIMARY KEY, v {sql_type})")
+    track(sqlite, ["item"], TriggerOptions(style=Style.FIELD))
+    run(sqlite, f"INSERT INTO item VALUES (1, {written})")
+    with sqlite.begin() as connection:
+        found = connection.execute(text("SELECT new_value FROM event_log")).scalars().all()
+    assert found == [told]

@@ -86,7 +86,7 @@ def test_untracking_takes_off_what_was_made(usr: Engine) -> None:
     removed = untrack(usr, ["usr"])
     assert {"event_log_usr_insert", "event_log_usr__usr_phone_delete"} <= set(removed)
     assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)", "DELETE FROM usr") == []
-    with pytest.raises(InstallError, match="usr is not tracked for event_log"):
+    with pytest.raises(InstallError, match=r"^usr is not tracked for event_log\. `eventlog triggers` lists what is\.$"):
         untrack(usr, ["usr"])
 
 
@@ -104,6 +104,15 @@ def test_what_is_tracked_is_told_as_tables(usr: Engine) -> None:
     with usr.connect() as connection:
         tables = tracked(connection, located(connection, None))
     assert [(table.name, len(table.children)) for table in tables] == [("usr", 1)]
+
+
+def test_a_class_whose_table_has_another_name_now_keeps_no_other_from_being_told(usr: Engine) -> None:
+    run(usr, *(f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, a INTEGER)" for name in ("first", "zebra")))
+    track(usr, ["first", "usr", "zebra"])
+    run(usr, "ALTER TABLE usr RENAME TO person")
+    with usr.connect() as connection:
+        tables = tracked(connection, located(connection, None))
+    assert {table.name for table in tables} == {"first", "zebra"}
 
 
 def test_two_logs_track_one_table_side_by_side(usr: Engine) -> None:

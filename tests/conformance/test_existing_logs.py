@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
-from eventlog.admin.archive import Archive
 from eventlog.admin.listing import Filters, newest
-from eventlog.admin.purge import Purge, purge
+from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import FilesOutput
@@ -28,10 +27,10 @@ from eventlog.core.rules.times import in_zone
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD
-from eventlog.sql.reflect import log_columns
 from eventlog.version import VERSION
 from tests.conformance import adopted
 from tests.conformance.adopted import CASES, LAYOUTS, SCHEMA, Existing, shape, statuses

@@ -15,11 +15,11 @@ from eventlog.admin.status import Facts, facts
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.delivery.output import OutputState, write_output_states
+from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import TOLD_KEYS, Flow, WaitingParts, read_flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
-from eventlog.sources.marks import IN_HAND, OUTPUTS, UNREAD, Marks
+from eventlog.sources.marks import IN_HAND, OUTPUTS, UNREAD, Marks, as_text
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 
@@ -163,12 +163,12 @@ def test_an_output_that_fails_is_retried_while_somebody_publishes(table: LogTabl
     wrong = {"out": OutputState(error="no route", failed_at=2.0, at=1.0)}
     with log.transaction() as connection:
         Marks(log).set(connection, IN_HAND, "1")
-        Marks(log).set(connection, OUTPUTS, write_output_states(wrong))
+        Marks(log).set(connection, OUTPUTS, as_text(wrong))
     assert seen(log).state == "stuck"
     published(log)
     assert seen(log).state == "retrying"
     with log.transaction() as connection:
-        Marks(log).set(connection, OUTPUTS, write_output_states({"out": replace(wrong["out"], at=3.0)}))
+        Marks(log).set(connection, OUTPUTS, as_text({"out": replace(wrong["out"], at=3.0)}))
     assert seen(log).state == "stuck"
 
 

@@ -9,23 +9,23 @@ from msgspec import structs
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
-from eventlog.sources.gbase.emulator import GBaseEmulator
 from eventlog.sources.gbase.session import CaptureSession, parts_of
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.gbase_driver import EmulatedDriver
+from tests.support.gbase_server import GBaseServer
 
 TABLE = "stores:shop.t1"
 OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
 
 
 @pytest.fixture
-def server() -> GBaseEmulator:
-    made = GBaseEmulator(cut=[7, 50, 3] * 20)
+def server() -> GBaseServer:
+    made = GBaseServer(cut=[7, 50, 3] * 20)
     made.create(TABLE, "c1 integer, c2 varchar(20,0)")
     return made
 
 
-def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseEmulator) -> None:
+def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseServer) -> None:
     other = CaptureSession(EmulatedDriver(server), OWN, 0)
     own = CaptureSession(EmulatedDriver(server), OWN, 0)
     assert server.full == {TABLE}
@@ -42,7 +42,7 @@ def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseEmu
 
 
 @pytest.mark.parametrize("owner, prefix", [("informix", "informix."), ("gbasedbt", "gbasedbt."), ("", "")])
-def test_the_functions_are_called_with_their_owner_or_without(server: GBaseEmulator, owner: str, prefix: str) -> None:
+def test_the_functions_are_called_with_their_owner_or_without(server: GBaseServer, owner: str, prefix: str) -> None:
     asked: list[str] = []
     driver = EmulatedDriver(server)
 
@@ -67,7 +67,7 @@ def test_the_functions_are_called_with_their_owner_or_without(server: GBaseEmula
         ({"tables": {"1": "x:shop.t2"}, "columns": {"x:shop.t2": ("c1",)}}, "CDC_E_NOTAB|CDC_E_NODB"),
     ],
 )
-def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseEmulator, wrong: dict[str, Any], told: str) -> None:
+def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseServer, wrong: dict[str, Any], told: str) -> None:
     own = GBaseSettings(**{"tables": OWN.tables, "columns": OWN.columns, **wrong})
     with pytest.raises(SourceError, match=told):
         CaptureSession(EmulatedDriver(server), own, 0)
@@ -75,7 +75,7 @@ def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseEmulator, wrong
     assert server.full == set()
 
 
-def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: GBaseEmulator) -> None:
+def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: GBaseServer) -> None:
     session = server.opensess("", 0, 0, 256, 1, 1)
     assert server.opensess("", 0, 0, 1000, 1, 1) == -83724
     assert server.opensess("", 0, 0, 1, 2, 0) == -83702

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.admin.refresh import loads
+from eventlog.admin.refresh.loads import Statements
 from eventlog.admin.refresh.ranges import Stand
-from eventlog.admin.refresh.statements import Statements
 from eventlog.core.model import RowId, Unreadable
 from eventlog.core.schema import Catalog
 from eventlog.sql.access import transaction

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.mirror.apply import Mirrors
+from eventlog.admin.mirror import Mirrors
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Op

@@ -17,9 +17,9 @@ from eventlog.core.errors import DataError, InstallError, SourceError, UsageErro
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
+from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
 from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.postgresql.dialect import POSTGRESQL

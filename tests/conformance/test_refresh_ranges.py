@@ -173,6 +173,18 @@ def test_one_in_one_piece_goes_on_in_several(engine: Engine) -> None:
     assert len(keys(log)) == len(set(keys(log))) == 40
 
 
+def test_one_that_is_stopped_keeps_its_ranges_and_one_that_ends_forgets_them(engine: Engine) -> None:
+    log = numbered(engine, 40)
+    work = refresh(log, 4)
+    for step in work.steps(work.begin(jobs=2)):
+        assert step.rows
+        work.gate.close()
+    assert [keys(log), len(marks(log))] == [["k=1", "k=2", "k=3", "k=4"], 8]
+    work = refresh(log, 4)
+    assert list(work.steps(work.begin()))[-1].done
+    assert [len(keys(log)), marks(log)] == [40, {}]
+
+
 def test_a_new_load_forgets_the_ranges_of_the_one_before(engine: Engine) -> None:
     log = numbered(engine, 40)
     list(islice(begun(log), 9))

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from eventlog.admin.archive import Archive, ArchiveFile
-from eventlog.admin.purge import Purge, Purged, purge
+from eventlog.admin.purge import Archive, ArchiveFile, Purge, Purged, purge
 from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
 from eventlog.sql.log import Log
@@ -180,7 +179,7 @@ def test_an_archive_that_cannot_be_written_deletes_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.admin.archive.flush", full)
+    monkeypatch.setattr("eventlog.admin.purge.flush", full)
     with pytest.raises(SinkError, match="No space left"):
         done(log, Archive(folder, log.name))
     assert set(table.statuses()) >= set(many)

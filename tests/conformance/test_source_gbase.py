@@ -12,13 +12,13 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.emulator import GBaseEmulator, reads, shop
+from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import FileFeed, GBaseReader, SessionFeed, gbase_source
-from eventlog.sources.marks import FileMarks
-from eventlog.sources.stream.source import StreamSource
+from eventlog.sources.stream.source import FileMarks, StreamSource
 from tests.support.gbase_driver import EmulatedDriver
+from tests.support.gbase_server import GBaseServer
 
 TABLE = "stores:shop.t1"
 OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
@@ -26,8 +26,8 @@ NOW = Backoff(first=0.0)
 
 
 @pytest.fixture
-def server() -> GBaseEmulator:
-    made = GBaseEmulator(cut=[7, 50, 3] * 20)
+def server() -> GBaseServer:
+    made = GBaseServer(cut=[7, 50, 3] * 20)
     made.create(TABLE, "c1 integer, c2 varchar(20,0)")
     return made
 
@@ -37,21 +37,21 @@ def marks(tmp_path: Path) -> FileMarks:
     return FileMarks(tmp_path / "marks.json")
 
 
-def source_of(server: GBaseEmulator, marks: FileMarks, own: GBaseSettings = OWN) -> StreamSource:
+def source_of(server: GBaseServer, marks: FileMarks, own: GBaseSettings = OWN) -> StreamSource:
     return StreamSource(
         GBaseReader(SessionFeed(lambda: EmulatedDriver(server), own), own), FileMarks(marks.path), backoff=NOW
     )
 
 
 @pytest.fixture
-def source(server: GBaseEmulator, marks: FileMarks) -> Iterator[StreamSource]:
+def source(server: GBaseServer, marks: FileMarks) -> Iterator[StreamSource]:
     made = source_of(server, marks)
     assert list(made.read(1).events) == []  # from now on
     yield made
     made.close()
 
 
-def insert(server: GBaseEmulator, *numbers: int, tx: int | None = None) -> int:
+def insert(server: GBaseServer, *numbers: int, tx: int | None = None) -> int:
     """Inserts rows; in a transaction of their own if none is given."""
     own = server.begin() if tx is None else tx
     for number in numbers:
@@ -83,9 +83,7 @@ def outcomes(batch: Batch, *staying: int) -> list[Outcome]:
     ]
 
 
-def test_batches_follow_each_other_and_cut_transactions_at_the_limit(
-    server: GBaseEmulator, source: StreamSource
-) -> None:
+def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: GBaseServer, source: StreamSource) -> None:
     insert(server, 1, 2, 3, 4, 5)
     insert(server, 6)
     seen = []
@@ -99,7 +97,7 @@ def test_batches_follow_each_other_and_cut_transactions_at_the_limit(
 
 
 def test_the_batch_in_hand_comes_again_also_after_a_crash(
-    server: GBaseEmulator, source: StreamSource, marks: FileMarks
+    server: GBaseServer, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     insert(server, 4)
@@ -116,7 +114,7 @@ def test_the_batch_in_hand_comes_again_also_after_a_crash(
 
 
 def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(
-    server: GBaseEmulator, marks: FileMarks
+    server: GBaseServer, marks: FileMarks
 ) -> None:
     first = source_of(server, marks)
     first.read(1)
@@ -140,7 +138,7 @@ def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(
 
 
 def test_what_is_not_taken_is_offered_again_and_holds_the_others(
-    server: GBaseEmulator, source: StreamSource, marks: FileMarks
+    server: GBaseServer, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     batch = read(source)
@@ -155,7 +153,7 @@ def test_what_is_not_taken_is_offered_again_and_holds_the_others(
     assert numbers(read(one)) == [4]
 
 
-def test_waiting_takes_its_time(server: GBaseEmulator, marks: FileMarks) -> None:
+def test_waiting_takes_its_time(server: GBaseServer, marks: FileMarks) -> None:
     reader = GBaseReader(SessionFeed(lambda: EmulatedDriver(server), OWN), OWN)
     own = StreamSource(reader, marks, backoff=Backoff(first=60))
     own.read(1)
@@ -167,7 +165,7 @@ def test_waiting_takes_its_time(server: GBaseEmulator, marks: FileMarks) -> None
     assert 15 < later <= 60  # half of the wait at least, and what has passed since
 
 
-def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: GBaseEmulator, source: StreamSource) -> None:
+def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: GBaseServer, source: StreamSource) -> None:
     insert(server, 1)
     batch = read(source)
     source.settle(batch, outcomes(batch))
@@ -180,7 +178,7 @@ def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: GBaseEmula
 
 
 def test_a_place_that_the_server_no_longer_has_is_a_sentence(
-    server: GBaseEmulator, source: StreamSource, marks: FileMarks
+    server: GBaseServer, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1)
     batch = read(source)

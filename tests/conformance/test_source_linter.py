@@ -18,8 +18,7 @@ from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.queue import EngineSession, fill_queue, make_queue, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader, linter_source
-from eventlog.sources.marks import FileMarks
-from eventlog.sources.stream.source import PLACE, StreamSource, read_place
+from eventlog.sources.stream.source import PLACE, FileMarks, StreamSource, read_place
 from tests.support.linter import READING, SCHEMA, TABLE, ended, insert
 
 

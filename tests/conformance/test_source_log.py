@@ -15,6 +15,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.flow import WaitingParts, read_flow
 from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.marks import IN_HAND, Marks, note_name
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import OLD_ORDER, LogNames
@@ -67,6 +68,32 @@ def test_marks_and_settlement_stand_or_fall_together(log: LogTable) -> None:
     assert log.outcomes() == {}
     again = source.read(0)
     assert (len(again.events), again.repeated) == (2, True)
+
+
+def test_a_mark_is_made_replaced_and_taken_away(log: LogTable) -> None:
+    marks = Marks(Log(log.engine, log.names))
+    with log.engine.begin() as connection:
+        before = marks.all(connection)
+        assert marks.get(connection, "last") is None
+        for value in ("7", "8"):
+            marks.set(connection, "last", value)
+        marks.lock(connection, "last")
+        assert (marks.get(connection, "last"), marks.all(connection)) == ("8", before | {"last": "8"})
+        marks.clear(connection, "last")
+        assert marks.all(connection) == before
+
+
+def test_the_batch_in_hand_goes_with_its_notes_or_the_notes_alone(log: LogTable) -> None:
+    marks = Marks(Log(log.engine, log.names))
+    with log.engine.begin() as connection:
+        before = marks.all(connection)
+        for name in ("last", IN_HAND, note_name("a"), note_name("b")):
+            marks.set(connection, name, "1")
+        marks.clear_notes(connection)
+        assert marks.all(connection) == before | {"last": "1", IN_HAND: "1"}
+        marks.set(connection, note_name("a"), "1")
+        marks.clear_batch(connection)
+        assert marks.all(connection) == before | {"last": "1"}
 
 
 def test_the_order_of_a_batch_by_time_is_kept_when_it_comes_again(log: LogTable) -> None:

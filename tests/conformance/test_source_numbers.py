@@ -12,7 +12,7 @@ from eventlog.config.settings import Config, FilesOutput, PublisherConfig, Sourc
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.daemon import Publisher
-from eventlog.sources.log.settlement import one_a_number
+from eventlog.sources.log.source import one_a_number
 from eventlog.sql.install import install
 from tests.support.logged import USR, run
 

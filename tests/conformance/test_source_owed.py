@@ -14,7 +14,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log import left_out
+from eventlog.sources.log import seen
 from eventlog.sources.log.lagging import LaggingSource
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.owed import join, leave_behind
@@ -99,9 +99,9 @@ def test_what_is_owed_keeps_its_letter_and_is_not_read_again(log: LogTable, lock
 def test_rows_between_are_found(log: LogTable, lock: LogLock, monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
     """Also where there are more gaps than a statement can name, and more rows than a page has."""
     if few:
-        monkeypatch.setattr(left_out, "MOST_GAPS", 3)
-        monkeypatch.setattr(left_out, "SLOTS", 32)
-        monkeypatch.setattr(left_out, "PAGE_ROWS", 4)
+        monkeypatch.setattr(seen, "MOST_GAPS", 3)
+        monkeypatch.setattr(seen, "SLOTS", 32)
+        monkeypatch.setattr(seen, "PAGE_ROWS", 4)
     left_behind(log, "far")
     source = source_of(log)
     write(log, *range(10, 200, 3))

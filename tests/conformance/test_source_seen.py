@@ -14,7 +14,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.daemon.rest import Wakeup
-from eventlog.sources.log import left_out
+from eventlog.sources.log import seen
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
@@ -28,8 +28,8 @@ HELD = "idu=1"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces and pages that a few rows fill."""
-    monkeypatch.setattr(left_out, "PIECE_NUMBERS", 3)
-    monkeypatch.setattr(left_out, "PAGE_ROWS", 7)
+    monkeypatch.setattr(seen, "PIECE_NUMBERS", 3)
+    monkeypatch.setattr(seen, "PAGE_ROWS", 7)
 
 
 @pytest.fixture
@@ -96,15 +96,15 @@ def test_a_transaction_that_is_committed_between_two_looks_comes_whole(
         pytest.skip("nobody writes there while somebody reads")
     source = held(log)
     log.write(50, key="idu=9")
-    late = left_out.SeenNumbers.late
+    late = seen.SeenNumbers.late
 
-    def committed_just_before(self: left_out.SeenNumbers, *arguments: Any) -> list[int]:
+    def committed_just_before(self: seen.SeenNumbers, *arguments: Any) -> list[int]:
         for number, key in ((2, "idu=7"), (49, "idu=8"), (51, "idu=7")):
             log.write(number, key=key)
         monkeypatch.undo()
         return late(self, *arguments)
 
-    monkeypatch.setattr(left_out.SeenNumbers, "late", committed_just_before)
+    monkeypatch.setattr(seen.SeenNumbers, "late", committed_just_before)
     assert cycle(source) == [2, 50, 51]
     assert cycle(source) == [49]
 
@@ -196,15 +196,15 @@ def test_numbers_that_fall_and_numbers_far_apart(log: LogTable) -> None:
 
 
 def test_with_too_many_gaps_nothing_is_remembered(log: LogTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_out, "MOST_GAPS", 5)
-    monkeypatch.setattr(left_out, "SLOTS", 32)
+    monkeypatch.setattr(seen, "MOST_GAPS", 5)
+    monkeypatch.setattr(seen, "SLOTS", 32)
     log.write_all(range(1, 100, 2), key=HELD)
     hold(Log(log.engine, log.names), [(1, 1)])
     source = source_of(log)
     for number in (2, 101, 40):
         log.write(number, key="idu=2")
         assert cycle(source) == [number]
-    assert not source.seen
+    assert not source.seen.known
 
 
 def test_a_row_that_wakes_the_publisher_is_one_that_it_can_read(log: LogTable) -> None:

@@ -11,9 +11,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.archive import Archive
 from eventlog.admin.check import check
-from eventlog.admin.purge import Purge, purge
+from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target

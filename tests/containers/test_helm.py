@@ -71,10 +71,10 @@ def test_with_everything_on_it_follows_the_schema_of_kubernetes(
     resources = [one for one in yaml.safe_load_all(rendered(tmp_path, EVERYTHING)) if one]
     by_kind = {one["kind"]: one for one in resources}
     assert set(by_kind) == {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", *OPERATORS}
-    alerts = yaml.safe_load((DOCKER / "prometheus" / "alerts.yml").read_text())
+    alerts = yaml.safe_load((CHART / "files" / "alerts.yml").read_text())
     assert by_kind["PrometheusRule"]["spec"] == alerts
     [dashboard] = [one for one in resources if one["metadata"]["name"] == "eventlog-dashboard"]
-    assert dashboard["data"]["eventlog.json"].rstrip() == (DOCKER / "grafana" / "eventlog.json").read_text().rstrip()
+    assert dashboard["data"]["eventlog.json"].rstrip() == (CHART / "files" / "dashboard.json").read_text().rstrip()
     volumes = by_kind["Deployment"]["spec"]["template"]["spec"]["volumes"]
     assert {"name": "state", "persistentVolumeClaim": {"claimName": "eventlog"}} in volumes
     ours = tmp_path / "ours.yaml"

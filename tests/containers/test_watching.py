@@ -15,9 +15,12 @@ from docs.derived import metrics_page
 from tests.support.servers import found
 
 ROOT = Path(__file__).resolve().parents[2]
-ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"
+FILES = ROOT / "docker" / "helm" / "eventlog" / "files"
+"""Helm gives nothing to a chart that lies outside of it, so they stand there, and people take them from there."""
+
+ALERTS, TESTED = FILES / "alerts.yml", Path(__file__).with_name("alerts_test.yml")
 RULES: list[dict[str, Any]] = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
-DASHBOARD: dict[str, Any] = json.loads((ROOT / "docker" / "grafana" / "eventlog.json").read_text())
+DASHBOARD: dict[str, Any] = json.loads((FILES / "dashboard.json").read_text())
 RUNBOOK = (ROOT / "docs" / "how-to" / "runbook.md").read_text()
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 ASKED = [*[rule["expr"] for rule in RULES], *QUERIES]
@@ -82,10 +85,10 @@ def test_each_panel_of_the_dashboard_has_its_own_number_and_place() -> None:
 
 
 def test_each_alert_fires_when_it_should_and_only_then(promtool: Path) -> None:
-    said = judged(promtool, "test", "rules", ALERTS.with_name("alerts_test.yml"))
+    said = judged(promtool, "test", "rules", TESTED)
     assert "SUCCESS" in said
     for rule in RULES:
-        assert f'alertname="{rule["alert"]}"' in ALERTS.with_name("alerts_test.yml").read_text()
+        assert f'alertname="{rule["alert"]}"' in TESTED.read_text()
 
 
 def test_prometheus_understands_every_query_of_the_dashboard(promtool: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import file_rows
-from eventlog.sources.linter.images import images as linter_images
+from eventlog.sources.linter.images import CommittedRows
 from eventlog.xds.read import read_statuses
 from eventlog.xds.validate import validate
 from tests.support.gbase_streams import OWN, begin, commit
@@ -83,7 +83,7 @@ def linter(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "queue.jsonl"
         path.write_bytes(data)
-        for image in linter_images(file_rows(path, READING), SCHEMA, READING, lambda _: None):
+        for image in CommittedRows(SCHEMA, READING).images(file_rows(path, READING)):
             assert image.position
 
 

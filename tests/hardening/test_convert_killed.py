@@ -44,8 +44,15 @@ def begun(folder: Path) -> bool:
     return any(entry.stat().st_size for entry in folder.rglob("*.arrow")) if folder.exists() else False
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("more", [[], ["--resume"]])
+@pytest.mark.parametrize(
+    "jobs, more",
+    [
+        ("1", []),
+        ("2", ["--resume"]),
+        pytest.param("1", ["--resume"], marks=pytest.mark.long),
+        pytest.param("2", [], marks=pytest.mark.long),
+    ],
+)
 def test_killed_in_the_middle_and_run_again(
     source: Path, complete: dict[str, bytes], tmp_path: Path, jobs: str, more: list[str]
 ) -> None:

@@ -36,7 +36,7 @@ def url_of(engine: Engine) -> str:
 
 
 def config_of(engine: Engine, folder: Path, **publisher: Any) -> Config:
-    settings = {"allow_loopback": True, "lease": 1.0, **publisher}
+    settings = {"allow_loopback": True, "lease": 30.0, **publisher}
     return Config(
         source=SourceConfig(url=url_of(engine)),
         publisher=PublisherConfig(**settings),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,8 +43,7 @@ def call(tracked: LogTable, capsys: pytest.CaptureFixture[str]) -> Any:
 def somebody(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Somebody sits at the terminal, and answers from this list."""
     answers: list[str] = []
-    monkeypatch.setattr("eventlog.cli.asking.can_ask", lambda: True)
-    monkeypatch.setattr("eventlog.cli.care.can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _prompt: answers.pop(0))
     return answers
 

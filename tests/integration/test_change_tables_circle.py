@@ -7,7 +7,7 @@ import random
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.admin.mirror.apply import Mirrors
+from eventlog.admin.mirror import Mirrors
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.rules import Options

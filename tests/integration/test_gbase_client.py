@@ -27,6 +27,7 @@ from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, classpath
 from tests.gbase_client.comparing import NAMES, read_by_both, split
+from tests.support.gbase_server import GBaseServer
 from tests.support.gbase_streams import SEED, captured
 from tests.support.strategies_gbase import QUALIFIERS, rows, tables
 
@@ -91,7 +92,9 @@ def shifted(kind: ColumnType, value: Value) -> bool:
 
 
 def test_a_shop_is_read_alike(client: OtherReader) -> None:
-    stream = split(captured(shop(400, wide=False), CAPTURED))
+    server = GBaseServer(wide=False)
+    shop(400, emulator=server)
+    stream = split(captured(server, CAPTURED))
     found = read_by_both(client, stream)
     assert [other for _, other in found] == [own for own, _ in found]
     assert {frame.number for frame in stream} == set(CdcRecord) - {CdcRecord.TRUNCATE, CdcRecord.ERROR}

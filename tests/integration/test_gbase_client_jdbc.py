@@ -12,6 +12,7 @@ import pytest
 
 from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, shop
 from tests.gbase_client import classpath, framed
+from tests.support.gbase_server import GBaseServer
 from tests.support.gbase_streams import captured
 from tests.support.servers import absent, free_port
 
@@ -57,7 +58,9 @@ def test_the_publisher_reads_a_session_through_ibms_class_as_it_reads_the_file(c
     live, filed = tmp_path / "live", tmp_path / "filed"
     live.mkdir()
     filed.mkdir()
-    reads = captured(shop(120, wide=False), COLUMNS)
+    server = GBaseServer(wide=False)
+    shop(120, emulator=server)
+    reads = captured(server, COLUMNS)
     (live / "reads").write_bytes(framed([*reads, reads[-1]]))
     (filed / "stream").write_bytes(b"".join(reads))
     jars = json.dumps(classes.split(":"))

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from eventlog.sources.gbase.drivers import JdbcDriver
-from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, GBaseEmulator, shop
+from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, shop
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import CdcRecord, frames
 from eventlog.sources.gbase.session import CaptureSession
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.gbase_client import Told, classpath, session
 from tests.gbase_client.comparing import read_by_us, split
+from tests.support.gbase_server import GBaseServer
 
 COLUMNS = {CUSTOMER: "id,born,active,kind,name,note", PURCHASE: "id,customer,price,weight,at,place"}
 TABLES = [f"{table}={columns}" for table, columns in COLUMNS.items()]
@@ -116,7 +117,7 @@ def _short(call: Call, names: dict[str, str]) -> tuple[Any, ...]:
     return (function, *(names.get(value, value) for value in bound))
 
 
-def replayed(server: GBaseEmulator, calls: list[Call]) -> int:
+def replayed(server: GBaseServer, calls: list[Call]) -> int:
     """Makes the client's calls at the emulator, which refuses none; the number of the session."""
     for text, *bound in calls:
         [function] = re.findall(r"cdc_(\w+)\(", text)
@@ -125,7 +126,7 @@ def replayed(server: GBaseEmulator, calls: list[Call]) -> int:
     return 101
 
 
-def read_one_by_one(server: GBaseEmulator, number: int) -> Iterator[bytes]:
+def read_one_by_one(server: GBaseServer, number: int) -> Iterator[bytes]:
     """What the client's reads give: one record each, as it has asked for."""
     while not server.idle(number):
         yield server.read(number, 10_240)
@@ -136,7 +137,8 @@ def test_the_same_transactions_come_out(classes: str) -> None:
 
     Those that were rolled back and what a savepoint took back are in neither; of TRUNCATE the client's do not tell.
     """
-    server = shop(300, wide=False)
+    server = GBaseServer(wide=False)
+    shop(300, emulator=server)
     tx = server.begin()
     server.row(CdcRecord.TRUNCATE, tx, CUSTOMER, {})
     server.update(tx, CUSTOMER, _customer(1), _customer(2))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sources.gbase.emulator import GBaseEmulator
 from eventlog.sources.gbase.records import CdcRecord
 from tests.gbase_jdbc import classpath
+from tests.support.gbase_server import GBaseServer
 
 TABLE = "stores:shop.t1"
 ROWS = 30
@@ -43,7 +43,7 @@ def place(tmp_path: Path, java_classes: list[str]) -> Path:
 
 def _captured() -> tuple[bytes, bytes]:
     """A session's bytes with more rows than one read has bytes for, and the heartbeat behind them."""
-    server = GBaseEmulator()
+    server = GBaseServer()
     server.create(TABLE, "c1 integer, c2 varchar(200,0)")
     session = server.opensess("", 0, 1, 256, 1, 1)
     server.startcapture(session, 0, TABLE, "c1,c2", 5)

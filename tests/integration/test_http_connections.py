@@ -163,7 +163,7 @@ def test_one_that_is_killed_sends_again_what_was_not_noted_and_in_order(log: Log
             process.end()
         begun = list(server.came)
         with publisher(log, server) as publishing:
-            publishing.sit_down(PATIENCE)
+            publishing.wait_for_lock(PATIENCE)
             publishing.run_once()
     assert letters(log) == "S" * 40
     again = server.came[len(begun) :]

@@ -79,11 +79,12 @@ def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_no
     came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
     sent = [("ours", "5", 200), ("ours", "4", 409), ("theirs", "4", 200), ("ours", "5", 200), ("ours", "x", 409)]
+    sent += [("ours", "9" * 5000, 409), ("ours", "5", 200)]
     with receiving(receiver):
         for log, epoch, status in sent:
             assert post(receiver.url, DOCUMENT, **{"Eventlog-Log": log, "Eventlog-Epoch": epoch})[0] == status
         assert post(receiver.url, DOCUMENT)[0] == 200
-    assert len(came) == 4
+    assert len(came) == 5
 
 
 def test_with_a_folder_documents_are_kept_once_and_known_after_a_restart(tmp_path: Path) -> None:
@@ -103,7 +104,8 @@ def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
     with receiving(receiver):
         status, said = post(receiver.url, body)
         too_large, _ = post(receiver.url, b"x", **{"Content-Length": "999999999999"})
-    assert (status, too_large, came) == (400, 413, [])
+        without_end, _ = post(receiver.url, b"x", **{"Content-Length": "9" * 5000})
+    assert (status, too_large, without_end, came) == (400, 413, 411, [])
     assert said.startswith(b"Line 1: ")
 
 

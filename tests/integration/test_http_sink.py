@@ -86,6 +86,7 @@ def test_a_document_says_under_which_plan_and_from_which_publisher_it_comes() ->
         ("Eventlog-Epoch: 8", tenure(7), OccupiedError),
         ("Eventlog-Epoch: 7", tenure(7), SinkError),
         ("Eventlog-Epoch: soon", tenure(7), SinkError),
+        (f"Eventlog-Epoch: {'9' * 5000}", tenure(7), SinkError),
         ("Server: x", tenure(7), SinkError),
         ("Eventlog-Epoch: 8", None, SinkError),
     ],

@@ -59,7 +59,7 @@ def orders_with(**types: str) -> Catalog:
 
 @pytest.fixture
 def sink(real_registry: RealRegistry, mock_cluster: str) -> Iterator[KafkaSink]:
-    with closing(KafkaSink(settings(mock_cluster, registry=real_registry.url, registry_timeout=5.0))) as made:
+    with closing(KafkaSink(settings(mock_cluster, registry=real_registry.url, registry_timeout=30.0))) as made:
         yield made
 
 

@@ -134,7 +134,7 @@ def test_files_that_are_no_certificates_are_refused_before_anybody_is_asked(brok
 def test_a_user_needs_the_rights_that_the_documentation_names_and_no_others(broker: Broker) -> None:
     topic, marks = broker.topic(), broker.topic(cleanup_policy="compact")
     how = named(broker, "scram-sha-512", user="clerk")
-    ours = settings(broker.login, marks_topic=marks, timeout=5.0, **how)
+    ours = settings(broker.login, marks_topic=marks, timeout=15.0, **how)
     batch = documents([inserted(1, customer="Ada")], topic=topic)
 
     def refused_us() -> str:

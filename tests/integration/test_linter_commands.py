@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from eventlog.cli.decode_linter import linter as decode
-from eventlog.cli.emulate_linter import linter as emulate
+from eventlog.cli.decode import linter as decode
+from eventlog.cli.emulate import linter as emulate
 from eventlog.core.errors import EX_DATA, DataError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options
@@ -20,7 +20,7 @@ from eventlog.sources.linter.emulator import SAMPLE_SCHEMA
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import linter_source
-from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.source import FileMarks
 from eventlog.xds.write import XdsFormat
 from tests.support.sinks import opened
 

@@ -44,7 +44,7 @@ def log(engine: Engine) -> LogTable:
 
 def finish(log: LogTable, out: Path, batch_size: int) -> None:
     with Publisher(config_of(log.engine, out, batch_size=batch_size)) as publisher:
-        publisher.sit_down(30)
+        publisher.wait_for_lock(30)
         for _ in publisher.rounds(until_empty=True):
             pass
 

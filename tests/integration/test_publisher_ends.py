@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -76,12 +75,19 @@ THREAD = (
 """What Python prints by itself of a library's thread, of what is thrown away, and of warnings."""
 
 SLOW = """
-import sys, time
+import os, time
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks import files
+def say(action):
+    os.write(2, b'{"action": "%s"}\\n' % action)
 def slow(*_, **__):
-    print('{"action": "writing"}', file=sys.stderr, flush=True)
-    time.sleep(60)
+    say(b'writing')
+    time.sleep(600)
+def asked(publisher, stop=Publisher.stop):
+    say(b'asked')
+    stop(publisher)
 files.FileSink.write = slow
+Publisher.stop = asked
 """
 
 ALL = (
@@ -189,7 +195,7 @@ def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) 
     with Process(log.engine, tmp_path / "out", program=SLOW) as process:
         process.wait_for("writing")
         process.tell(signal.SIGTERM)
-        time.sleep(2)  # or both are one to Python
+        process.wait_for("asked")  # or both are one to Python
         process.tell(signal.SIGTERM)
         assert process.end() == TERMINATED
     assert process.journal[-1].items() >= {"action": "fatal", "exit_code": TERMINATED}.items()

@@ -18,8 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.daemon.publisher import Publisher
-from eventlog.sql.connect import connect
-from eventlog.sql.limits import limit_sessions
+from eventlog.sql.connect import connect, limit_sessions
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, in_thread, published, settled, site, until
 from tests.integration.scripted_server import ScriptedServer, answer

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 
 from eventlog.core.errors import EX_UNAVAILABLE, SourceError
-from eventlog.sql.error_codes import is_lasting
+from eventlog.sql.access import is_lasting
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import Process

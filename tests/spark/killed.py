@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec import Struct
 
 from eventlog.convert import commit
 from eventlog.convert.commit import Destination
@@ -29,28 +30,43 @@ from tests.support.strategies import CATALOG
 BATCH_ROWS: Final = 10
 SETTINGS: Final = MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")
 
-MOMENTS: Final[dict[str, tuple[Any, str, bool]]] = {
-    "nothing is there": (following._Batches, "_done", True),
-    "rows are there": (following, "convert", True),
-    "all is decided": (SparkEngine, "decided", False),
-    "parts are staged": (Destination, "commit", True),
-    "parts are moved": (commit, "flush_folder", False),
-    "_SUCCESS is there": (following, "convert", False),
-    "the batch is noted": (HadoopFolder, "note", False),
-    "the batch is taken": (following._Batches, "take", False),
-}
-"""What is called then, and whether the process ends before it or behind it."""
 
-SENT_MOMENTS: Final[dict[str, tuple[Any, str, bool]]] = {
-    "numbers are taken": (Sending, "sent", True),
-    "messages are sent": (Sending, "sent", False),
+class Moment(Struct, frozen=True):
+    """What is called then, and whether the process ends before it or behind it; which call of a batch's `calls` it is."""
+
+    owner: Any
+    name: str
+    before: bool = False
+    calls: int = 1
+    which: int = 1
+
+
+MOMENTS: Final = {
+    "nothing is there": Moment(following._Batches, "_done", before=True),
+    "rows are there": Moment(following, "convert", before=True),
+    "all is decided": Moment(SparkEngine, "decided"),
+    "parts are staged": Moment(Destination, "commit", before=True),
+    "one part is moved": Moment(Path, "replace", calls=5, which=2),
+    "parts are moved": Moment(commit, "write_file", before=True, calls=2, which=2),
+    "_SUCCESS is written": Moment(commit, "write_file", calls=2, which=2),
+    "the work is gone": Moment(following, "convert"),
+    "the batch is noted": Moment(HadoopFolder, "note"),
+    "the batch is taken": Moment(following._Batches, "take"),
+}
+
+SENT_MOMENTS: Final = {
+    "numbers are taken": Moment(Sending, "sent", before=True),
+    "messages are sent": Moment(Sending, "sent"),
 }
 """More of them, where messages go to Kafka."""
 
-ADDRESS_MOMENTS: Final[dict[str, tuple[Any, str, bool]]] = {
-    "blobs are decided": (addresses, "decided_blobs", False),
-    "files are written": (HadoopFolder, "commit", True),
-    "files have their names": (HadoopFolder, "commit", False),
+ADDRESS_MOMENTS: Final = {
+    "blobs are decided": Moment(addresses, "decided_blobs"),
+    "files are written": Moment(HadoopFolder, "commit", before=True),
+    "one file has its name": Moment(HadoopFolder, "_rename", calls=5),
+    "files have their names": Moment(HadoopFolder, "_rename", calls=5, which=3),
+    "_SUCCESS has its name": Moment(HadoopFolder, "_rename", calls=5, which=4),
+    "the batch has its note": Moment(HadoopFolder, "_rename", calls=5, which=5),
 }
 """Others, where the output is an address."""
 
@@ -87,8 +103,11 @@ def main(moment: str, batch: str, url: str, out: str, servers: str) -> None:
     conf |= {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
     with pytest.MonkeyPatch.context() as patch:
         if moment:
-            owner, name, before = (MOMENTS | SENT_MOMENTS | ADDRESS_MOMENTS)[moment]
-            patch.setattr(owner, name, dying(getattr(owner, name), call=int(batch), before=before))
+            chosen = (MOMENTS | SENT_MOMENTS | ADDRESS_MOMENTS)[moment]
+            call = (int(batch) - 1) * chosen.calls + chosen.which
+            patch.setattr(
+                chosen.owner, chosen.name, dying(getattr(chosen.owner, chosen.name), call=call, before=chosen.before)
+            )
         follow(
             followed(url, out, servers),
             lambda *_: None,

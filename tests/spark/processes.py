@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from tests.support.leftovers import JAVA
+
+JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={Path(tempfile.gettempdir()) / JAVA}"
 """A Java of tests lives for seconds, in which a second compiler and threads that collect garbage cost more than they gain."""
 
 

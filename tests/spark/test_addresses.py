@@ -24,6 +24,7 @@ from eventlog.core.errors import UsageError
 from eventlog.core.model import RowId
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog_spark import cutting
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.hadoop import HadoopFolder
 from tests.spark.inputs import Row, order, write_rows, write_snapshot
@@ -53,6 +54,12 @@ ROWS += [
     (40, "N", 9, None, None, "usr", "idu=1", None, None, None),
     (3, "N", 1, "2026-01-01", "app", "usr", "idu=9", "fname", None, "x"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def several_buckets_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "BUCKET_ROWS", 2)
+    monkeypatch.setattr(cutting, "CORE_TASKS", 1)
 
 
 def inputs(folder: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from sqlalchemy import Engine
 
 from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
-from eventlog.convert.commit import Summary
+from eventlog.convert.commit import WORK, Summary
+from eventlog.core.durable_files import Claim
 from eventlog.core.errors import SinkError
 from eventlog.sql.log import Log
 from eventlog_spark import following
@@ -106,6 +109,7 @@ def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
         calls.append(moment)
         if moment == "after":
             convert(*told, **more)  # type: ignore[arg-type]  # what it was called with
+            (out / "batch-00000000" / WORK).mkdir()
         raise SinkError("Somebody died.", may_pass=True)
 
     log.write_all(range(1, 6))
@@ -119,6 +123,7 @@ def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
     assert before in (None, elements_of(out / "batch-00000000"))
     assert calls == [moment]
     assert len(outcomes_of(out / "batch-00000000")) == 5
+    assert not (out / "batch-00000000" / WORK).exists()
 
 
 def test_a_signal_ends_it_after_the_batch_in_hand(
@@ -135,6 +140,45 @@ def test_a_signal_ends_it_after_the_batch_in_hand(
     assert follow(log, out, until_empty=False) == 0
     assert batches(out) == ["batch-00000000"]
     assert len(outcomes_of(out / "batch-00000000")) == 3
+
+
+def test_a_batch_that_fails_after_a_signal_is_told(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> Summary:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise SinkError("The disk is full.")
+
+    log.write(1)
+    monkeypatch.setattr(following, "convert", interrupted)
+    assert follow(log, tmp_path / "out", until_empty=False) == 75
+    assert "The disk is full." in capsys.readouterr().err
+
+
+def test_a_batch_of_rows_that_are_all_held_is_none(log: LogTable, tmp_path: Path) -> None:
+    out, outcomes = tmp_path / "out", Log(log.engine, NAMES)
+    log.write_all(range(1, 4))
+    hold(outcomes, [(1, 3)])
+    assert follow(log, out) == 0
+    assert batches(out) == []
+    release(outcomes, [(1, 2)])
+    assert follow(log, out) == 0
+    assert [row["position"] for name in batches(out) for row in outcomes_of(out / name)] == [1, 2]
+
+
+def test_a_second_command_is_kept_out_and_others_cannot_read_rows(
+    log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.write(1)
+    out = tmp_path / "out"
+    assert follow(log, out) == 0
+    assert [stat.S_IMODE(place.stat().st_mode) for place in (out, out / "_rows")] == [0o700, 0o700]
+    first = Claim(out / "_lock")
+    assert first.take()
+    assert follow(log, out) == 75
+    assert f"Another command follows a log into {out}." in capsys.readouterr().err
+    first.leave()
+    assert follow(log, out) == 0
 
 
 def test_an_address_gets_the_same(log: LogTable, tmp_path: Path) -> None:
@@ -185,6 +229,30 @@ def test_what_does_not_go_together_is_said(
 ) -> None:
     assert exit_code(["convert", *words, "--out", str(tmp_path / "out")]) == 64
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_goes_on_with_its_own_log_alone(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of another log it would pass over the rows whose numbers it has seen."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "__log").write_text("the lo")  # a first run was killed while it noted whose log it follows
+    log.write(1)
+    assert follow(log, out) == 0
+    own = Path(log.engine.url.database or "")
+    there = tmp_path / "there"
+    there.mkdir()
+    moved = shutil.copy(own, there)
+    by_its_name = ["convert", f"sqlite:///{own.name}", "--follow", "--until-empty", "--out", str(out)]
+    monkeypatch.chdir(there)
+    assert exit_code(by_its_name) == 64
+    said = capsys.readouterr().err
+    assert f"sqlite:///{own}, and this is the log event_log of sqlite:///{moved}." in said
+    log.write(2)
+    monkeypatch.chdir(own.parent)
+    assert exit_code(by_its_name) == 0
+    assert [row["position"] for name in batches(out) for row in outcomes_of(out / name)] == [1, 2]
 
 
 def test_a_folder_with_something_else_is_refused(

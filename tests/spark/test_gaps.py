@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, left_out, read_offset, steps
+from eventlog_spark import gaps
+from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, chosen, read_offset, steps, together
 
 
 class World(Struct):
@@ -39,7 +42,8 @@ class World(Struct):
     def look(self, offset: Offset, limit: int, before: frozenset[str]) -> GapLook:
         """What is seen now; `before` was asked earlier, and afterwards comes now too."""
         new = sorted(number for number in self.committed if number > offset.upto)[:limit]
-        found = [number for number in self.committed if left_out(number, offset.gaps)]
+        missing = [(gap.first, gap.last) for gap in offset.gaps]
+        found = [number for number in self.committed if any(first <= number <= last for first, last in missing)]
         return GapLook(
             numbers=new, found=found, held=frozenset(self.held), before=before, after=frozenset(self.running)
         )
@@ -55,12 +59,22 @@ def handed_out(world: World, start: Offset, end: Offset) -> list[int]:
         number
         for step in steps(start, end)
         for number in range(step.first, step.last + 1)
-        if number in world.committed and not left_out(number, step.without)
+        if number in world.committed and chosen(step, [number]) == [True]
     ]
 
 
-@given(st.lists(st.tuples(moves, moves), max_size=60), st.integers(1, 5))
-def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, int], ...]], limit: int) -> None:
+@given(st.lists(st.tuples(moves, moves), max_size=60), st.integers(1, 5), st.sampled_from([1, 2, 4, 10_000]))
+def test_every_committed_row_is_handed_out_once(
+    history: list[tuple[tuple[str, int], ...]], limit: int, most_gaps: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaps, "MOST_GAPS", most_gaps)
+        world, taken = _hand_out(history, limit)
+    assert sorted(taken) == sorted(world.committed)
+
+
+def _hand_out(history: list[tuple[tuple[str, int], ...]], limit: int) -> tuple[World, list[int]]:
+    """The log after its history, and the rows that were handed out."""
     world, offset = World(), Offset()
     taken: list[int] = []
     batches: list[tuple[Offset, Offset, list[int]]] = []
@@ -81,6 +95,7 @@ def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, i
             end = read_offset(advanced(offset, world.look(offset, limit, before)).written())
             batches.append((offset, end, handed_out(world, offset, end)))
             assert not world.held.intersection(batches[-1][2])
+            assert len(end.gaps) <= gaps.MOST_GAPS
             taken += batches[-1][2]
             offset = end
     while world.running:
@@ -90,40 +105,67 @@ def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, i
         end = advanced(offset, world.look(offset, limit, frozenset()))
         taken += handed_out(world, offset, end)
         offset = end
-    assert sorted(taken) == sorted(world.committed)
     assert offset.gaps == ()
     # A batch that Spark repeats later is the same, whatever has been committed since.
     assert [handed_out(world, start, end) for start, end, _ in batches] == [found for _, _, found in batches]
+    return world, taken
 
 
 def test_without_knowing_who_writes_a_gap_is_given_up_when_patience_ends() -> None:
     start = advanced(Offset(), GapLook(numbers=[2], before=None, after=None, now=100.0, patience=60))
-    assert start == Offset(upto=2, gaps=(Gap(first=1, last=1, since=100.0),))
+    assert start == Offset(upto=2, gaps=(Gap(first=1, last=1, since=100.0),), late=())
     assert advanced(start, GapLook(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
-    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=160.0, patience=60)) == Offset(upto=2)
+    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=160.0, patience=60)).gaps == ()
 
 
 def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a", "b")),))
     end = advanced(start, GapLook(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
     assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
-    assert steps(start, end) == [Step(first=3, last=7, without=(Gap(first=3, last=4), Gap(first=6, last=7)))]
+    assert steps(start, end) == [Step(first=5, last=5)]
 
 
 def test_a_row_that_is_held_waits_until_it_is_released() -> None:
     start = advanced(Offset(), GapLook(numbers=[1, 2, 3, 4], held=frozenset({2, 3, 4})))
-    assert start == Offset(upto=4, gaps=(Gap(first=2, last=4, held=True),))
+    assert start == Offset(upto=4, gaps=(Gap(first=2, last=4, held=True),), late=())
     end = advanced(start, GapLook(numbers=[], held=frozenset({2})))
-    assert end == Offset(upto=4, gaps=(Gap(first=2, last=2, held=True),))
-    assert steps(start, end) == [Step(first=2, last=4, without=(Gap(first=2, last=2),))]
+    assert end == Offset(upto=4, gaps=(Gap(first=2, last=2, held=True),), late=((3, 4),))
+    assert steps(start, end) == [Step(first=3, last=4)]
 
 
 def test_a_row_that_commits_late_and_is_held_waits_too() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=5, writers=("a",)),))
     end = advanced(start, GapLook(numbers=[], found=[3, 4], held=frozenset({4})))
-    assert end == Offset(upto=9, gaps=(Gap(first=4, last=4, held=True),))
+    assert end == Offset(upto=9, gaps=(Gap(first=4, last=4, held=True),), late=((3, 3),))
 
 
 def test_nothing_new_is_no_step() -> None:
     offset = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a",)),))
-    assert steps(offset, offset) == []
+    assert advanced(offset, GapLook(numbers=[], before=frozenset("a"), after=frozenset("a"))) is offset
+    assert steps(offset, Offset(upto=9, late=())) == []
+
+
+def test_what_an_older_version_noted_is_handed_out_by_what_is_left_of_its_gaps() -> None:
+    start = Offset(upto=9, gaps=(Gap(first=3, last=7),))
+    assert steps(start, Offset(upto=9, gaps=(Gap(first=3, last=4),))) == [Step(first=5, last=7)]
+
+
+def test_runs_that_are_near_each_other_are_read_together() -> None:
+    assert together([(200, 201), (3, 3), (5, 6), (7, 7)]) == [
+        Step(first=3, last=7, without=((4, 4),)),
+        Step(first=200, last=201),
+    ]
+    assert chosen(Step(first=3, last=7, without=((4, 4),)), range(3, 8)) == [True, False, True, True, True]
+
+
+def test_an_offset_has_so_many_gaps_and_no_more() -> None:
+    """Every second number is missing, as where two servers number in turn."""
+    look = GapLook(numbers=range(2, 100_000, 2), before=None, after=None, now=1.0, patience=60)
+    offset = advanced(Offset(), look)
+    assert (len(offset.gaps), offset.upto) == (gaps.MOST_GAPS, 2 * gaps.MOST_GAPS)
+    assert advanced(offset, replace(look, numbers=range(offset.upto + 2, 100_000, 2))) is offset
+    later = advanced(offset, GapLook(numbers=[], found=range(1, 100, 2), before=None, now=99.0, patience=60))
+    assert later.gaps == ()
+    assert [(step.first, step.last) for step in steps(offset, later)] == [(1, 99)]
+    [new] = steps(Offset(), offset)
+    assert sum(chosen(new, range(1, new.last + 1))) == gaps.MOST_GAPS

@@ -7,6 +7,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from eventlog.convert import local
 from eventlog.convert.settings import SnapshotRows
 from eventlog.core.rules import Options
 from eventlog.sql.names import NEW_ORDER, STANDARD
+from eventlog_spark import cutting
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot
 from tests.support.strategies import History
@@ -36,7 +38,9 @@ def test_random_histories_in_shuffled_files_of_any_kind(
     coalesce: bool,
     read_back: bool,
 ) -> None:
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cutting, "BUCKET_ROWS", 4)
+        patch.setattr(cutting, "CORE_TASKS", 1)  # so that a task has several buckets
         place = Path(folder)
         snapshot = SnapshotRows(folder=write_snapshot(place / "snapshot", history)) if read_back else None
         told = {"part_events": part_events, "options": Options(coalesce=coalesce), "read_back": snapshot}

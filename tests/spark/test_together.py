@@ -17,14 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eventlog_spark
-from eventlog.convert.plan import part_spans
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.rows import Placing
 from eventlog.convert.tasks import UnitNumbers, may_conflict
 from eventlog.convert.writing import Write
 from eventlog_spark import exchange, parting
 from eventlog_spark.exchange import CONFLICTS, NAMING, NOTES, contested, scattered_numbers, scattered_rows, unbundled
-from eventlog_spark.parting import FILES, labels_needed, parted
+from eventlog_spark.parting import FILES, parted
 from tests.spark.inputs import order
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 6))
@@ -61,7 +60,7 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
     """Files of one task follow each other in any order; none of their numbers is missed."""
     rows: list[tuple[int | None, str]] = [(number, "idu=1") for run in runs for number in run]
     with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 1, True, batches(rows, EVENTS)) for blob in unbundled(batch)]
+        blobs = [blob for batch in scattered_rows(None, 1, 1, batches(rows, EVENTS)) for blob in unbundled(batch)]
     notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
     assert sum(one.rows for one in notes) == len(rows)
     if len({number for number, _ in rows}) < len(rows):
@@ -71,32 +70,9 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
 def test_files_that_follow_each_other_in_another_order_are_no_reason_to_look_twice() -> None:
     rows: list[tuple[int | None, str]] = [(number, "idu=1") for number in (5, 6, 7, 8, 1, 2, 3, 4)]
     with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 1, True, batches(rows, EVENTS)) for blob in unbundled(batch)]
+        blobs = [blob for batch in scattered_rows(None, 1, 1, batches(rows, EVENTS)) for blob in unbundled(batch)]
     notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
     assert not may_conflict(notes)
-
-
-@given(st.dictionaries(st.integers(0, 9), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 12))
-def test_a_task_gets_the_ranges_that_its_changes_stand_in(counted: dict[int, int], part: int, at_once: int) -> None:
-    places = [label for label in sorted(counted) for _ in range(counted[label])]
-    seen = 0
-    for span in part_spans(counted, part, at_once):
-        task = Write(
-            name="",
-            conversion=order(Path("in"), Path("out")),
-            rendered=(),
-            first=span.first,
-            last=span.last,
-            range=span.range,
-            skipped=span.skipped,
-            folder="",
-            staged="",
-        )
-        needed = list(labels_needed(task, counted))
-        assert set(places[span.first : span.last]) <= set(needed)
-        assert all(label in places[span.first - span.skipped : span.last] for label in needed)
-        seen += span.last - span.first
-    assert seen == len(places)
 
 
 @given(st.lists(st.text("aé\n", max_size=9), min_size=1), st.integers(1, 8))
@@ -119,6 +95,7 @@ def test_pieces_with_a_line_break_behind_each_are_the_file(lines: list[str], siz
             first=0,
             last=1,
             range=0,
+            until=0,
             skipped=0,
             folder=folder,
             staged=folder,

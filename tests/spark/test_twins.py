@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,8 @@ from threading import Barrier
 from typing import Any
 
 import msgspec
-import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventlog.convert import local
 from eventlog.convert.commit import SUCCESS
@@ -18,12 +19,21 @@ from eventlog.convert.inputs import units
 from eventlog.convert.reading import read
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
-from eventlog_spark.deciding import BucketResult, BucketRules, decided, done
+from eventlog_spark.deciding import BucketResult, BucketRules, decided, done, packed_tasks, unpacked_tasks
 from eventlog_spark.exchange import scattered_rows, unbundled
 from tests.spark.inputs import order, output, write_rows
 from tests.support.strategies import CATALOG
 
 TWINS = 2
+
+
+@given(st.lists(st.text(), min_size=1), st.data())
+def test_tasks_come_in_their_order_about_as_many_in_each_part(tasks: list[str], data: st.DataObject) -> None:
+    parts = data.draw(st.integers(1, len(tasks)))
+    batches = packed_tasks(tasks, parts).to_batches()
+    assert len(batches) == parts
+    assert {len(batch) for batch in batches} <= {len(tasks) // parts, -(-len(tasks) // parts)}
+    assert list(unpacked_tasks(iter(batches))) == tasks
 
 
 def twice(attempt: Callable[[], Any]) -> list[Any]:
@@ -65,13 +75,9 @@ def _decided(conversion: Conversion, folder: Path) -> BucketResult:
     assert isinstance(source, FilesInput)
     found = (batch for unit in units(source) for batch in read(unit))
     work = BucketRules(conversion=conversion, tables=(), folder=str(folder))
-    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, True, found)) for blob in unbundled(batch)]
+    answers = [blob for batch in decided(work, scattered_rows(CATALOG, 1, 1, found)) for blob in unbundled(batch)]
     return msgspec.json.decode(answers[-1].content, type=BucketResult)
 
 
 def _written(task: Write | WriteOutcomes) -> list[bytes]:
-    return [bytes(batch.column(0)[0].as_py()) for batch in done(produce, [task], _places())]
-
-
-def _places() -> Iterator[pa.RecordBatch]:
-    yield pa.RecordBatch.from_pylist([{"id": 0}])
+    return [bytes(batch.column(0)[0].as_py()) for batch in done(produce, iter(packed_tasks([task]).to_batches()))]

@@ -67,7 +67,7 @@ def test_a_packed_environment_and_an_hdfs_give_the_same_bytes(java: None, tmp_pa
             env=surroundings,
             check=False,
         )
-        assert (done.returncode, done.stdout) == (0, "2999 rows, 2999 changes, 3 parts (S 2999).\n"), done.stderr[
+        assert (done.returncode, done.stdout) == (0, "2,999 rows, 2,999 changes, 3 parts (S 2999).\n"), done.stderr[
             -3000:
         ]
         cluster.get("/out", tmp_path / "there")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from eventlog.sources.gbase.emulator import GBaseEmulator
+from tests.support.gbase_server import GBaseServer
 
 
 class EmulatedDriver:
     """Calls the emulator where a driver of a site would call its server."""
 
-    def __init__(self, emulator: GBaseEmulator) -> None:
+    def __init__(self, emulator: GBaseServer) -> None:
         self._emulator = emulator
 
     def call(self, function: str, *arguments: object) -> int:

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from eventlog.core.errors import DamageError, EventlogError, SourceError
 from eventlog.core.model import Image, Op
-from eventlog.sources.gbase.emulator import GBaseEmulator, record, row_record, table_record
+from eventlog.sources.gbase.emulator import record, row_record, table_record
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from tests.support.gbase_server import GBaseServer
 
 SEED = Path(__file__).parents[1] / "golden" / "gbase" / "seed.hex"
 T1 = layout_of(5, "c1 integer, c2 varchar(20,0)")
@@ -57,7 +58,7 @@ def before_damage(chunks: Iterable[bytes], own: GBaseSettings = OWN) -> tuple[li
     return found, None
 
 
-def captured(server: GBaseEmulator, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
+def captured(server: GBaseServer, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
     """The reads of a session as version (1, 1) has it, from the beginning of the log to a heartbeat."""
     session = server.opensess("", 0, 0, most, 1, 1)
     for label, table in enumerate(columns, start=1):

@@ -25,9 +25,12 @@ import pytest
 from msgspec import Struct
 
 MARK: Final = "EVENTLOG_TEST_RUN"
+JAVA: Final = "java"
+"""The folder of the run that is `java.io.tmpdir`."""
+
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # folders in it are made with names of their own
 ROOM: Final = 6 << 30
-"""Bytes that must be free there; the servers and files of four processes need half of it."""
+"""Bytes that must be free there; the servers and files of three processes need less than half of it."""
 PATIENCE_SECONDS: Final = 10.0
 """How long a process may take to end that was told to."""
 
@@ -53,6 +56,9 @@ class Run:
         self.home.mkdir()
         # matplotlib keeps what fonts there are, which would stand in HOME and which each process would look for anew.
         self.fonts = self.folder / "fonts"
+        # Java asks nobody for TMPDIR, and one that was killed leaves its folders and libraries where it was told to have them.
+        self.java = self.folder / JAVA
+        self.java.mkdir()
         # With a file of all authorities, which SSL_CERT_FILE names on some machines, each session of MariaDB and MySQL
         # reads it anew, although it asks nobody for a certificate. Those of a folder are looked up when they are wanted.
         self.authorities = self.folder / "authorities.pem"
@@ -100,7 +106,7 @@ class Run:
         """What stands beside the folders that pytest keeps for tests, and in the home of the run."""
         # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
         others = ("pytest-of-", "pymp-")
-        known = (self.home, self.fonts, self.authorities)
+        known = (self.home, self.fonts, self.authorities, self.java)
         ours = [path for path in self.folder.iterdir() if not path.name.startswith(others) and path not in known]
         return sorted([*ours, *self.home.iterdir()])
 

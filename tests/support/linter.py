@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.core.model import Image, Row
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
-from eventlog.sources.linter.images import images
+from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
@@ -89,7 +89,7 @@ def told(rows: Iterable[QueueRow], reports: list[str] | None = None, **settings:
     """The images of the rows; what is reported is put into the list."""
     reading = replace(READING, **settings)
     found: list[str] = [] if reports is None else reports
-    return list(images(rows, SCHEMA, reading, found.append))
+    return list(CommittedRows(SCHEMA, reading, found.append).images(rows))
 
 
 def insert(tx: int, key: int, name: str = "Стол") -> EmulatedOperation:

@@ -10,6 +10,8 @@ from typing import Final
 GROUP: Final = "sources"
 """For pytest-xdist: the tests that read them run in one process, which has them."""
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 @cache
 def tree(file: Path) -> ast.Module:
@@ -22,7 +24,13 @@ def nodes(file: Path) -> list[ast.AST]:
     return list(ast.walk(tree(file)))
 
 
+@cache
+def definitions(file: Path) -> list[Function | ast.ClassDef]:
+    return [node for node in nodes(file) if isinstance(node, Function | ast.ClassDef)]
+
+
 def forget() -> None:
     """What is kept is hundreds of megabytes, and Python's collector looks through it again and again."""
     tree.cache_clear()
     nodes.cache_clear()
+    definitions.cache_clear()

@@ -27,8 +27,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Style, TrackRequest, track
 from eventlog.web.acts import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, can_be, read_act, read_done
+from eventlog.web.collector import ENTRY_SECONDS, HistoryFile
 from eventlog.web.door import open_page
-from eventlog.web.history import ENTRY_SECONDS, HistoryFile
 from eventlog.web.loading import Loading
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
 from eventlog.web.server import PageServer
@@ -213,7 +213,7 @@ def test_curves_are_kept_over_a_restart_for_the_same_log(tmp_path: Path, monkeyp
     assert kept.read() == History()
     HistoryFile(None, "", "").enter(history, now=True)
     HistoryFile(str(tmp_path / "no" / "folder.json"), "", "").enter(history, now=True)
-    monkeypatch.setattr("eventlog.web.history.monotonic", lambda: float("inf"))
+    monkeypatch.setattr("eventlog.web.collector.monotonic", lambda: float("inf"))
     kept.enter(history)
     assert kept.read() == history
     assert ENTRY_SECONDS > 60

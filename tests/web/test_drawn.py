@@ -13,6 +13,7 @@ from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
 from eventlog.core.plural import duration
+from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
@@ -23,6 +24,7 @@ from eventlog.web.pages import (
     NEAR_ROWS,
     SHOWN_CHARACTERS,
     Viewer,
+    kind_name,
     live,
     live_output,
     login_page,
@@ -36,8 +38,7 @@ from eventlog.web.pages import (
     table_page,
     tables_page,
 )
-from eventlog.web.reading import RANGES, History, Loop, OutputSample, OutputView, PageReading, ReasonCount, Sample
-from eventlog.web.words import kind_name
+from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PageReading, ReasonCount, Sample
 
 NOW = 1_800_000_000.0
 LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
@@ -90,8 +91,8 @@ def triggers(states: Mapping[str, str]) -> tuple[TriggerState, ...]:
     )
 
 
-def loop(state: str, error: str | None = None) -> Loop:
-    return Loop(state=state, error=error, documents=1, last_document=NOW)
+def loop(state: State, error: str | None = None) -> VitalsReading:
+    return VitalsReading(state=state, error=error, documents=1, last_document=NOW)
 
 
 @pytest.mark.parametrize(

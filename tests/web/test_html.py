@@ -15,8 +15,7 @@ from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Status
 from eventlog.core.plural import counted
-from eventlog.web.pages import environment, live, message_page, row_page, rows_page
-from eventlog.web.words import address, shown
+from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page, shown
 from tests.support.examples import examples
 from tests.web.test_drawn import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE

@@ -106,6 +106,17 @@ def test_rows_are_requeued_held_and_released_after_asking_once_more(page: PageSe
         assert log.ask("SELECT held FROM event_log_outcome WHERE record_id = 2") == [(held,)]
 
 
+def test_the_question_counts_the_rows_with_which_that_can_be_done(page: PageServer, log: LogTable) -> None:
+    visit = Visit(page)
+    refused = visit.get("/confirm?action=release&id=2&id=3")
+    assert (refused.status, "None of these rows can be released now." in refused.body) == (400, True)
+    log.run("INSERT INTO event_log_outcome (record_id, held, reason) VALUES (2, 1, 'held')")
+    asked = visit.get("/confirm?action=release&id=2&id=3&id=404")
+    assert "Release 1 row?" in asked.body
+    assert "Of the 3 rows that you chose, the others cannot be released now." in asked.body
+    assert "/rows/3" not in asked.body
+
+
 @pytest.mark.parametrize(
     "query",
     [

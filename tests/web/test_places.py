@@ -10,8 +10,9 @@ from eventlog.config.build import NAME_CHARACTERS, outputs_of
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.delivery.output import OutputState
-from eventlog.sources.notes import Planned, Progress, write_note
-from eventlog.web.places import named_outputs, with_standings
+from eventlog.sources.marks import as_text
+from eventlog.sources.notes import Planned, Progress
+from eventlog.web.collector import named_outputs, with_standings
 from eventlog.web.reading import OutputView
 
 
@@ -57,7 +58,7 @@ def test_notes_know_more_than_what_was_entered_before(
     note: Progress | str | None, position: tuple[int], document: str, on_the_way: int
 ) -> None:
     place = OutputView(name="here", noted="there", format="xds")
-    notes = {} if note is None else {"there": note if isinstance(note, str) else write_note(note)}
+    notes = {} if note is None else {"there": note if isinstance(note, str) else as_text(note)}
     [found] = with_standings([place], {"there": OutputState(document="0007", position=(7,), at=1.0)}, notes)
     assert (found.standing.position, found.standing.document, found.on_the_way) == (position, document, on_the_way)
 

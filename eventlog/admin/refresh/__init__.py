@@ -1,19 +1,16 @@
 """The full load: writes rows into the log which ask the publisher to tell every row of a table as it is.
 
-    loads       what is to be told, and how fast
+    loads       what is to be told, how fast, and by which SQL
     ranges      how far each range of a table's keys is, and how it is kept in marks; pure
-    statements  the SQL of a load, and where it cuts the keys of a table
     stretches   the load itself, a stretch of rows at a time, several ranges at once
-    gate        keeps stretches back while too many rows wait
 
 Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is; what changes later is
 logged by its own trigger, behind. The place reached is marked in the transaction that writes the stretch, so a load that
 was broken off goes on where it was. Every key is in one range, whatever is inserted meanwhile.
 """
 
-from eventlog.admin.refresh.loads import CHUNK_ROWS, Load, RefreshPace, loads
+from eventlog.admin.refresh.loads import CHUNK_ROWS, Load, RefreshPace, Statements, loads
 from eventlog.admin.refresh.ranges import Stand
-from eventlog.admin.refresh.statements import Statements
 from eventlog.admin.refresh.stretches import GO_ON, Refresh, work_on
 
 __all__ = ["CHUNK_ROWS", "GO_ON", "Load", "Refresh", "RefreshPace", "Stand", "Statements", "loads", "work_on"]

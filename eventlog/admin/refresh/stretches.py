@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.admin.refresh import ranges
-from eventlog.admin.refresh.loads import Gate, Load, RefreshPace
+from eventlog.admin.refresh.loads import Gate, Load, RefreshPace, Statements
 from eventlog.admin.refresh.ranges import Stand, Stands
-from eventlog.admin.refresh.statements import Statements
-from eventlog.admin.tried_again import stopped_by_lock
+from eventlog.admin.rows import stopped_by_lock
 from eventlog.core.errors import DataError, MachineError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
@@ -69,9 +68,14 @@ class Refresh:
 
     def steps(self, stands: Sequence[Stand]) -> Iterator[Stand]:
         """Goes through one range after the other, and says after each stretch how far its range is."""
+        left = [stand.place for stand in stands if not stand.done]
         for stand in stands:
-            yield from self.stretches(stand)
-        self.end(stands)
+            for step in self.stretches(stand):
+                if step.done:
+                    left.remove(step.place)
+                yield step
+        if not left:  # nobody closed the gate
+            self.end(stands)
 
     def stretches(self, stand: Stand) -> Iterator[Stand]:
         """Writes a range stretch after stretch, and says after each how far it is; the mark goes along.

@@ -17,7 +17,7 @@ from typing import Literal
 
 from eventlog.core.model import ABSENT, Absent, Cell, Value
 from eventlog.core.rules.times import moment
-from eventlog.core.sql_types import Category
+from eventlog.core.sql_types import Category, truth_of
 
 Told = Cell | Literal[Absent.ABSENT]
 ValueChange = Callable[[Value], Value]
@@ -28,8 +28,6 @@ DAY_CHARACTERS = 10
 """Characters of a day without a time, which is the same in every zone."""
 BLOCK_BYTES = 64
 """Bytes that SHA-256 takes at once."""
-TRUE = frozenset(("1", "t", "true", "y", "yes"))
-FALSE = frozenset(("0", "f", "false", "n", "no"))
 
 
 def each(cell: Told, change: ValueChange) -> Told:
@@ -69,7 +67,8 @@ def plain_of(value: Value, category: Category) -> Value:
     if category in (Category.INT, Category.NUMBER):
         return _number(text)
     if category is Category.STATE:
-        return True if text.lower() in TRUE else False if text.lower() in FALSE else value
+        state = truth_of(text)
+        return value if state is None else state
     if category is Category.TIMESTAMP:
         found = moment(text)
         return value if found is None else _moment_text(found)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from eventlog.core.rules.images import parted, tell
 from eventlog.core.rules.lifetimes import wanted
-from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
-from eventlog.core.rules.round import Decision, Round, decide, judge
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options
+from eventlog.core.rules.round import Round, decide, judge
 from eventlog.core.rules.screen import screen
 
 __all__ = [

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Position, Reason, Row, RowId
-from eventlog.core.rules.meaning import STATUS, Options
+from eventlog.core.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Outcomes, Position, Reason, Row, RowId
+from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.screen import Ours
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.tablekey import format_parts
@@ -19,15 +18,8 @@ from eventlog.core.tablekey import format_parts
 _TRUNCATE = Op.TRUNCATE
 
 
-class PublishedImages(Struct, frozen=True):
-    """The changes of images in their order, and the outcomes that are not plain."""
-
-    changes: list[Change]
-    others: Mapping[Position, Outcome]
-
-
-def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> PublishedImages:
-    """What consumers are told of the images."""
+def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
+    """What consumers are told of the images, in their order."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
     tellers = _Tellers(catalog)
@@ -40,7 +32,7 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
             changes.append(tellers[image.table](image))
         except DataError as error:
             others[image.position] = _ended(image, Reason.INVALID, str(error))
-    return PublishedImages(changes, others)
+    return Decision(changes, Outcomes([image.position for image in images], others))
 
 
 def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
@@ -83,7 +75,7 @@ def _text(value: Cell) -> str:
         case Decimal():
             return format(value, "f")
         case bytes():
-            return binascii.b2a_base64(value, newline=False).decode("ascii")
+            return binascii.b2a_base64(value, newline=False).decode()
     return str(value)
 
 

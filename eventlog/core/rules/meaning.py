@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from eventlog.core.model import Kind, Op, Outcome, Position, Reason, Refusal, Status
+from eventlog.core.model import Change, Kind, Op, Outcome, Outcomes, Position, Reason, Refusal, Status
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -90,11 +90,26 @@ class Options(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None = None
 
 
+class Decision(NamedTuple):
+    """Changes in the order in which they are published, and one outcome for every event."""
+
+    changes: list[Change]
+    outcomes: Outcomes
+
+
 def ended(position: Position, refusal: Refusal | None) -> Outcome:
     """How an event ends whose change was told: published, or refused in whole or in part."""
     if refusal is None:
         return Outcome(position=position)
     return Outcome(position=position, status=STATUS[refusal.reason], reason=refusal.reason, note=refusal.note)
+
+
+def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
+    """The outcomes of events that a target does not take, and why."""
+    return [
+        Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
+        for position, note in refused
+    ]
 
 
 def category_name(meaning: Meaning) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ from eventlog.core.rules import images
 from eventlog.core.rules.coalesce import coalesce
 from eventlog.core.rules.lifetimes import ROW_BACK, as_created, begins, ending, inserts, join, lifetimes, wanted
 from eventlog.core.rules.long_object import LongObject, Tell
-from eventlog.core.rules.meaning import STATUS, Options
+from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.times import moment
@@ -56,13 +56,6 @@ Looks = Callable[[Change], Mapping[str, tuple[RowId, str]]]
 
 Pieces = Callable[[], Iterable[Sequence[Event]]]
 """Begins anew with the first piece whenever it is called; the events are in the order of their positions."""
-
-
-class Decision(NamedTuple):
-    """Changes in the order in which they are published, and one outcome for every event."""
-
-    changes: list[Change]
-    outcomes: Outcomes
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -85,7 +78,7 @@ class Round(Struct, frozen=True, kw_only=True):
         """What groups of events amount to, each by itself; rows are read back once for all of them."""
         groups = list(groups)
         if any(group and isinstance(group[0], Image) for group in groups):  # a batch has nothing else then
-            return [self._told(cast("Sequence[Image]", group)) for group in groups]
+            return [images.tell(cast("Sequence[Image]", group), self.catalog, self.options) for group in groups]
         screened = [screen(cast("Sequence[Event]", group), self.catalog, self.options) for group in groups]
         asked: dict[RowId, frozenset[str]] = {}
         for one in screened:
@@ -125,10 +118,6 @@ class Round(Struct, frozen=True, kw_only=True):
             yield [*screened.outcomes.values()]
         for one in objects.values():
             yield from _at_once(one.end(found_of(one.subject.row, rows)))
-
-    def _told(self, group: Sequence[Image]) -> Decision:
-        told = images.tell(group, self.catalog, self.options)
-        return Decision(told.changes, Outcomes([image.position for image in group], told.others))
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
         """The decisions, with what policies need beside their changes; rows are read once for all of them.

@@ -6,11 +6,11 @@ import datetime as dt
 import re
 from typing import Final
 
-DB2: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)\.(\d\d)\.(\d\d)(?:\.(\d{1,6})\d{0,6})?", re.ASCII).fullmatch
+DB2: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)\.(\d\d)\.(\d\d)(?:\.(\d{1,12}))?", re.ASCII).fullmatch
 """`2025-03-23-10.57.19.250000`, as Db2 writes a timestamp."""
 
 SYBASE: Final = re.compile(
-    r"([A-Z][a-z]{2}) +(\d\d?) +(\d{4}) +(\d\d?):(\d\d):(\d\d):(\d{3}) ?([AP]M)", re.ASCII
+    r"([A-Z][a-z]{2}) +(\d\d?) +(\d{4}) +(\d\d?):(\d\d):(\d\d):(\d{3}) ?([AP]M)", re.ASCII | re.IGNORECASE
 ).fullmatch
 """`Mar 23 2025 10:57:19:250AM`, Sybase's style 109."""
 
@@ -18,6 +18,23 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 
 FRACTION: Final = re.compile(r".*:\d\d(\.\d+)\s*", re.ASCII).fullmatch
+
+HOUR_24: Final = re.compile(r"\d[^-+\d.,:]24", re.ASCII).search
+
+
+def read_moment(text: str) -> dt.datetime:
+    """A date and time in ISO 8601. Python 3.14 reads hour 24 as the next day, and older ones refuse it; here nobody reads it."""
+    found = dt.datetime.fromisoformat(text)
+    if found.hour == 0 and HOUR_24(text):
+        raise ValueError(text)
+    return found
+
+
+def read_clock(text: str) -> dt.time:
+    """A time of day in ISO 8601, without hour 24 as well."""
+    if text.startswith("24"):
+        raise ValueError(text)
+    return dt.time.fromisoformat(text)
 
 
 def moment(time: dt.datetime | str) -> dt.datetime | None:
@@ -27,7 +44,7 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
     """
     try:
         if isinstance(time, str):
-            time = dt.datetime.fromisoformat(_in_iso_form(time.strip()))
+            time = read_moment(in_iso_form(time.strip()))
         return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
         return None
@@ -36,7 +53,7 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
 def in_utc(time: str, zone: dt.tzinfo) -> str:
     """A time of a zone in UTC, with the digits of a second that it has. A text that says its zone, or is no time, stays."""
     try:
-        local = dt.datetime.fromisoformat(_in_iso_form(time.strip()))
+        local = read_moment(in_iso_form(time.strip()))
         if local.tzinfo is not None:
             return time
         there = local.replace(tzinfo=zone).astimezone(dt.UTC)
@@ -52,13 +69,14 @@ def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
     return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
 
 
-def _in_iso_form(text: str) -> str:
+def in_iso_form(text: str) -> str:
+    """The text in ISO 8601 where it is in Db2's form or in Sybase's; ValueError where its hour or month is none."""
     if "." in text[10:14] and (found := DB2(text)) is not None:
         day, hour, minute, second, fraction = found.groups(default="0")
-        return f"{day}T{hour}:{minute}:{second}.{fraction:<06}"
+        return f"{day}T{hour}:{minute}:{second}.{fraction}"
     if text[:1].isalpha() and (found := SYBASE(text)) is not None:
         name, date, year, hour, minute, second, millis, half = found.groups()
-        month = MONTHS.index(name) + 1
+        month = MONTHS.index(name.capitalize()) + 1
         return f"{year}-{month:02d}-{int(date):02d}T{_hour(int(hour), half):02d}:{minute}:{second}.{millis}"
     return text
 
@@ -67,4 +85,4 @@ def _hour(hour: int, half: str) -> int:
     """The hour of the day: with AM and PM it counts from 12 over 1 to 11."""
     if not 1 <= hour <= 12:
         raise ValueError(hour)
-    return hour % 12 + (12 if half == "PM" else 0)
+    return hour % 12 + (12 if half.upper() == "PM" else 0)

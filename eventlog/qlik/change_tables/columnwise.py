@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from functools import cache
 from itertools import chain, compress
 from operator import itemgetter, ne
 from typing import Any, Final
@@ -27,6 +28,7 @@ from eventlog.qlik.values import TableValues, Teller
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]
 Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+Masks = Callable[..., tuple[bytes | str, ...]]
 _KNOWN: Final = {Op.ADD: (False, True), Op.MODIFY: (True, True), Op.DELETE: (True, False)}
 """Whether an operation has an image before, and one after."""
 
@@ -49,26 +51,32 @@ class LaidRows(Struct, frozen=True, kw_only=True):
 class Layout:
     """How whole changes of one table become columns, with what they have in common worked out once."""
 
-    def __init__(self, whole: WholeRows, codec: Codec, pick: Pick | None, *, before_image: bool) -> None:
-        self._whole = whole
+    def __init__(
+        self, values: TableValues, teller: Teller, codec: Codec, pick: Pick | None, *, before_image: bool
+    ) -> None:
+        self._values = values
+        self._teller = teller
         self._codec = codec
         self._pick = pick
         self._shown = _KNOWN if before_image else {**_KNOWN, Op.MODIFY: (False, True)}
         self._letters, self._words = self._named(0), self._named(1)
-        self._masks: dict[int, _MaskTable] = {}
+        self._shapes: dict[tuple[str, ...], tuple[RowShape, Masks] | None] = {}
+        first = values.columns[values.key[0]] if len(values.key) == 1 else None
+        self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """The rows of the changes; None where one of them takes the long way."""
-        shape = self._shape(changes)
+        found_shape = self._shape_of(changes)
         ops = [Op.ADD if change.refresh or change.created else change.op for change in changes]
-        if shape is None or Op.TRUNCATE in ops:
+        if found_shape is None or Op.TRUNCATE in ops:
             return None
+        shape, written_masks = found_shape
         edits = list(chain.from_iterable([change.edits for change in changes]))
         width = len(shape.places)
         olds, news = [edit.old for edit in edits], [edit.new for edit in edits]
         befores = [olds[place::width] for place in range(width)]
         afters = [news[place::width] for place in range(width)]
-        masks = list(map(self._masks_of(shape).__getitem__, zip(ops, *map(_differing, befores, afters), strict=True)))
+        masks = list(map(written_masks, ops, *map(_differing, befores, afters)))
         some = list(map(bool, masks))
         if not all(some):
             found = self.laid(list(compress(changes, some))) if any(some) else _NONE
@@ -81,8 +89,8 @@ class Layout:
         headers = self._headers(changes, ops, list(chain.from_iterable(masks)), shown)
         return LaidRows(places=range(len(changes)), shown=shown, cells=(*headers, *own))
 
-    def _shape(self, changes: Sequence[Change]) -> RowShape | None:
-        """What all of the changes look like; None where one is not whole, or has other columns."""
+    def _shape_of(self, changes: Sequence[Change]) -> tuple[RowShape, Masks] | None:
+        """What all of the changes look like, and their masks; None where one is not whole, or has other columns."""
         first = changes[0].edits
         if not first or False in [change.whole for change in changes]:
             return None
@@ -91,7 +99,7 @@ class Layout:
         given = [edit.column for edit in chain.from_iterable(edits)]
         if set(map(len, edits)) != {len(names)} or given != names * len(changes):
             return None
-        return self._whole.shape(tuple(names))
+        return self._shape(tuple(names))
 
     def _own(
         self,
@@ -110,7 +118,7 @@ class Layout:
         if known != shown:
             cells = [_woven(old, new, shown) for old, new in zip(befores, afters, strict=True)]
         try:
-            keys = self._whole.keys([change.row.key for change in changes])
+            keys = self.keys([change.row.key for change in changes])
         except DataError:
             return None
         key = tuple([_woven(column, column, shown) for column in keys])
@@ -133,6 +141,27 @@ class Layout:
         )
         return cells if self._pick is None else self._pick(cells)
 
+    def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
+        """The columns of the key, from the keys of many rows; DataError where one of them is none."""
+        numbered = self._numbered
+        if numbered is not None:
+            head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
+            digits, lengths = "".join(texts), set(map(len, texts))
+            if not head and len(texts) == len(keys) and digits.isdigit() and digits.isascii() and lengths <= _LENGTHS:
+                return [list(map(int, texts))]
+        return list(zip(*map(self._key, keys), strict=True))
+
+    def _key(self, key: str) -> tuple[Value, ...]:
+        row, *_ = self._teller.keyed(key)
+        return tuple([row[place] for place in self._values.key])
+
+    def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:
+        """What rows with edits of these columns look like, and their masks; None where those take the long way."""
+        if names not in self._shapes:
+            shape = row_shape(self._values, names)
+            self._shapes[names] = None if shape is None else (shape, self._written_masks(shape))
+        return self._shapes[names]
+
     def _named(self, which: int) -> dict[Op, tuple[str, ...]]:
         """What the rows of each operation are called, by letter or by word."""
         return {op: self._images(op, BEFORE[which], OPERATIONS[op][which]) for op in _KNOWN}
@@ -141,32 +170,15 @@ class Layout:
         """One for each row of the operation; only that of a modification begins with a before image."""
         return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
 
-    def _masks_of(self, shape: RowShape) -> _MaskTable:
-        found = self._masks.get(id(shape))
-        if found is None:
-            found = self._masks[id(shape)] = _MaskTable(shape, self._written)
-        return found
+    def _written_masks(self, shape: RowShape) -> Masks:
+        """The masks of a change's rows by operation and columns that differ; none where nothing changed."""
 
-    def _written(self, shape: RowShape, op: Op, flags: tuple[bool, ...]) -> tuple[bytes | str, ...]:
-        """The masks of a change's rows; none where nothing changed."""
-        changed = shape.changed(flags) if op is Op.MODIFY else (op is Op.DELETE and self._whole.key_bits) or shape.bits
-        return self._images(op, self._codec(0), self._codec(changed)) if changed else ()
+        def masks(op: Op, *differs: bool) -> tuple[bytes | str, ...]:
+            key_bits = self._values.key_bits
+            changed = shape.changed(differs) if op is Op.MODIFY else (op is Op.DELETE and key_bits) or shape.bits
+            return self._images(op, self._codec(0), self._codec(changed)) if changed else ()
 
-
-class _MaskTable(dict[tuple[Any, ...], tuple[bytes | str, ...]]):
-    """The masks of rows by operation and columns that differ, each written once."""
-
-    def __init__(
-        self, shape: RowShape, written: Callable[[RowShape, Op, tuple[bool, ...]], tuple[bytes | str, ...]]
-    ) -> None:
-        super().__init__()
-        self._shape = shape
-        self._written = written
-
-    def __missing__(self, key: tuple[Any, ...]) -> tuple[bytes | str, ...]:
-        op, *flags = key
-        found = self[key] = self._written(self._shape, op, tuple(flags))
-        return found
+        return cache(masks)
 
 
 _NONE: Final = LaidRows(places=(), shown=(), cells=())
@@ -238,54 +250,23 @@ class RowShape(Struct, frozen=True, kw_only=True):
         return sum(1 << place for place in compress(self.places, flags))
 
 
-class WholeRows:
-    """How whole rows of one table look, and their keys."""
-
-    def __init__(self, values: TableValues, teller: Teller) -> None:
-        self._values = values
-        self._teller = teller
-        self.key_bits = values.key_bits
-        self._shapes: dict[tuple[str, ...], RowShape | None] = {}
-        first = values.columns[values.key[0]] if len(values.key) == 1 else None
-        self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
-
-    def shape(self, names: tuple[str, ...]) -> RowShape | None:
-        """What rows with edits of these columns look like; None where those take the long way."""
-        if names not in self._shapes:
-            self._shapes[names] = self._shape(names)
-        return self._shapes[names]
-
-    def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
-        """The columns of the key, from the keys of many rows; DataError where one of them is none."""
-        numbered = self._numbered
-        if numbered is not None:
-            head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
-            digits, lengths = "".join(texts), set(map(len, texts))
-            if not head and len(texts) == len(keys) and digits.isdigit() and digits.isascii() and lengths <= _LENGTHS:
-                return [list(map(int, texts))]
-        return list(zip(*map(self._key, keys), strict=True))
-
-    def _key(self, key: str) -> tuple[Value, ...]:
-        row, *_ = self._teller.keyed(key)
-        return tuple([row[place] for place in self._values.key])
-
-    def _shape(self, names: tuple[str, ...]) -> RowShape | None:
-        values = self._values
-        own = {name: place for place, name in enumerate(values.names)}
-        if len(set(names)) < len(names) or not all(name in own and own[name] not in values.key for name in names):
-            return None
-        places = tuple([own[name] for name in names])
-        given = [*values.key, *places]
-        order = [given.index(place) if place in given else len(given) for place in range(len(own))]
-        columns = [values.columns[place] for place in places]
-        clocks = [number for number, column in enumerate(columns) if column.category is Category.TIMESTAMP]
-        return RowShape(
-            order=None if given == list(range(len(own))) else itemgetter(*order),
-            bits=sum(1 << place for place in given),
-            places=places,
-            kinds=tuple([_kind(column) for column in columns]),
-            clocks=tuple([(number, dt.UTC if is_zoned(columns[number].type) else None) for number in clocks]),
-        )
+def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
+    """What rows with edits of these columns look like; None where those take the long way."""
+    own = {name: place for place, name in enumerate(values.names)}
+    if len(set(names)) < len(names) or not all(name in own and own[name] not in values.key for name in names):
+        return None
+    places = tuple([own[name] for name in names])
+    given = [*values.key, *places]
+    order = [given.index(place) if place in given else len(given) for place in range(len(own))]
+    columns = [values.columns[place] for place in places]
+    clocks = [number for number, column in enumerate(columns) if column.category is Category.TIMESTAMP]
+    return RowShape(
+        order=None if given == list(range(len(own))) else itemgetter(*order),
+        bits=sum(1 << place for place in given),
+        places=places,
+        kinds=tuple([_kind(column) for column in columns]),
+        clocks=tuple([(number, dt.UTC if is_zoned(columns[number].type) else None) for number in clocks]),
+    )
 
 
 def _kind(column: Column) -> type:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -19,9 +19,7 @@ from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
-
-__all__ = ["DOCUMENT_ROWS", "ChangeTable", "ChangeTableFormat", "ChangeTables", "WrittenRows", "refusal_note"]
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished
 
 DOCUMENT_ROWS: Final = 50_000
 """Each document is made durable by itself, and the disk takes as long for a small one."""
@@ -37,15 +35,10 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     loads: bool = False
     """Rows of a full load go into tables of their own."""
 
-    @property
-    def suffix(self) -> str:
-        """How files with its rows end, where nobody chose another form."""
-        return ".parquet"
-
-    @property
-    def counts(self) -> bool:
-        """The rows of a transaction are not counted."""
-        return False
+    suffix: ClassVar[str] = ".parquet"
+    """How files with its rows end, where nobody chose another form."""
+    counts: ClassVar[bool] = False
+    """The rows of a transaction are not counted."""
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""
@@ -124,11 +117,12 @@ def rows_of(
     found: list[WrittenRows | Refusal] = []
     count = 0
     for change in changes:
+        table = None
         try:
             table = tables.of(change)
             rows = table.rows(change) if table is not None else ()
         except DataError as error:
-            refusal, table, rows = tables.altered(change, error)
+            refusal, rows = tables.otherwise(change, error, table)
             found.append(refusal)
         if rows and table is not None:
             found.append(WrittenRows(table, change.positions, stamp_of(change), rows))
@@ -254,14 +248,10 @@ class Gathered:
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
     """The places of the changes of each table, or of each of the tables that they are sent to."""
     rows = list(map(_row, changes))
-    if any(map(_routed, changes)):
-        places: dict[tuple[str | None, str, str], list[int]] = {}
-        for place, change in enumerate(changes):
-            places.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
-        return [*places.values()]
-    if len({row.table for row in rows}) == 1 == len({row.schema for row in rows}):
+    one = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})
+    if one and not any(map(_routed, changes)):
         return [range(len(changes))]
-    found: dict[tuple[str | None, str], list[int]] = {}
-    for place, row in enumerate(rows):
-        found.setdefault((row.schema, row.table), []).append(place)
+    found: dict[tuple[str | None, str, str], list[int]] = {}
+    for place, change in enumerate(changes):
+        found.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
     return [*found.values()]

@@ -6,7 +6,7 @@ import datetime as dt
 
 from msgspec import Struct
 
-from eventlog.qlik.change_seq import START, TIME_DIGITS
+from eventlog.qlik.change_seq import TIME_DIGITS, moment_of
 
 
 class Partition(Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Partitions:
         return self._found
 
     def _around(self, digits: str) -> Partition:
-        at = dt.datetime.min if digits == START.time else dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
+        at = moment_of(digits) or dt.datetime.min
         into = (at - self._base) % self._length
         start = at - min(into, at - dt.datetime.min)
         left = dt.datetime.max - start

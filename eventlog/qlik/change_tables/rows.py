@@ -73,6 +73,10 @@ class ChangeColumn(Struct, frozen=True, kw_only=True):
     header: bool = False
     key: int = 0
 
+    def is_called(self, header: str) -> bool:
+        """Whether it is this header column, whatever prefix it has."""
+        return self.header and self.name.endswith(header)
+
 
 class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
     """Rows of one change table in one partition, in order of change_seq, and the events behind each of them.
@@ -96,9 +100,14 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
         return list(zip(*self.cells, strict=True))
 
     @property
-    def headers(self) -> int:
-        """How many header columns there are."""
-        return sum(column.header for column in self.columns)
+    def folder(self) -> str:
+        """The folder of its change table."""
+        return folder_of(self.table, self.target)
+
+    @property
+    def place(self) -> str:
+        """The folder of its files: that of its partition, where there are such."""
+        return self.folder if self.partition is None else f"{self.folder}/{self.partition.name}"
 
 
 class Growing:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, ExpressionError
+from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import Change, Op, Refusal
-from eventlog.core.on_value import altered
+from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import LaidRows, Layout, WholeRows
+from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import (
     BEFORE,
@@ -27,9 +26,9 @@ from eventlog.qlik.change_tables.rows import (
     transaction_id,
 )
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
-from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
+from eventlog.qlik.masks import MOST_COLUMNS, KeptMasks, bits_to_bytes, bits_to_hex
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.readings import reading, shown
+from eventlog.qlik.readings import reading
 from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
@@ -63,22 +62,20 @@ class ChangeTable:
         self.offset = len(headers)
         self.sequenced = "change_seq" in settings.headers
         self._check(settings, [name for name, _ in headers])
-        self._codec: Callable[[int], bytes | str] = bits_to_hex if settings.mask == "hex" else bits_to_bytes
-        self._masks: dict[int, bytes | str] = {}
+        codec: Callable[[int], bytes | str] = bits_to_hex if settings.mask == "hex" else bits_to_bytes
+        self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
         self._seen: tuple[object, str] = (None, "")
         readings = [reading(column) for column in self.values.columns]
         self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
-            WholeRows(self.values, self._teller),
-            lambda bits: self._codec(bits << self.offset),
+            self.values,
+            self._teller,
+            self._masks.__getitem__,
             self._pick,
             before_image=settings.before_image,
         )
-        self._key_bits = self.values.key_bits
-        self._no_mask = self._codec(0)
-        self._nothing = [None] * len(self.values.columns)
         self.sayer = ColumnSayer(self.values.columns, readings)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
@@ -97,25 +94,19 @@ class ChangeTable:
         if transaction is not self._seen[0]:
             self._seen = (transaction, transaction_id(transaction))
         identity = self._seen[1]
-        mask = self._masks.get(bits)
-        if mask is None:
-            mask = self._masks[bits] = self._codec(bits << self.offset)
         oper, operation = OPERATIONS[op]
         stream = change.stream or stream_position(change)
         time = change.time
         if time.__class__ is not dt.datetime or time.tzinfo is not None:
             time = utc(time)
-        shown = modified and self._before_image and had & ~self._key_bits | bits & self._key_bits
-        pick = self._pick
-        if pick is None:
-            row = (oper, mask, stream, operation, identity, time, *(after or before or self._nothing))
-            if shown:
-                return (BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time, *(before or ())), row
+        pick, masks, key_bits = self._pick, self._masks, self.values.key_bits
+        header = (oper, masks[bits], stream, operation, identity, time)
+        own = after or before or [None] * len(self.values.columns)
+        row = (*(header if pick is None else pick(header)), *own)
+        if not (modified and self._before_image and had & ~key_bits | bits & key_bits):
             return (row,)
-        row = (*pick((oper, mask, stream, operation, identity, time)), *(after or before or self._nothing))
-        if shown:
-            return (*pick((BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)), *(before or ())), row
-        return (row,)
+        header = (BEFORE[0], masks[None], stream, BEFORE[1], identity, time)
+        return (*(header if pick is None else pick(header)), *(before or ())), row
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """What `rows` gives for many changes, column by column; None where that must be asked of each."""
@@ -127,7 +118,7 @@ class ChangeTable:
         doubled = [column.name for column in self.values.columns if column.name.casefold() in taken]
         if doubled:
             raise ExpressionError(
-                f"its column {shown(doubled[0])} is called as a header column is; choose another change_tables.prefix"
+                f"its column {value_shown(doubled[0])} is called as a header column is; choose another change_tables.prefix"
             )
         if "change_mask" in settings.headers and len(self.columns) > MOST_COLUMNS:
             raise ExpressionError(
@@ -148,36 +139,25 @@ class ChangeTables:
         self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
         self._chosen = frozenset(settings.tables)
         self._made: dict[tuple[str | None, str, bool, str], ChangeTable | ExpressionError | None] = {}
-        self._recent: tuple[object, object, bool, str, ChangeTable | None] = (None, None, False, "", None)
 
     def of(self, change: Change) -> ChangeTable | None:
         """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
-        row, load, route = change.row, self._loads and change.refresh, change.route
-        recent = self._recent
-        if row.table is recent[1] and row.schema is recent[0] and load is recent[2] and route == recent[3]:
-            return recent[4]
-        name = row.schema, row.table, load, route
+        name = change.row.schema, change.row.table, self._loads and change.refresh, change.route
         if name not in self._made:
             self._made[name] = self._look_up(*name)
         found = self._made[name]
         if isinstance(found, ExpressionError):
             raise found
-        self._recent = (*name, found)
         return found
 
-    def altered(self, change: Change, error: DataError) -> tuple[Refusal, ChangeTable | None, tuple[ChangeRow, ...]]:
+    def otherwise(
+        self, change: Change, error: DataError, table: ChangeTable | None
+    ) -> tuple[Refusal, tuple[ChangeRow, ...]]:
         """Why a change has no rows, or not with all its values; and its rows without them."""
-        table: ChangeTable | None = None
-        with suppress(DataError):
-            table = self.of(change)
-        cause = error if isinstance(error, ExpressionError) else ExpressionError(str(error).rstrip("."))
-        found = altered(change, cause, refusal_note, None if table is None else table.sayer, self.settings.on_value)
-        if table is None or found.change is None:
-            return found.refusal, None, ()
-        try:
-            return found.refusal, table, table.rows(found.change)
-        except DataError as other:
-            return Refusal(positions=change.positions, note=refusal_note(change, other)), None, ()
+        if table is None:
+            return refused(change, error), ()
+        refusal, rows = written_otherwise(change, error, table.sayer, self.settings.on_value, table.rows)
+        return refusal, rows or ()
 
     def apart(self, changes: Sequence[Change]) -> bool:
         """Whether rows of a full load stand among them, which go another way than the others of their table."""
@@ -201,11 +181,6 @@ def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Par
         place = table.offset - 1 - table.sequenced
         row = (*row[:place], partition.name, *row[place:])
     return (change_seq, *row) if table.sequenced else row
-
-
-def refusal_note(change: Change, error: DataError) -> str:
-    """Which object has no row in a change table, and why."""
-    return f"{shown(change.row.table)} {shown(change.row.key)}: {str(error).rstrip('.')}."
 
 
 def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:

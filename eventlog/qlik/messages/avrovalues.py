@@ -11,9 +11,8 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from struct import Struct as Packing
 from typing import Any, Final
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.qlik.messages.jsonvalues import to_json
-from eventlog.qlik.readings import shown
 from eventlog.qlik.typemap import LogicalWord, QlikType
 
 ToAvro = Callable[[Any], bytes]
@@ -97,7 +96,7 @@ def text(value: str) -> bytes:
         content = value.encode()
     except UnicodeEncodeError:
         raise ExpressionError(
-            f"{shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
+            f"{value_shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
         ) from None
     size = len(content)
     return SIZES[size] + content if size < _TABLED_NUMBERS else some(content)
@@ -107,7 +106,9 @@ def _between(low: int, high: int) -> ToAvro:
     def write(value: int) -> bytes:
         if low <= value <= high:
             return SOME + number(value)
-        raise ExpressionError(f"{shown(value)} is outside {low} to {high}; correct the column's type in the schema")
+        raise ExpressionError(
+            f"{value_shown(value)} is outside {low} to {high}; correct the column's type in the schema"
+        )
 
     return write
 
@@ -122,7 +123,7 @@ def _decimal(precision: int, scale: int) -> ToAvro:
             whole = most
         if not -most < whole < most:
             hint = "correct the value or the column's type, or write without logical types"
-            raise ExpressionError(f"{shown(value)} does not fit into decimal({precision},{scale}); {hint}")
+            raise ExpressionError(f"{value_shown(value)} does not fit into decimal({precision},{scale}); {hint}")
         return some(whole.to_bytes((whole.bit_length() + 8) // 8, "big", signed=True))
 
     return write
@@ -133,7 +134,7 @@ def _real(value: float) -> bytes:
         return SOME + _single(value)
     except OverflowError:
         raise ExpressionError(
-            f"{shown(value)} is too large for a float; correct the column's type in the schema"
+            f"{value_shown(value)} is too large for a float; correct the column's type in the schema"
         ) from None
 
 

@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.schema import Column
 from eventlog.qlik.masks import KeptMasks, padded_hex
 from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
-from eventlog.qlik.readings import reading, shown
+from eventlog.qlik.readings import is_whole_text, reading
 from eventlog.qlik.typemap import QlikType
-from eventlog.qlik.values import NEVER, Piece, Way, named
+from eventlog.qlik.values import Piece, Way, named
 
 _encode: Final = msgspec.json.Encoder().encode
 _TRUTH: Final = {None: "null", True: "true", False: "false"}
@@ -51,7 +51,7 @@ class JsonCoder:
     def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
         """How pieces are made of a column's values."""
         read, write = reading(column), to_json(kind)
-        plain = _PLAIN.get(kind.name, NEVER)
+        plain = _PLAIN.get(kind.name)
         if write is not None:
             return plain, _both(read, write)
         return plain, _digits(read) if plain is int else read
@@ -89,17 +89,9 @@ class JsonCoder:
         return f',"transactionEventCounter":{count},"transactionLastEvent":{_TRUTH[last]}{self._close}'.encode()
 
     def _misfit(self, values: list[Any]) -> ExpressionError:
-        place = next(place for place, value in enumerate(values) if isinstance(value, str) and not _is_text(value))
-        problem = ExpressionError(f"{shown(values[place])} cannot be written as JSON; correct the value")
+        place = next(place for place, value in enumerate(values) if isinstance(value, str) and not is_whole_text(value))
+        problem = ExpressionError(f"{value_shown(values[place])} cannot be written as JSON; correct the value")
         return named(problem, self._names[place % len(self._names)])
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def row_of(names: tuple[str, ...]) -> Callable[..., Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
-from eventlog.core.errors import ExpressionError
-from eventlog.qlik.readings import shown
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.qlik.typemap import QlikType
 
+_WIDE = Context(prec=400)
 ToJson = Callable[[Any], Any]
 """Takes what a reading gives for the column, never None."""
 
@@ -45,22 +45,16 @@ def _scaled(scale: int) -> ToJson:
     def write(value: Decimal) -> str:
         exponent = value.as_tuple().exponent
         if isinstance(exponent, int) and -scale < exponent < 100 and value.adjusted() < 100:
-            return format(_padded(value, unit), "f")
+            value = value.quantize(unit, context=_WIDE)
         return format(value, "f")
 
     return write
 
 
-def _padded(value: Decimal, unit: Decimal) -> Decimal:
-    from decimal import Context
-
-    return value.quantize(unit, context=Context(prec=400))
-
-
 def _finite(value: float) -> float:
     if math.isfinite(value):
         return value
-    raise ExpressionError(f"{shown(value)} is a number that JSON cannot hold; correct the value, or write Avro")
+    raise ExpressionError(f"{value_shown(value)} is a number that JSON cannot hold; correct the value, or write Avro")
 
 
 _WAYS: dict[str, ToJson] = {

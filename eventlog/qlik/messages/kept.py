@@ -26,7 +26,7 @@ def kept(content: bytes) -> Iterator[Kept]:
     """The messages of a file that is no container."""
     content = content.removeprefix(BOM_UTF8)
     text = content.decode("utf-8", "surrogateescape")
-    if _is_value(content, text):
+    if _is_value(text):
         yield "value", content
         return
     at, line = 0, 1
@@ -61,10 +61,8 @@ def read_record(reader: MessageReader, record: Any) -> Read | DataError:
         return error
 
 
-def _is_value(content: bytes, text: str) -> bool:
+def _is_value(text: str) -> bool:
     """Whether the whole file is one value: an envelope, what has a number of a registry, or Avro without either."""
-    if content.startswith((b"atMSG", b"\0")):
-        return True
     begin = _end_of_blank(text, 0)
     return text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.places import TOPIC_CHARACTERS, topic_name
 from eventlog.core.schema import Table
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.readings import shown
+from eventlog.qlik.readings import is_whole_text
 
 NAMESPACE: Final = "com.attunity.queue.msg"
 RESERVED: Final = frozenset({"MetadataMessage", "Lineage", "TableStructure", "TableColumns"})
@@ -26,7 +26,7 @@ def topic_of(table: Table, settings: MessageSettings) -> str:
     found = settings.topic_template().filled(fields).strip(".")
     if topic_name(found) is None:
         raise ExpressionError(
-            f"no topic can be called {shown(found)}: it takes at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -;"
+            f"no topic can be called {value_shown(found)}: it takes at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -;"
             " change output.messages.topic"
         )
     return found
@@ -42,8 +42,8 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
     """What the columns are called in messages; ExpressionError where Avro cannot hold a name that is to stay."""
     types = settings.mode == "metadata"
     for name in columns:
-        if any("\ud800" <= character <= "\udfff" for character in name):
-            raise ExpressionError(f"the name of a column, {shown(name)}, holds half a character; rename it")
+        if not is_whole_text(name):
+            raise ExpressionError(f"the name of a column, {value_shown(name)}, holds half a character; rename it")
     if settings.encoding == "json" and not types:
         return tuple(columns)
     taken = RESERVED if types else frozenset[str]()
@@ -52,7 +52,7 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
         return tuple(columns)
     if settings.names == "refuse":
         raise ExpressionError(
-            f'Avro cannot hold a column called {shown(unfit[0])}; rename it, or set output.messages.names = "map"'
+            f'Avro cannot hold a column called {value_shown(unfit[0])}; rename it, or set output.messages.names = "map"'
         )
     return _mapped(columns, taken)
 

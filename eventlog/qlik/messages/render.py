@@ -9,12 +9,10 @@ The headers of data messages are made once for many: times and transactions as m
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from typing import Final, Literal
 
-from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Cell, Change, Op, Position, RowId, Transaction, written
-from eventlog.core.rules.images import key_text
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Op, Position, RowId, Transaction, written
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import parse
 from eventlog.qlik.change_seq import CHARACTERS, utc
@@ -25,7 +23,7 @@ from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape, shape_of
 from eventlog.qlik.nearest import ColumnSayer
-from eventlog.qlik.values import Piece, Teller, named
+from eventlog.qlik.values import Piece, Teller
 
 _ID_BITS: Final = (1 << 128) - 1
 
@@ -115,7 +113,6 @@ class TableRenderer:
         self._coder = avro or JsonCoder(shape)
         self._sealed = avro.sealed if avro is not None else None
         ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
-        self._ways = ways
         self._teller = Teller(values, ways, self._coder.null)
         self.sayer = ColumnSayer(values.columns, [way for _, way in ways])
         self._moments = Moments()
@@ -139,7 +136,7 @@ class TableRenderer:
         op = Op.ADD if change.created else change.op
         if op is Op.MODIFY:
             former, after, changed, had, has, one = self._teller.modified(change)
-            if not change.whole and change.edits and not (changed | had | has) & self._beside_key:
+            if not change.whole and change.edits and not (had | has) & self._beside_key:
                 return None  # only child tables changed
             name = "UPDATE"
             before = former if change.whole or had & self._beside_key else None
@@ -173,23 +170,6 @@ class TableRenderer:
         tail += self._coder.counters(place, last)
         return head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
 
-    def refreshed(self, row: Mapping[str, Cell]) -> bytes:
-        """The value of a row of the full load, which has neither number nor time."""
-        return self._refresh(self._pieces_of(row))
-
-    def refreshed_key(self, row: Mapping[str, Cell]) -> bytes | None:
-        """The key of a row of the full load: that of its changes."""
-        table, text = self.shape.table, ""
-        if self._key_way == "row":
-            try:
-                text = key_text(row, table.key, table.name)
-            except DataError as error:
-                raise ExpressionError(str(error).rstrip(".")) from None
-        parts = parse(text).parts if text else ()
-        one = parts[0][1] if len(parts) == 1 else None
-        pieces: list[Piece] = self._pieces_of(row) if self._key_way == "avro" else []
-        return self._key(text, pieces, one)
-
     def message(
         self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = (), route: str = ""
     ) -> Message:
@@ -210,27 +190,15 @@ class TableRenderer:
 
     def _loaded(self, change: Change) -> Pieces:
         """The message of a row that a full load read back."""
+        coder = self._coder
         _, row, _, _, _, one = self._teller.row(change, new=True)
         try:
-            return self._key(change.row.key, row, one), self._refresh(row), None
+            key = self._key(change.row.key, row, one)
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
-
-    def _refresh(self, row: list[Piece]) -> bytes:
-        coder = self._coder
         head = coder.head("REFRESH", row, None)
         tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
-        return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
-
-    def _pieces_of(self, row: Mapping[str, Cell]) -> list[Piece]:
-        found = []
-        for column, (plain, way) in zip(self.shape.values.columns, self._ways, strict=True):
-            cell = row.get(column.name)
-            try:
-                found.append(cell if type(cell) is plain else self._coder.null if cell is None else way(cell))
-            except ExpressionError as error:
-                raise named(error, column.name) from None
-        return found
+        return key, (head if self._sealed is None else self._sealed(head, tail, 0)) + tail, None
 
     def _key(self, key: str, row: list[Piece], one: str | None) -> bytes | None:
         """The message's key; `one` is the value of a key of one column."""

@@ -6,16 +6,15 @@ A container is put together here and not by fastavro, because the values are Avr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from hashlib import md5
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal, RowId
-from eventlog.core.on_value import altered
+from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
+from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
@@ -25,7 +24,6 @@ from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape
-from eventlog.qlik.readings import shown
 
 
 class WrittenMessage(NamedTuple):
@@ -68,18 +66,13 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     settings: MessageSettings = MessageSettings()
     body: bool = True
 
-    @property
-    def suffix(self) -> str:
-        return ".jsonl"
-
-    @property
-    def counts(self) -> bool:
-        """Every message says which one of its transaction's it is."""
-        return True
+    suffix: ClassVar[str] = ".jsonl"
+    counts: ClassVar[bool] = True
+    """Every message says which one of its transaction's it is."""
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the message of each change up to its changeSequence and after it; what is refused takes no number."""
-        table_of = _Tables(Renderer(self.settings, catalog))
+        tables = Renderer(self.settings, catalog)
         stamp_of = Stamps()
         new = tuple.__new__  # a quarter of the time that a call of the class takes, for every change
 
@@ -88,16 +81,14 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                 positions = change.positions
                 alone = len(positions) == 1
                 event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
+                table = None
                 try:
-                    table = table_of(change.row)
+                    table = tables.of_table(change.row)
                     pieces = table.pieces(change, event_id if alone else None)
                 except ExpressionError as error:
-                    refusal, found = self._altered(change, error, table_of)
+                    refusal, pieces = self._otherwise(change, error, table)
                     yield refusal
-                    if found is None:
-                        continue
-                    table, pieces = found
-                if pieces is not None:
+                if pieces is not None and table is not None:
                     key, head, tail = pieces
                     stamp, deleted = stamp_of(change), change.op is Op.DELETE
                     of = None if change.transaction is None or tail is None else change.transaction.mark
@@ -106,20 +97,13 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
 
         return write
 
-    def _altered(
-        self, change: Change, error: ExpressionError, table_of: _Tables
-    ) -> tuple[Refusal, tuple[TableRenderer, Pieces | None] | None]:
+    def _otherwise(
+        self, change: Change, error: ExpressionError, table: TableRenderer | None
+    ) -> tuple[Refusal, Pieces | None]:
         """Why a change cannot be told, or not with all its values; and its message without them."""
-        table: TableRenderer | None = None
-        with suppress(ExpressionError):
-            table = table_of(change.row)
-        found = altered(change, error, refusal_note, None if table is None else table.sayer, self.settings.on_value)
-        if table is None or found.change is None:
-            return found.refusal, None
-        try:
-            return found.refusal, (table, table.pieces(found.change))
-        except ExpressionError as other:
-            return Refusal(positions=change.positions, note=refusal_note(change, other)), None
+        if table is None:
+            return refused(change, error), None
+        return written_otherwise(change, error, table.sayer, self.settings.on_value, table.pieces)
 
     def bind(
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
@@ -174,25 +158,6 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages), cut=cut)
 
 
-class _Tables:
-    """Finds what writes messages of a row's table; neighbours are of one table mostly, and name it with the very same text."""
-
-    __slots__ = ("_found", "_renderer", "_schema", "_table")
-
-    def __init__(self, renderer: Renderer) -> None:
-        self._renderer = renderer
-        self._table: str | None = None
-        self._schema: str | None = None
-        self._found: TableRenderer | None = None
-
-    def __call__(self, row: RowId) -> TableRenderer:
-        if row.table is self._table and row.schema is self._schema and self._found is not None:
-            return self._found
-        self._found = self._renderer.of_table(row)
-        self._table, self._schema = row.table, row.schema
-        return self._found
-
-
 def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
     """The messages, each table's metadata before its first one; their time is the document's, for formats have no clock."""
     known: set[str] = set()
@@ -209,11 +174,6 @@ def sequence_time(sequence: str) -> str:
     """The time in a changeSequence, as messages write times."""
     year, rest = sequence[:4], [sequence[place : place + 2] for place in range(4, 16, 2)]
     return "{}-{}-{}T{}:{}:{}.{}0".format(year, *rest)
-
-
-def refusal_note(change: Change, error: ExpressionError) -> str:
-    """Why a change is not told, of which object."""
-    return f"{shown(change.row.table)} {shown(change.row.key)}: {error}."
 
 
 CONTAINER: Final = b"Obj\x01"

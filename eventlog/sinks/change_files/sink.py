@@ -22,15 +22,15 @@ from msgspec.structs import replace
 
 from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.errors import DataError, SinkError
-from eventlog.core.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.model import Document, Outcome, Position
+from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import TIME_DIGITS
-from eventlog.qlik.change_tables.dfm import description
 from eventlog.qlik.change_tables.partitions import read_partition
-from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
-from eventlog.sinks.change_files.fitting import SET_ASIDE
-from eventlog.sinks.change_files.row_files import described_file, description_name, file_bytes, misfits
-from eventlog.sinks.change_files.settings import PARQUET, RowFiles
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
+from eventlog.sinks.change_files.dfm import description, description_name
+from eventlog.sinks.change_files.row_files import file_bytes
+from eventlog.sinks.change_files.settings import PARQUET, SET_ASIDE, RowFiles
 from eventlog.sinks.ownership import OwnedFolder
 
 POSITION: Final = "_position.json"
@@ -74,9 +74,8 @@ class Names:
     def of(self, block: RowBlock, identity: str, number: int) -> str:
         """What the file of a block is called, without its ending."""
         if block.load:
-            folder = _name(block)
-            self.loads[folder] = self.loads.get(folder, 0) + 1
-            return f"LOAD{self.loads[folder]:08d}"
+            self.loads[block.folder] = self.loads.get(block.folder, 0) + 1
+            return f"LOAD{self.loads[block.folder]:08d}"
         if self._by_time:
             self.named = max(f"{identity[:TIME_DIGITS]}0", _after(self.named))
             return f"{self.named[:8]}-{self.named[8:]}"
@@ -138,10 +137,7 @@ class ChangeTableFiles:
             said = self._state.refusals
         else:
             said = self._written(rows, plan) if rows else []
-        return [
-            Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
-            for position, note in said
-        ]
+        return refusals(said)
 
     def has(self, plan: str) -> bool:
         """Whether the plan was the last that got its names."""
@@ -158,8 +154,8 @@ class ChangeTableFiles:
         names = Names(self.form, state)
         for document in documents:
             for number, block in enumerate(document.blocks):
-                versions[_name(block)] = _version(versions.get(_name(block)), block)
-                more, why = self._files(names, (document.id, number), block, versions[_name(block)][0])
+                versions[block.folder] = _version(versions.get(block.folder), block)
+                more, why = self._files(names, (document.id, number), block, versions[block.folder][0])
                 files += more
                 refused += why
                 lines += _closed(opened, block)
@@ -201,6 +197,8 @@ class ChangeTableFiles:
             return file_bytes(block.columns, block.cells, self.form), block, []
         from pyarrow import ArrowException
 
+        from eventlog.sinks.change_files.arrow import misfits
+
         try:
             return file_bytes(block.columns, block.cells, self.form), block, []
         except (ArrowException, ValueError, TypeError, OverflowError):
@@ -228,14 +226,19 @@ class ChangeTableFiles:
         if not block.positions:
             return [], why
         stem = names.of(block, *document)
-        place = self.folder / _name(block)
-        place = place / block.partition.name if block.partition is not None else place
-        said = described_file(
-            self.form, stem, str(place.relative_to(self.folder)), block, started=started, ended=self._now()
+        said = description(
+            self.form,
+            stem,
+            block.place,
+            block,
+            task=self.task,
+            started=started,
+            ended=self._now(),
+            errors=len(why),
+            version=version,
         )
-        said = replace(said, errors=len(why), version=version)
-        told = place / description_name(self.form, stem)
-        return [(place / f"{stem}.{self.form.ending}", data), (told, description(said, self.task))], why
+        place = self.folder / block.place
+        return [(place / f"{stem}.{self.form.ending}", data), (place / description_name(self.form, stem), said)], why
 
     def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
         """The list of partitions that may be read, with those that are over now; one stands there once."""
@@ -262,10 +265,6 @@ class ChangeTableFiles:
         return self._owned.not_written("Change tables", error)
 
 
-def _name(block: RowBlock) -> str:
-    return folder_of(block.table, block.target)
-
-
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:
     columns = [(column.name, column.type) for column in block.columns]
     if former is None:
@@ -277,9 +276,9 @@ def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
     """What is over because the block's rows stand in the next partition; that one is open now."""
     if block.partition is None:
         return []
-    former = opened.get(_name(block))
+    former = opened.get(block.folder)
     now = Open(owner=block.table.schema or "", table=block.table.name, partition=block.partition.name)
-    opened[_name(block)] = now
+    opened[block.folder] = now
     return [_line(former)] if former is not None and former != now else []
 
 

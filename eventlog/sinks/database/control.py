@@ -7,9 +7,9 @@ Whether a database takes change tables is tried with them: what a publisher woul
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -17,16 +17,16 @@ from msgspec import Struct
 from sqlalchemy import Connection, inspect
 
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Outcome, Position, Reason, Status, written
-from eventlog.qlik.change_seq import TIME_DIGITS, ChangeSeq
+from eventlog.core.model import Outcome, Position, written
+from eventlog.core.rules.meaning import refusals
+from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import Owner
-from eventlog.sql.access import in_our_words
+from eventlog.sql.access import in_our_words, is_denied
 from eventlog.sql.connect import connect, shown_url
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.error_codes import is_denied
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -242,8 +242,8 @@ class Control:
         """What of a plan was refused when it came first."""
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
-        found = [refusal(_position(row.position), row.note) for row in connection.execute(query)]
-        return sorted(found, key=lambda one: one.position)
+        found = [(_position(row.position), row.note) for row in connection.execute(query)]
+        return refusals(sorted(found, key=itemgetter(0)))
 
     def _set_partition(self, connection: Connection, target: str, name: str | None) -> None:
         table = self.records
@@ -269,16 +269,6 @@ def add_columns(
     for name, kind in columns.items():
         added: sa.Column[Any] = sa.Column(name, kind, nullable=True)
         operations.add_column(table, added, schema=schema)
-
-
-def refusal(position: Position, note: str) -> Outcome:
-    """The outcome of an event whose rows the target does not take."""
-    return Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED, note=note)
-
-
-def moment_of(change_seq: str) -> dt.datetime | None:
-    digits = ChangeSeq.parse(change_seq).time
-    return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f") if digits != "0" * TIME_DIGITS else None
 
 
 def _position(text: str) -> Position:

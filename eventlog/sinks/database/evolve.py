@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Table
 
 from eventlog.core.errors import ExpressionError, shortened
 from eventlog.qlik.change_seq import START
-from eventlog.qlik.change_tables.dfm import described
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
+from eventlog.sinks.change_files.dfm import described
 from eventlog.sinks.database.control import Control, Record, add_columns, alterations
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
@@ -112,9 +112,7 @@ class Evolution:
     def _create(self, connection: Connection, block: RowBlock) -> None:
         table = self._table(connection, block.target, block.columns)
         table.create(connection)
-        sequence = next(
-            (column.name for column in block.columns if column.header and "change_seq" in column.name), None
-        )
+        sequence = next((column.name for column in block.columns if column.is_called("change_seq")), None)
         if self._index and sequence is not None:
             sa.Index(f"{block.target}_seq"[-connection.dialect.max_identifier_length :], table.c[sequence]).create(
                 connection

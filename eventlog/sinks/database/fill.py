@@ -18,8 +18,8 @@ from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
+from eventlog.sql.access import is_of_value
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.error_codes import is_of_value
 
 Refused = tuple[tuple[Position, ...], str]
 Rows = Sequence[ChangeRow]
@@ -102,9 +102,7 @@ class Filling:
     def _suited(self, block: RowBlock) -> Rows:
         """The rows with the columns that the target has, the masks in its order, values as it stores them."""
         shape, rows = self._shape, block.rows
-        mask = next(
-            (place for place, column in enumerate(block.columns) if _is_mask(column.name, header=column.header)), None
-        )
+        mask = next((place for place, column in enumerate(block.columns) if column.is_called("change_mask")), None)
         changes: dict[int, Callable[[Any], Any]] = {}
         if mask is not None and not shape.ordered:
             changes[mask] = _Reordered(shape.places)
@@ -138,10 +136,6 @@ class _Reordered(dict[Any, Any]):
 
 def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
     return value if change is None or value is None else change(value)
-
-
-def _is_mask(name: str, *, header: bool) -> bool:
-    return header and name.endswith("change_mask")
 
 
 def said(error: BaseException) -> str:

@@ -15,20 +15,20 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from eventlog.core.errors import ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
+from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
-from eventlog.sinks.change_files.fitting import SET_ASIDE
+from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.database.attrep import ENDED, RUNNING, Attrep
-from eventlog.sinks.database.control import SERVER, Control, TaskState, moment_of, refusal
+from eventlog.sinks.database.control import SERVER, Control, TaskState
 from eventlog.sinks.database.evolve import BlockShape, Evolution
 from eventlog.sinks.database.fill import Filling, said
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
-from eventlog.sql.access import in_our_words
-from eventlog.sql.connect import connect
+from eventlog.sql.access import in_our_words, is_lasting
+from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.error_codes import is_lasting
-from eventlog.sql.limits import limit_sessions
 
 __all__ = ["DatabaseSettings", "DatabaseSink"]
 
@@ -175,7 +175,7 @@ class DatabaseSink:
         opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
         if opened:
             self._control.open_partitions(connection, opened, document.id)
-        return [refusal(position, note) for _, position, note in refused]
+        return refusals((position, note) for _, position, note in refused)
 
     def _shapes(self, connection: Connection, document: RowsDocument) -> list[BlockShape | str]:
         """How each block gets in, after what had to be made or altered, or why it cannot."""

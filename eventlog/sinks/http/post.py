@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import io
+import re
 import socket
 import ssl
 import time
 from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected, responses
-from threading import Condition, Thread
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import quote, unquote_plus, urlsplit
 
 from msgspec import Struct
@@ -43,11 +45,21 @@ seen a higher one refuses with 409 and that number in the same header."""
 SECRET_CHARACTERS: Final = 8
 """Characters from which on a value in an address's query may be a secret, whatever its name is."""
 
+PIECE_BYTES: Final = 1 << 18
+"""Bytes of a document that are sent after one look at the clock."""
+
 REFUSAL_BYTES: Final = 2000
 """Bytes of a refusal that are read."""
 
+_whole_number = re.compile(r"[0-9]{1,18}").fullmatch
+
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 """What TLS says when the connection ends; everything else that it says is a disagreement."""
+
+
+def header_number(text: str) -> int | None:
+    """The number that a header says. Python refuses to read one of thousands of digits, and nobody means one."""
+    return int(text) if _whole_number(text) else None
 
 
 class HttpAnswer(Struct, frozen=True, kw_only=True):
@@ -74,9 +86,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 class Poster:
     """POSTs to the address of its settings. `place` names it without what may be secret."""
 
-    def __init__(
-        self, settings: HttpSettings, trusted: ssl.SSLContext | None = None, deadlines: Deadlines | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
         parts = urlsplit(settings.url)
         self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
@@ -85,14 +95,13 @@ class Poster:
         self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
         self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
         self._secrets = [one.encode() for one in sorted(set(_said_to_get_in(settings)), key=len, reverse=True)]
-        self._deadlines = deadlines or Deadlines()
         self._connection: HTTPConnection | None = None
         self._broken_off = False
         self.tenure: Tenure | None = None
 
     def another(self) -> Poster:
         """One with a connection of its own to the same address; the rest they share."""
-        return Poster(self._settings, self._trust, self._deadlines)
+        return Poster(self._settings, self._trust)
 
     def post(self, document: Document, plan: str = "") -> HttpAnswer:
         """The answer to a document, which goes out under that plan. A kept connection that the other side gave up is replaced, once."""
@@ -112,7 +121,6 @@ class Poster:
         """Closes the connection, if there is one; the next document opens another."""
         self._broken_off = False
         self._drop()
-        self._deadlines.close()
 
     def break_off(self) -> None:
         """Ends from another thread what is on its way; until `close` nothing else is begun."""
@@ -143,9 +151,7 @@ class Poster:
             return self._connection, True
         self._drop()
         self._connection = connection = self._new_connection()
-        connection.response_class = WholeHead
         connection.connect()
-        connection.timeout = self._settings.read_timeout
         return connection, False
 
     def _new_connection(self) -> HTTPConnection:
@@ -159,31 +165,41 @@ class Poster:
     def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> HttpAnswer:
         if self._broken_off:
             raise ConnectionAbortedError("it was interrupted")
-        with self._deadlines.ended_at(deadline, connection.sock):
-            connection.request(
-                "POST",
-                self._target(document.route),
-                document.body,
-                self._headers(document, plan),
-                preload_content=False,
+        sock = connection.sock
+
+        def wait() -> None:
+            """Lets what comes next last no longer than it may."""
+            sock.settimeout(self._seconds_left(deadline))
+
+        connection.timeout = self._seconds_left(deadline)
+        connection.response_class = partial(WholeHead, wait=wait)  # type: ignore[assignment]  # what makes one will do
+        headers = self._headers(document, plan) | {"Content-Length": str(len(document.body))}
+        pieces = _pieces(document.body, wait)
+        connection.request("POST", self._target(document.route), pieces, headers, preload_content=False)
+        with closing(connection.getresponse()) as response:
+            answer = HttpAnswer(
+                status=response.status,
+                body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
+                location=self._discreet(response.headers.get("Location", "").encode()).decode()
+                if 300 <= response.status < 400
+                else "",
+                overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
             )
-            with closing(connection.getresponse()) as response:
-                answer = HttpAnswer(
-                    status=response.status,
-                    body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
-                    location=self._discreet(response.headers.get("Location", "").encode()).decode()
-                    if 300 <= response.status < 400
-                    else "",
-                    overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
-                )
         if not answer.taken:
             self._drop()
         return answer
 
+    def _seconds_left(self, deadline: float) -> float:
+        """How long the receiver may be silent now; TimeoutError where it had its time."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return min(left, self._settings.read_timeout)
+
     def _is_overtaken(self, response: HTTPResponse) -> bool:
         """Whether the receiver says that it has documents of a later publisher than this."""
-        epoch = response.headers.get(EPOCH, "")
-        return self.tenure is not None and epoch.isascii() and epoch.isdigit() and int(epoch) > self.tenure.epoch
+        epoch = header_number(response.headers.get(EPOCH, ""))
+        return self.tenure is not None and epoch is not None and epoch > self.tenure.epoch
 
     def _target(self, route: str) -> str:
         """What stands behind the host: the address, and where a route leads below it."""
@@ -256,6 +272,13 @@ def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
             yield from (value, unquote_plus(value))
 
 
+def _pieces(body: bytes, wait: Callable[[], None]) -> Iterator[bytes]:
+    """The body, each piece of it after a look at the clock: who takes it slowly never times out by itself."""
+    for start in range(0, len(body), PIECE_BYTES):
+        wait()
+        yield body[start : start + PIECE_BYTES]
+
+
 def _beginning(response: HTTPResponse) -> bytes:
     """What a refusal says, as far as it can be read: its status counts."""
     from urllib3.exceptions import HTTPError
@@ -278,78 +301,6 @@ def _reason(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
     return " ".join(said.split()).rstrip(".")
-
-
-class Exchange:
-    """A document on its way and the answer to it; `expired` once it was ended from here."""
-
-    def __init__(self, deadline: float, sock: socket.socket) -> None:
-        self.deadline = deadline
-        self.sock = sock
-        self.expired = False
-
-    def expire(self) -> None:
-        self.expired = True
-        cut(self.sock)
-
-
-class Deadlines:
-    """Ends exchanges of a sink that last too long: a receiver that sends a byte now and then never times out by itself.
-
-    Law: one thread looks after all of them, and only as long as there are some. To start one for each would cost more
-    than everything else that is done to send a document.
-    """
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._exchanges: set[Exchange] = set()
-        self._thread: Thread | None = None
-        self._until = 0.0
-
-    @contextmanager
-    def ended_at(self, deadline: float, sock: socket.socket) -> Iterator[None]:
-        """Ends the exchange on a socket at the deadline, with TimeoutError."""
-        exchange = Exchange(deadline, sock)
-        self._begin(exchange)
-        try:
-            yield
-        except Exception as error:
-            if exchange.expired:
-                raise TimeoutError from error
-            raise
-        finally:
-            with self._changed:
-                self._exchanges.discard(exchange)
-        if exchange.expired:
-            raise TimeoutError
-
-    def close(self) -> None:
-        """Ends the thread, unless other exchanges still need it."""
-        with self._changed:
-            thread = None if self._exchanges else self._thread
-            self._changed.notify()
-        if thread is not None:
-            thread.join(1)
-
-    def _begin(self, exchange: Exchange) -> None:
-        with self._changed:
-            self._exchanges.add(exchange)
-            if self._thread is None:
-                self._thread = Thread(target=self._watch, name="eventlog-deadlines", daemon=True)
-                self._thread.start()
-            elif exchange.deadline < self._until:
-                self._changed.notify()
-
-    def _watch(self) -> None:
-        with self._changed:
-            while self._exchanges:
-                now = time.monotonic()
-                for exchange in [one for one in self._exchanges if one.deadline <= now]:
-                    exchange.expire()
-                    self._exchanges.discard(exchange)
-                self._until = min((one.deadline for one in self._exchanges), default=now)
-                self._changed.wait(max(0.0, self._until - now))
-            self._thread = None
 
 
 def cut(sock: socket.socket) -> None:
@@ -378,8 +329,35 @@ class _Head:
         self._stream.close()
 
 
+class _TimedStream(io.RawIOBase):
+    """What a socket gives, each time after a look at the clock: who sends a byte now and then never times out by itself."""
+
+    def __init__(self, stream: socket.SocketIO, wait: Callable[[], None]) -> None:
+        self._stream = stream
+        self._wait = wait
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._wait()
+        return self._stream.readinto(buffer)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 class WholeHead(http.client.HTTPResponse):
-    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for success."""
+    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for success.
+
+    `wait` is called before anything is read.
+    """
+
+    def __init__(self, sock: socket.socket, *args: Any, wait: Callable[[], None], **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedStream(sock.makefile("rb", buffering=0), wait))
 
     def begin(self) -> None:
         stream = self.fp

@@ -21,7 +21,7 @@ from msgspec import Struct
 from eventlog.core.errors import EventlogError, SinkError, XmlError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
+from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID, header_number
 from eventlog.xds.read import Level, parse
 
 DOCUMENT_BYTES: Final = 256 * 1024 * 1024
@@ -212,20 +212,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: the documents are told, not the requests."""
 
     def _sender(self) -> Sender:
-        epoch = self.headers.get(EPOCH, "")
-        number = int(epoch) if epoch.isascii() and epoch.isdigit() else 0
-        return Sender(plan=self.headers.get(PLAN_ID, ""), log=self.headers.get(LOG_ID, ""), epoch=number)
+        epoch = header_number(self.headers.get(EPOCH, "")) or 0
+        return Sender(plan=self.headers.get(PLAN_ID, ""), log=self.headers.get(LOG_ID, ""), epoch=epoch)
 
     def _body(self) -> bytes | None:
         """The document, or None when the request was refused already."""
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
+        length = header_number(self.headers.get("Content-Length", ""))
+        if length is None:
             self._refuse(HTTPStatus.LENGTH_REQUIRED, b"A Content-Length is needed.\n")
-        elif int(length) > DOCUMENT_BYTES:
+        elif length > DOCUMENT_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"The document is too large.\n")
         else:
-            body = self.rfile.read(int(length))
-            if len(body) == int(length):
+            body = self.rfile.read(length)
+            if len(body) == length:
                 return body
             self.close_connection = True
         return None

@@ -183,7 +183,9 @@ def read_reply(document: Document, body: bytes) -> Reply:
 
 def again_later(document: Document, why: str) -> Reply:
     """The reply of a receiver of whom nobody knows what it did with the document: it is sent once more."""
-    return Reply(outcomes=tuple(_retries(document, why)))
+    positions = _positions(document)
+    retries = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why) for one in positions]
+    return Reply(outcomes=tuple(retries))
 
 
 def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcome]:
@@ -214,11 +216,6 @@ def _of_event(positions: Sequence[Position], statuses: Sequence[StatusReply]) ->
     status, reason = MEANING[level]
     for position in positions:
         yield Outcome(position=position, status=status, reason=reason, note=note)
-
-
-def _retries(document: Document, why: str) -> Iterator[Outcome]:
-    for position in _positions(document):
-        yield Outcome(position=position, status=Status.NEW, reason=Reason.RETRY, note=why)
 
 
 def _positions(document: Document) -> Iterator[Position]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError
@@ -15,13 +14,6 @@ from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.qlik.messages.write import WrittenMessage
 from eventlog.sinks.kafka.registry import Registry, registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
-
-
-class RefusedMessage(Struct, frozen=True):
-    """Why a message cannot be there."""
-
-    note: str
-
 
 FRAME_BYTES: Final = 5
 """A zero and the number of a schema."""
@@ -41,18 +33,19 @@ class Frames:
         self._registry: Registry | None = registry_of(settings) if settings.registry else None
         self._frames: dict[SchemaRef, bytes] = {}
 
-    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, RefusedMessage]]]:
-        """The messages as consumers of a registry read them, and those that cannot be; as they are without one."""
+    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, str]]]:
+        """The messages as consumers of a registry read them; and those that cannot be there, and why."""
         taken: list[Message] = []
-        refused: list[tuple[Message, RefusedMessage]] = []
+        refused: list[tuple[Message, str]] = []
         limit = self._settings.max_message_bytes
         for message in messages:
-            framed = (
-                message if message.value_schema is None and message.key_schema is None else self._with_numbers(message)
-            )
-            if isinstance(framed, RefusedMessage):
-                refused.append((message, framed))
-            elif len(framed.value or b"") + len(framed.key or b"") > limit:
+            plain = message.value_schema is None and message.key_schema is None
+            try:
+                framed = message if plain else self._with_numbers(message)
+            except ExpressionError as error:
+                refused.append((message, f"{error}."))
+                continue
+            if len(framed.value or b"") + len(framed.key or b"") > limit:
                 refused.append((message, too_large(framed)))
             else:
                 taken.append(framed)
@@ -67,40 +60,32 @@ class Frames:
         message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
         frames = sum(FRAME_BYTES for schema in (message.value_schema, message.key_schema) if schema is not None)
         too_long = len(message.value or b"") + key + frames > limit
-        return too_large(message).note if too_long else None
+        return too_large(message) if too_long else None
 
-    def _with_numbers(self, message: Message) -> Message | RefusedMessage:
+    def _with_numbers(self, message: Message) -> Message:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)
-        for frame in (value, key):
-            if isinstance(frame, RefusedMessage):
-                return frame
-        assert isinstance(value, bytes)
-        assert isinstance(key, bytes)
         return replace(
             message,
             value=None if message.value is None else value + message.value,
             key=None if message.key is None else key + message.key,
         )
 
-    def _frame(self, ref: SchemaRef | None) -> bytes | RefusedMessage:
-        """What stands before bytes of this schema: a zero and its number; a refusal is asked again the next time."""
+    def _frame(self, ref: SchemaRef | None) -> bytes:
+        """What stands before bytes of this schema: a zero and its number. ExpressionError where it gets none, each time anew."""
         if ref is None:
             return b""
         found = self._frames.get(ref)
         if found is None:
             if self._registry is None:
                 raise ConfigError('output.registry is missing: mode = "registry" needs one.')
-            try:
-                found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
-            except ExpressionError as error:
-                return RefusedMessage(f"{error}.")
+            found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
         return found
 
 
-def too_large(message: Message) -> RefusedMessage:
+def too_large(message: Message) -> str:
     """Why a message of this size is set aside."""
     size = len(message.value or b"") + len(message.key or b"")
-    return RefusedMessage(
+    return (
         f"The message has {size} bytes, more than topic {message.topic} takes;"
         " raise the broker's limit and output.max_message_bytes, then requeue."
     )

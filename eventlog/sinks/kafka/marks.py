@@ -6,7 +6,7 @@ KafkaMarks are messages in a compacted topic, written in the same transaction as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -65,38 +65,29 @@ def mark_messages(
 
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
     """The marks of this output; waits for transactions of others that stand before them."""
-    found = {message.key: message.value for message in _read(settings, partitions, "read_committed")}
-    return _marks(settings, found)
-
-
-def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
-    """Who has tried last to take the output over, also where that was not committed (yet): nothing is waited for."""
-    own = [one for one in _read(settings, partitions, "read_uncommitted") if one.key == _key(settings)]
-    standings = [_decoded(settings, one.value, TopicState) for one in own]
-    return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
-
-
-class _Mark(NamedTuple):
-    key: bytes
-    value: bytes
-
-
-def _read(settings: KafkaSettings, partitions: list[int], isolation: str) -> list[_Mark]:
-    found = messages_of(settings, settings.marks_topic, partitions, isolation)
-    return [_Mark(message.key() or b"", message.value() or b"") for message in found]
-
-
-def _marks(settings: KafkaSettings, found: Mapping[bytes, bytes]) -> KafkaMarks:
-    """Among the marks of all outputs, ours."""
-    own = found.get(_key(settings))
-    standing = TopicState() if own is None else _decoded(settings, own, TopicState)
-    before = _key(settings) + b"/"
+    own = _key(settings)
+    found = dict(_read(settings, partitions, "read_committed"))
+    standing = _decoded(settings, found[own], TopicState) if own in found else TopicState()
+    before = own + b"/"
     tables = {
         key.removeprefix(before).decode(): _decoded(settings, value, KnownStructure)
         for key, value in found.items()
         if key.startswith(before)
     }
     return KafkaMarks(standing=standing, tables=tables)
+
+
+def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
+    """Who has tried last to take the output over, also where that was not committed (yet): nothing is waited for."""
+    marks = _read(settings, partitions, "read_uncommitted")
+    standings = [_decoded(settings, value, TopicState) for key, value in marks if key == _key(settings)]
+    return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
+
+
+def _read(settings: KafkaSettings, partitions: list[int], isolation: str) -> list[tuple[bytes, bytes]]:
+    """Keys and values of the marks of all outputs."""
+    found = messages_of(settings, settings.marks_topic, partitions, isolation)
+    return [(message.key() or b"", message.value() or b"") for message in found]
 
 
 def _key(settings: KafkaSettings) -> bytes:

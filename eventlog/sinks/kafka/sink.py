@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
-from eventlog.core.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.model import Document, Outcome, Position
+from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.sinks.kafka.errors import FENCED, TOO_LARGE, error_of, in_words, louder
-from eventlog.sinks.kafka.frames import Frames, RefusedMessage, too_large
+from eventlog.sinks.kafka.frames import Frames, too_large
 from eventlog.sinks.kafka.marks import (
     KafkaMarks,
     KnownStructure,
@@ -95,11 +96,11 @@ class KafkaSink:
         there, before = self._begun(plan)
         fresh = [] if there is None else [document for document in documents if document.id not in there]
         if not fresh:
-            return _outcomes(before)
+            return refusals(before)
         self._listen()
         self._said = None  # what was said before is over: it must not explain what happens now
         try:
-            return _outcomes((*before, *self._written(fresh, plan)))
+            return refusals((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
             raise self._lost(failed) from failed
         except (OccupiedError, SinkError):
@@ -383,16 +384,9 @@ class KafkaSink:
             producer.flush(0)
 
 
-def _kept(refused: Sequence[tuple[Message, RefusedMessage]]) -> Refusals:
+def _kept(refused: Sequence[tuple[Message, str]]) -> Refusals:
     """The events behind messages that were not taken."""
-    return tuple([(position, why.note) for message, why in refused for position in message.positions])
-
-
-def _outcomes(refused: Refusals) -> list[Outcome]:
-    return [
-        Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
-        for position, note in refused
-    ]
+    return tuple([(position, why) for message, why in refused for position in message.positions])
 
 
 def _untold(metadata: Message) -> SinkError:

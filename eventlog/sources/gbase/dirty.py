@@ -40,6 +40,8 @@ class DirtyReads:
         """Whether a read surely wrote the beginning of a record that is kept."""
         self._held: RecordFrame | None = None
         """The last record of a read, whose end may have been left over; the next read tells."""
+        self._doubtful = False
+        """Whether what is kept may end with what was left over, so that the next read completes it with wrong bytes."""
 
     def take(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The records that a read wrote, and what it did not write."""
@@ -59,11 +61,15 @@ class DirtyReads:
         for number, one in enumerate(records):
             at = one.offset - begin
             if at >= written and at + len(one.data) <= ground:  # the same bytes stood there before
-                found += self._all_but_held(records[:number], begin + written)
+                found += self._all_but_held(records[:number], begin + written, None)
                 framer.drop()
                 found.append(LeftOver(one.offset, chunk[at:]))
                 return found
-        found += self._all_but_held(records, begin + written)
+        joined = self._joined(records, begin)
+        if joined is not None and self._broken():
+            return found + self._without_its_end(joined)
+        found += self._all_but_held(records, begin + written, joined)
+        self._doubtful = written < len(chunk) or (self._doubtful and framer.offset < begin)
         if framer.kept:
             found += self._rest(framer.offset - begin, written, ground)
         return found
@@ -71,7 +77,7 @@ class DirtyReads:
     def last(self) -> list[RecordFrame]:
         """The record that no further read could tell anything of."""
         held, self._held = self._held, None
-        return [held] if held is not None else []
+        return [held] if held is not None and not self._misses_bytes() else []
 
     def close(self) -> None:
         """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
@@ -92,17 +98,34 @@ class DirtyReads:
     def _confirmed(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The record that was held: it was whole if what follows it begins with one."""
         framer = self._framer
-        held = self.last()
+        held, self._held = self._held, None
+        if held is None:
+            return []
         rest = framer.rest
         goes_on = self._sure if len(rest) >= COMMON_BYTES else bool(rest) and begins_record(rest + chunk, self._largest)
-        if not held or goes_on or begins_record(chunk, self._largest):
-            return [*held]
-        framer.damage = DamageError(f"the end of the record was not read; {NO_BEGINNING}", offset=held[0].offset)
-        return [LeftOver(held[0].offset, held[0].data)]
+        if goes_on or (begins_record(chunk, self._largest) and not self._misses_bytes()):
+            return [held]
+        return self._without_its_end(held)
 
-    def _all_but_held(self, records: list[RecordFrame], written: int) -> list[RecordFrame]:
+    def _misses_bytes(self) -> bool:
+        """Whether the read wrote a few bytes behind the record that is held: they are its own, where left-over ones took their place."""
+        return self._sure and 0 < self._framer.kept < COMMON_BYTES
+
+    def _without_its_end(self, record: RecordFrame) -> list[RecordFrame | LeftOver]:
+        """Takes a record for damage that was completed with what an earlier read left behind it."""
+        self._framer.damage = DamageError(f"the end of the record was not read; {NO_BEGINNING}", offset=record.offset)
+        return [LeftOver(record.offset, record.data)]
+
+    def _joined(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
+        """The only record of a read that begins at `begin`, where an earlier one began it and nobody has seen what follows."""
+        if len(records) != 1 or not self._doubtful or records[0].offset >= begin:
+            return None
+        known = self._framer.kept >= COMMON_BYTES and self._framer.damage is None
+        return None if known else records[0]
+
+    def _all_but_held(self, records: list[RecordFrame], written: int, joined: RecordFrame | None) -> list[RecordFrame]:
         """The records, but for the last where it is not sure that its end was written."""
-        if records and records[-1].offset + len(records[-1].data) > written:
+        if records and (records[-1] is joined or records[-1].offset + len(records[-1].data) > written):
             self._held = records[-1]
             return records[:-1]
         return records

@@ -1,4 +1,4 @@
-"""A server to try things on: the calls of the real one, a log that is written by hand, records in both dialects.
+"""A stream to try things on: a log that is written by hand, and its records in both dialects.
 
 Sequence numbers look like a server's: log 11, pages of 4096 bytes with a header of 24, records at multiples of 4. The
 shop at the end changes its rows at random: interleaved transactions, savepoints, rollbacks, all sorts of rows.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import random
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import chain, islice, repeat
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -81,49 +82,27 @@ def _quoted(name: str) -> str:
 
 FIRST_SEQ = 11 << 32 | 0x1746018
 START_TIME = 1_742_727_439
-OK, NO_DATABASE, NO_TABLE, NO_COLUMN, NO_SESSION = 0, -83703, -83705, -83707, -83708
-CAPTURED, NOT_CAPTURED, VERSION, FOURTH, POSITION = -83710, -83711, -83702, -83724, -83713
 
 Written = tuple[CdcRecord, int, int, str, Mapping[str, Value]]
 """An entry of the log: what it is, its sequence number, the transaction, the table and the row."""
 
 
-class _Session:
-    """An open session: what it captures, and where it is in the log."""
-
-    def __init__(self, most: int, dialect: RecordDialect) -> None:
-        self.most = most
-        self.dialect = dialect
-        self.captured: dict[str, CapturedLayout] = {}
-        self.next: int | None = None
-        self.ready: list[bytes] = []
-        self.rest = b""
-
-
 class GBaseEmulator:
-    """Databases with tables and one logical log. A function answers 0, something positive, or the code of an error."""
+    """One logical log with the changes of tables, whose columns are as TABSCHEM writes them."""
 
-    def __init__(self, *, wide: bool = True, texts: TextRules | None = None, cut: Sequence[int] = ()) -> None:
+    def __init__(self, *, wide: bool = True, texts: TextRules | None = None) -> None:
         self.log: list[Written] = []
-        self.kept_from = 0
-        """What lies before that sequence number is no longer in the logs."""
-        self.full: set[str] = set()
-        """The tables whose rows are logged whole."""
-        self.calls: list[str] = []
-        self._wide = wide
-        self._texts = texts or TextRules()
-        self._cut = list(cut)
-        self._failing: list[int] = []
-        self._tables: dict[str, str] = {}
-        self._sessions: dict[int, _Session] = {}
+        self.tables: dict[str, str] = {}
+        self.wide = wide
+        self.texts = texts or TextRules()
+        self.time = START_TIME
         self._seq = FIRST_SEQ
         self._tx = 38
-        self.time = START_TIME
 
     def create(self, table: str, columns: str) -> None:
         """Makes a table such as `stores:informix.t1` with columns as TABSCHEM writes them."""
         layout_of(0, columns)
-        self._tables[table] = columns
+        self.tables[table] = columns
 
     def begin(self, user: int = 2005) -> int:
         self._tx += 1
@@ -148,119 +127,8 @@ class GBaseEmulator:
         self.time += 1
         return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
 
-    # What a client calls, with the parameters of the server's functions.
-
-    def opensess(self, server: str, session: int, timeout: int, most: int, major: int, minor: int) -> int:
-        """Opens a session; the minor version says in which order the sizes are written."""
-        self.calls.append("opensess")
-        if (major, minor) not in ((1, 0), (1, 1)):
-            return VERSION
-        if not 1 <= most <= 256:
-            return FOURTH
-        dialect = RecordDialect(sizes="big" if minor else "little", wide=self._wide, texts=self._texts)
-        number = max(self._sessions, default=100) + 1
-        self._sessions[number] = _Session(most, dialect)
-        return number
-
-    def set_fullrowlogging(self, table: str, on: int) -> int:
-        """Switches the logging of whole rows."""
-        self.calls.append(f"set_fullrowlogging {table} {on}")
-        if table not in self._tables:
-            return NO_TABLE
-        (self.full.add if on else self.full.discard)(table)
-        return OK
-
-    def startcapture(self, session: int, _zero: int, table: str, columns: str, label: int) -> int:
-        """Adds a table to what the session captures, under a label."""
-        self.calls.append(f"startcapture {table}")
-        found = self._sessions.get(session)
-        if found is None:
-            return NO_SESSION
-        if table not in self._tables:
-            return (
-                NO_TABLE
-                if any(name.partition(":")[0] == table.partition(":")[0] for name in self._tables)
-                else NO_DATABASE
-            )
-        if table in found.captured:
-            return CAPTURED
-        whole = layout_of(label, self._tables[table])
-        by_name = {column.name: column for column in whole.columns}
-        names = columns.split(",")
-        if not set(names) <= by_name.keys():
-            return NO_COLUMN
-        chosen = [by_name[name] for name in names]
-        chosen.sort(key=lambda column: column.type.size is None)
-        found.captured[table] = CapturedLayout(label=label, columns=tuple(chosen))
-        return OK
-
-    def activatesess(self, session: int, position: int) -> int:
-        """Begins to deliver, from a sequence number or from now."""
-        self.calls.append(f"activatesess {position}")
-        found = self._sessions.get(session)
-        if found is None:
-            return NO_SESSION
-        if position and position < self.kept_from:
-            return POSITION
-        later = [at for at, written in enumerate(self.log) if written[1] >= position]
-        found.next = (later[0] if later else len(self.log)) if position else len(self.log)
-        found.ready = [table_record(layout) for layout in found.captured.values()]
-        return OK
-
-    def read(self, session: int, most: int) -> bytes:
-        """The next bytes: no more than asked for, of no more records than the session takes, perhaps cut."""
-        found = self._sessions[session]
-        if self._failing and not found.rest:
-            return record(CdcRecord.ERROR, 1, self._failing.pop())
-        if not found.rest:
-            records = self._due(found)
-            found.rest = b"".join(records) or record(CdcRecord.TIMEOUT, self.log[-1][1] if self.log else 0)
-        most = min(most, self._cut.pop(0)) if self._cut else most
-        given, found.rest = found.rest[:most], found.rest[most:]
-        return given
-
-    def fail_next(self, code: int) -> None:
-        """Lets the next read bring an error that ends the session."""
-        self._failing.append(code)
-
-    def idle(self, session: int) -> bool:
-        """Whether the next read gives a heartbeat."""
-        found = self._sessions[session]
-        return not found.rest and not found.ready and found.next is not None and found.next >= len(self.log)
-
-    def endcapture(self, session: int, _zero: int, table: str) -> int:
-        """Takes a table out of what the session captures."""
-        self.calls.append(f"endcapture {table}")
-        found = self._sessions.get(session)
-        if found is None:
-            return NO_SESSION
-        return NOT_CAPTURED if found.captured.pop(table, None) is None else OK
-
-    def deactivatesess(self, session: int) -> int:
-        """Stops delivering."""
-        self.calls.append("deactivatesess")
-        return OK if session in self._sessions else NO_SESSION
-
-    def closesess(self, session: int) -> int:
-        self.calls.append("closesess")
-        return NO_SESSION if self._sessions.pop(session, None) is None else OK
-
-    def captures(self, table: str, but: int) -> int:
-        """How many other sessions capture the table."""
-        return sum(table in found.captured for number, found in self._sessions.items() if number != but)
-
-    def _due(self, session: _Session) -> list[bytes]:
-        """As many records as one read may have."""
-        given, session.ready = session.ready[: session.most], session.ready[session.most :]
-        while session.next is not None and session.next < len(self.log) and len(given) < session.most:
-            data = self._record(self.log[session.next], session)
-            session.next += 1
-            if data:
-                given.append(data)
-        return given
-
-    def _record(self, written: Written, session: _Session) -> bytes:
-        """An entry of the log as the session gets it; nothing, if it does not capture the table."""
+    def record(self, written: Written, captured: Mapping[str, CapturedLayout], dialect: RecordDialect) -> bytes:
+        """An entry of the log as whoever captures these tables gets it; nothing, if its table is not among them."""
         number, seq, tx, table, row = written
         match number:
             case CdcRecord.BEGINTX:
@@ -269,12 +137,12 @@ class GBaseEmulator:
                 return record(number, seq, tx, int(str(row["time"])))
             case CdcRecord.RBTX | CdcRecord.DISCARD:
                 return record(number, seq, tx)
-        layout = session.captured.get(table)
+        layout = captured.get(table)
         if layout is None:
             return b""
         if number is CdcRecord.TRUNCATE:
             return record(number, seq, tx, layout.label)
-        return row_record(number, seq, tx, layout, row, session.dialect)
+        return row_record(number, seq, tx, layout, row, dialect)
 
     def _write(
         self, number: CdcRecord, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
@@ -295,14 +163,16 @@ COLUMNS: Final = {
     " lasting interval day(3) to minute, place varchar(60,0)",
 }
 LABELS: Final = {1: CUSTOMER, 2: PURCHASE}
+_READ_RECORDS: Final = 256
+"""Records that a server gives with one read at most."""
 _DAY: Final = dt.datetime(2025, 3, 23)
 Row = dict[str, Value]
 
 
-def shop(rows: int, seed: int = 1, *, wide: bool = True) -> GBaseEmulator:
-    """An emulator whose log holds that many changed rows in committed and other transactions."""
+def shop(rows: int, seed: int = 1, *, wide: bool = True, emulator: GBaseEmulator | None = None) -> GBaseEmulator:
+    """An emulator, or this one, whose log holds that many changed rows in committed and other transactions."""
     dice = random.Random(seed)  # noqa: S311  # the same stream for the same number
-    emulator = GBaseEmulator(wide=wide)
+    emulator = emulator or GBaseEmulator(wide=wide)
     for table, columns in COLUMNS.items():
         emulator.create(table, columns)
     here: dict[str, list[Row]] = {CUSTOMER: [], PURCHASE: []}
@@ -323,18 +193,15 @@ def shop(rows: int, seed: int = 1, *, wide: bool = True) -> GBaseEmulator:
 
 def reads(emulator: GBaseEmulator, *, cut: int = 65_536, minor: int = 0, beats: int = 2) -> Iterator[bytes]:
     """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
-    session = emulator.opensess("emulated", 0, 0, 256, 1, minor)
-    for label, table in LABELS.items():
-        emulator.set_fullrowlogging(table, 1)
-        names = ",".join(column.name for column in layout_of(label, COLUMNS[table]).columns)
-        emulator.startcapture(session, 0, table, names, label)
-    emulator.activatesess(session, 1)
-    while True:
-        idle = emulator.idle(session)
-        beats -= idle
-        if beats < 0:
-            return
-        yield emulator.read(session, cut)
+    dialect = RecordDialect(sizes="big" if minor else "little", wide=emulator.wide, texts=emulator.texts)
+    captured = {table: layout_of(label, COLUMNS[table]) for label, table in LABELS.items()}
+    written = (emulator.record(one, captured, dialect) for one in emulator.log)
+    records = filter(None, chain(map(table_record, captured.values()), written))
+    answers = iter(lambda: b"".join(islice(records, _READ_RECORDS)), b"")
+    heartbeat = record(CdcRecord.TIMEOUT, emulator.log[-1][1] if emulator.log else 0)
+    for answer in chain(answers, repeat(heartbeat, beats)):
+        for start in range(0, len(answer), cut):
+            yield answer[start : start + cut]
 
 
 def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -32,17 +32,11 @@ PIECE_IMAGES: Final = 4096
 """Images of a large transaction that are made at once."""
 RAW_BYTES: Final = 400
 """Hexadecimal digits of a row that cannot be read which are told with it."""
-_OPS: Final = {
-    CdcRecord.INSERT: Op.ADD,
-    CdcRecord.DELETE: Op.DELETE,
-    CdcRecord.UPDAFT: Op.MODIFY,
-    CdcRecord.TRUNCATE: Op.TRUNCATE,
-}
 # Members of an enum that every row is compared with: looking them up in it costs as much as making half an image.
 _INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
     int, (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT, CdcRecord.TRUNCATE)
 )
-_ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
+_ADD, _MODIFY, _GONE, _EMPTIED = Op.ADD, Op.MODIFY, Op.DELETE, Op.TRUNCATE
 
 
 class DescribedTable(NamedTuple):
@@ -53,10 +47,11 @@ class DescribedTable(NamedTuple):
     read: ReadRow
 
 
-class _Before(Struct, frozen=True):
+class _Before(Struct, frozen=True, gc=False):
     """The former row of an update whose new row has not come."""
 
-    item: Item
+    seq: int
+    label: int
     described: DescribedTable
     values: Values | None
     fault: str | None
@@ -102,89 +97,60 @@ class Making:
 
     def flush(self) -> None:
         """Nothing else comes, or the table turns into another one: a former row waits no longer for its new one."""
-        before = self._before
+        before, self._before = self._before, None
         if before is not None:
-            self._before = None
-            self._add(before.item, before.described, Op.MODIFY, before.values, None, before.fault)
+            self._add(before.seq, before.described, _MODIFY, before.values, None, before.fault)
 
     def take(self, items: Iterator[Item], described: DescribedTable, generation: int, label: int) -> Item | None:
-        """Makes images of the items that are so described until enough are made; gives the first that is left."""
-        read, key, made, full = described.read, described.table.key, self.found, self.full
+        """Makes images of the items that are so described until enough are made; gives the first that is left.
+
+        Only a former row waits for the new one, which comes next or never.
+        """
+        read, full = described.read, self.full
         for item in items:
             now, seq, own, frame = item
             if own != label or now != generation or self.place >= full:
                 return item
-            number, before = frame.number, self._before
-            if number == _TRUNCATE:
-                self._odd(item, described, None, None)
-                continue
-            try:
-                values = read(frame.data, frame.header_size)
-            except DataError as error:
-                self._odd(item, described, None, self._fault(item, error))
-                continue
-            old: Values | None = None
-            new: Values | None = values
-            if before is None and number == _INSERT:
-                op = _ADD
-            elif before is None and number == _UPDBEF:
-                self._before = _Before(item, described, values, None)
-                continue
-            elif before is None and number == _DELETE:
-                op, old, new = _GONE, values, None
-            elif number == _UPDAFT and before is not None and not _apart(before, label, values, key):
-                op, old, self._before = _MODIFY, before.values, None
+            number = frame.number
+            values: Values | None = None
+            fault: str | None = None
+            if number != _TRUNCATE:
+                try:
+                    values = read(frame.data, frame.header_size)
+                except DataError as error:
+                    fault = self._fault(item, error)
+            before = self._before
+            if before is not None and (number != _UPDAFT or before.label != label):
+                self.flush()
+                before = None
+            if number == _INSERT:
+                self._add(seq, described, _ADD, None, values, fault)
+            elif number == _UPDBEF:
+                self._before = _Before(seq, label, described, values, fault)
+            elif number == _DELETE:
+                self._add(seq, described, _GONE, values, None, fault)
+            elif number == _TRUNCATE:
+                self._add(seq, described, _EMPTIED, None, None, None)
+            elif before is None:
+                self._add(seq, described, _MODIFY, None, values, fault)
             else:
-                self._odd(item, described, values, None)
-                continue
-            if seq >> 32 != self._log:
-                self._log = seq >> 32
-                self._written = f"{self._log}:0x"
-            self.place = place = self.place + 1
-            image = Image(
-                position=(self._commit, seq, 0),
-                op=op,
-                table=described.name,
-                before=old,
-                after=new,
-                time=self._time,
-                perpetrator=self._user,
-                transaction=self._transaction,
-                place=place,
-                stream=self._written + hex(seq & 0xFFFFFFFF)[2:].upper(),  # noqa: FURB116  # a third of an f-string's cost
-            )
-            made.append(image)
+                self._before = None
+                self._add(seq, described, _MODIFY, before.values, values, before.fault or fault)
         return None
-
-    def _odd(self, item: Item, described: DescribedTable, values: Values | None, fault: str | None) -> None:
-        """Makes the images of any record; only a former row waits for the new one, which comes next or never."""
-        number = item[3].number
-        before = self._before
-        if before is not None and (number != _UPDAFT or before.item[2] != item[2]):
-            self.flush()
-            before = None
-        if number == _INSERT:
-            self._add(item, described, Op.ADD, None, values, fault)
-        elif number == _UPDBEF:
-            self._before = _Before(item, described, values, fault)
-        elif number in (_DELETE, _TRUNCATE):
-            self._add(item, described, _OPS[CdcRecord(number)], values, None, fault)
-        elif before is None:
-            self._add(item, described, Op.MODIFY, None, values, fault)
-        else:
-            self._before = None
-            self._add(item, described, Op.MODIFY, before.values, values, before.fault or fault)
 
     def _add(
         self,
-        item: Item,
+        seq: int,
         described: DescribedTable,
         op: Op,
         before: Values | None,
         after: Values | None,
         fault: str | None,
     ) -> None:
-        seq = item[1]
+        """Makes an image, or two where the key changes."""
+        if seq >> 32 != self._log:
+            self._log = seq >> 32
+            self._written = f"{self._log}:0x"
         self.place += 1
         image = Image(
             position=(self._commit, seq, 0),
@@ -196,13 +162,15 @@ class Making:
             perpetrator=self._user,
             transaction=self._transaction,
             place=self.place,
-            stream=place_of(seq),
+            stream=self._written + hex(seq & 0xFFFFFFFF)[2:].upper(),  # noqa: FURB116  # a third of an f-string's cost
             fault=fault,
         )
-        for part in parted(image, described.table.key) if fault is None else (image,):
-            if part.position != image.position:
-                self.place += 1
+        if before is None or after is None or fault is not None or not _changes(before, after, described.table.key):
+            self.found.append(image)
+            return
+        for part in parted(image, described.table.key):
             self.found.append(replace(part, place=self.place))
+            self.place += part.op is _GONE
 
     def _fault(self, item: Item, error: DataError) -> str:
         """Why a row cannot be told, where it is, and its bytes: nothing is lost."""
@@ -215,13 +183,10 @@ class Making:
         )
 
 
-def _apart(before: _Before, label: int, after: Values, key: tuple[str, ...]) -> bool:
-    """Whether the new row does not simply follow the former one: another table, a fault, or another key."""
-    values = before.values
-    if values is None or before.item[2] != label:
-        return True
+def _changes(before: Values, after: Values, key: tuple[str, ...]) -> bool:
+    """Whether the key is another one."""
     for name in key:  # noqa: SIM110  # a generator costs three times as much, and this is asked of every update
-        if values.get(name) != after.get(name):
+        if before.get(name) != after.get(name):
             return True
     return False
 

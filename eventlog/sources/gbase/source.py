@@ -17,8 +17,7 @@ from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer
 from eventlog.sources.gbase.session import CaptureSession, Driver
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.marks import FileMarks
-from eventlog.sources.stream.source import StreamPiece, StreamSource
+from eventlog.sources.stream.source import FileMarks, StreamPiece, StreamSource
 from eventlog.sources.stream.spill import spill_to
 
 

@@ -33,17 +33,6 @@ ROW_BYTES: Final = 600
 _COMMIT, _ROLLBACK, _END = Action.COMMIT, Action.ROLLBACK, Action.END
 
 
-def images(
-    rows: Iterable[QueueRow],
-    schema: Catalog | None,
-    settings: ReadingSettings,
-    report: Report = lambda _: None,
-    spill: SpillFactory[QueueRow] | None = None,
-) -> Iterator[Image]:
-    """The images of the transactions that end among the rows; `Committed` also knows their catalog."""
-    return CommittedRows(schema, settings, report, spill).images(rows)
-
-
 class CommittedRows:
     """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
 

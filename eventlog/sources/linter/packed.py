@@ -238,11 +238,6 @@ class PackedCodec:
             raise DataError(f"The mask of NULLs {data[: self._mask_size].hex()} has bits behind the last column.")
         return row
 
-    def rest(self, data: bytes) -> bytes:
-        """What follows the last column of a record."""
-        _, end = self._unpacked(data)
-        return data[end:]
-
     def encode(self, row: Row) -> bytes:
         """The record of values; a column that is missing is NULL."""
         fields = self.layout.fields

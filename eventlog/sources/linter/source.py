@@ -23,8 +23,15 @@ from eventlog.sources.linter.images import ROW_BYTES, CommittedRows, Report
 from eventlog.sources.linter.queue import Queue, QueueSession
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.marks import IN_HAND, NOTE, FileMarks, notes_of
-from eventlog.sources.stream.source import PLACE, StreamPiece, StreamPlace, StreamSource, WaitingImage, write_place
+from eventlog.sources.marks import IN_HAND, NOTE, as_text, notes_of
+from eventlog.sources.stream.source import (
+    PLACE,
+    FileMarks,
+    StreamPiece,
+    StreamPlace,
+    StreamSource,
+    WaitingImage,
+)
 from eventlog.sources.stream.spill import spill_to
 
 ENDING_ROWS: Final = 256
@@ -184,7 +191,7 @@ def adopt_former_marks(marks: FileMarks) -> None:
         notes=notes_of(marks.all()),
     )
     former = [name for name in marks.all() if name.startswith(NOTE)]
-    marks.change({PLACE: write_place(place), **dict.fromkeys([POSITION, IN_HAND, *former])})
+    marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *former])})
 
 
 def _read(text: str, kind: type[T], marks: FileMarks) -> T:

@@ -85,8 +85,7 @@ OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op
 SHOWN_CHARACTERS: Final = 80
 """How many hexadecimal digits of a part a note shows; the image and the queue have all of them."""
 
-_INSERT, _UPDATE, _DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
-_ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
+_ADD, _MODIFY = Op.ADD, Op.MODIFY
 
 
 class Telling:
@@ -121,109 +120,73 @@ class Telling:
                 finished, blob = _blobs(blob, done, action)
                 if finished is not None:
                     place += 1
-                    yield self._blob(finished, commit, transaction, place)
+                    yield self._image(finished.operations[-1], finished, _MODIFY, commit, transaction, place)
                 if blob is not None:
                     continue
-            table = self._tables[done.row.tabnum_src]
-            image = self._image(table, action, done, commit, transaction, place + 1)
-            if action is _UPDATE and _key_changes(image, table):
-                for half in parted(image, table.table.key):
+            image = self._image(done, None, OPS[action], commit, transaction, place + 1)
+            key = self._tables[done.row.tabnum_src].table.key
+            if image.op is _MODIFY and _key_changes(image, key):
+                for half in parted(image, key):
                     place += 1
                     yield replace(half, place=place)
             else:
                 place += 1
                 yield image
         if blob is not None:
-            yield self._blob(blob, commit, transaction, place + 1)
+            yield self._image(blob.operations[-1], blob, _MODIFY, commit, transaction, place + 1)
 
     def _image(
-        self, table: SourceTable, action: Action, done: Operation, commit: int, transaction: Transaction, place: int
+        self, done: Operation, blob: BlobRun | None, op: Op, commit: int, transaction: Transaction, place: int
     ) -> Image:
+        """The image of an operation on a row, or of the row that owns a BLOB; of one that cannot be read its raw parts."""
         row = done.row
+        table = self._tables[row.tabnum_src]
+        time: dt.datetime | None = None
+        fault: str | None = None
         try:
-            before, after, op = self._rows(table, action, done)
-            return Image(
-                position=(commit, row.syslog_addr, 0),
-                op=op,
-                table=table.name,
-                before=before,
-                after=after,
-                time=self._utc(row.oper_date),
-                transaction=transaction,
-                place=place,
-                stream=address(row.syslog_addr),
-            )
+            if blob is None:
+                before, after = self._rows(table, op, done)
+            else:
+                before, after = blob_rows(blob, table, pieces=self._pieces)
+            time = self._utc(row.oper_date)
         except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the stream goes on
-            return self._faulty(table, OPS[action], done, _said(error), commit, transaction, place)
+            first, second = done.first.hex(), done.second.hex()
+            before = {DATA: first} if first and op is not _ADD else None
+            new = first if op is _ADD else second
+            after = {DATA: new} if new else None
+            raw = " | ".join([shortened(part, SHOWN_CHARACTERS) for part in ((first, second) if second else (first,))])
+            fault = f"{_said(error)} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}."
+        return Image(
+            position=(commit, row.syslog_addr, 0),
+            op=op,
+            table=table.name,
+            before=before,
+            after=after,
+            time=time,
+            transaction=transaction,
+            place=place,
+            stream=address(row.syslog_addr),
+            fault=fault,
+        )
 
-    def _rows(self, table: SourceTable, action: Action, done: Operation) -> tuple[Row | None, Row | None, Op]:
+    def _rows(self, table: SourceTable, op: Op, done: Operation) -> tuple[Row | None, Row | None]:
         """The row before and after; an empty image is not a row."""
         if done.fault is not None:
             raise DataError(done.fault)
-        if action is _UPDATE:
+        if op is _MODIFY:
             if not done.first or not done.second:
                 raise DataError(f"UPDATE with parts of {len(done.first)} and {len(done.second)} bytes lacks an image.")
             before, after = _row(table, done.first, done), _row(table, done.second, done)
             if table.blobs:
                 before = {name: value for name, value in before.items() if name in after}
-            return before, after, _MODIFY
+            return before, after
+        action = Action.INSERT if op is _ADD else Action.DELETE
         if not done.first:
             raise DataError(f"{action} without an image of its row.")
         if done.second:
             raise DataError(f"{action} with {len(done.second)} bytes in part 2, where nothing can be.")
-        if action is _INSERT:
-            return None, _row(table, done.first, done), _ADD
-        return _row(table, done.first, done), None, _GONE
-
-    def _blob(self, run: BlobRun, commit: int, transaction: Transaction, place: int) -> Image:
-        """The image of the row that owns the BLOB."""
-        last = run.operations[-1]
-        table = self._tables[last.row.tabnum_src]
-        try:
-            before, after = blob_rows(run, table, pieces=self._pieces)
-            return Image(
-                position=(commit, last.row.syslog_addr, 0),
-                op=_MODIFY,
-                table=table.name,
-                before=before,
-                after=after,
-                time=self._utc(last.row.oper_date),
-                transaction=transaction,
-                place=place,
-                stream=address(last.row.syslog_addr),
-            )
-        except Exception as error:  # noqa: BLE001  as above
-            return self._faulty(table, _MODIFY, last, _said(error), commit, transaction, place)
-
-    def _faulty(
-        self,
-        table: SourceTable,
-        op: Op,
-        done: Operation,
-        reason: str,
-        commit: int,
-        transaction: Transaction,
-        place: int,
-    ) -> Image:
-        """What is left of an operation that cannot be read: its raw parts and why."""
-        first, second = done.first.hex(), done.second.hex()
-        raw = (
-            f"{shortened(first, SHOWN_CHARACTERS)} | {shortened(second, SHOWN_CHARACTERS)}"
-            if second
-            else shortened(first, SHOWN_CHARACTERS)
-        )
-        row = done.row
-        return Image(
-            position=(commit, row.syslog_addr, 0),
-            op=op,
-            table=table.name,
-            before={DATA: first} if first and op is not _ADD else None,
-            after={DATA: first if op is _ADD else second} if (first if op is _ADD else second) else None,
-            transaction=transaction,
-            place=place,
-            stream=address(row.syslog_addr),
-            fault=f"{reason} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}.",
-        )
+        row = _row(table, done.first, done)
+        return (None, row) if op is _ADD else (row, None)
 
 
 def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
@@ -255,11 +218,10 @@ def _blobs(blob: BlobRun | None, done: Operation, action: Action) -> tuple[BlobR
     return (None, blob.joined(done, action)) if blob.owner == begun.owner else (blob, begun)
 
 
-def _key_changes(image: Image, table: SourceTable) -> bool:
+def _key_changes(image: Image, key: Sequence[str]) -> bool:
     before, after = image.before, image.after
     if before is None or after is None or image.fault is not None:
         return False
-    key = table.table.key
     return [*map(before.get, key)] != [*map(after.get, key)]
 
 

@@ -9,14 +9,12 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
-from eventlog.sources.log.left_out import read_notes
-from eventlog.sources.marks import UNREAD, Marks
+from eventlog.sources.marks import UNREAD, Marks, value_of
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -38,7 +36,7 @@ def unread_tables(engine: Engine, names: LogNames) -> dict[str, str]:
     """Tables that the publisher may not read, as far as it has noticed, and what the database said of them."""
     log = Log(engine, names)
     with log.transaction() as connection:
-        return read_notes(Marks(log).get(connection, UNREAD))
+        return value_of(Marks(log).get(connection, UNREAD), dict[str, str]) or {}
 
 
 def backlog(log: Log) -> Backlog:
@@ -71,18 +69,6 @@ class Rate(Struct, frozen=True, kw_only=True):
     rows: int
     seconds: int
     per_second: float
-
-
-def read_pace(text: str | None) -> Pace:
-    """What `write_pace` wrote; what cannot be read is forgotten, for nothing depends on it."""
-    try:
-        return msgspec.json.decode(text or "[]", type=Pace)
-    except msgspec.DecodeError:
-        return ()
-
-
-def write_pace(pace: Pace) -> str:
-    return msgspec.json.encode(pace).decode()
 
 
 def quickened(pace: Pace, rows: int, now: float) -> Pace:

@@ -19,14 +19,13 @@ from sqlalchemy import Connection
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.core.plural import duration
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import moment
-from eventlog.sources.log.backlog import Rate, rate, read_pace
-from eventlog.sources.log.left_out import LeftOut, held_ahead, read_held, read_retries
+from eventlog.sources.log.backlog import Pace, Rate, rate
+from eventlog.sources.log.left_out import EVER, Ahead, LeftOut, Passed, Rows, held_ahead, read_held, read_retries
 from eventlog.sources.log.lock import read_holder
 from eventlog.sources.log.owed import Resumed, read_resumed
 from eventlog.sources.log.reading import written_tables
-from eventlog.sources.log.rows import EVER, Ahead, Passed, Rows
 from eventlog.sources.marks import (
     IN_HAND,
     PACE,
@@ -36,6 +35,7 @@ from eventlog.sources.marks import (
     Stretches,
     notes_of,
     read_runs,
+    value_of,
 )
 from eventlog.sql.log import Log
 
@@ -229,7 +229,8 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
     """
     marks = Marks(log).all(connection)
     now = moment(log.rows(connection, log.query("clock_now"))[0][0])
-    settled = rate(read_pace(marks.get(PACE)), 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp())
+    seconds = 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp()
+    settled = rate(value_of(marks.get(PACE), Pace) or (), seconds)
     look = FlowLook(connection, log, settings, marks, now)
     parts = look.parts()
     oldest, lag = look.oldest(look.free) if parts.nobody_wants else (None, 0.0)

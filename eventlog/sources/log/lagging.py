@@ -20,11 +20,10 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
-from eventlog.sources.log.left_out import LeftOut
-from eventlog.sources.log.owed import LagState, Saying, read_lag, settled_numbers, waiting_only, write_lag, write_said
-from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
-from eventlog.sources.log.rows import EVER, numbers_of
-from eventlog.sources.log.settlement import retried, settle, staying
+from eventlog.sources.log.left_out import EVER, LeftOut
+from eventlog.sources.log.owed import LagState, Saying, read_lag, settled_numbers, waiting_only, write_said
+from eventlog.sources.log.reading import LogSettings, Request, WaitingRows, numbers_of
+from eventlog.sources.log.source import retried, settle, staying
 from eventlog.sources.marks import (
     HOLDING,
     IN_HAND,
@@ -36,6 +35,7 @@ from eventlog.sources.marks import (
     Marks,
     Stretches,
     any_owed,
+    as_text,
     read_owed,
     write_runs,
 )
@@ -108,15 +108,17 @@ class LaggingSource:
                 in_hand &= self.owed
                 waiting = [(EVER, *self._objects[number]) for number, at in self._again.items() if at > monotonic()]
                 self._left_out.pass_over(connection, self._state.notes, waiting)
-                batch = self._repeated(connection, in_hand) if in_hand else None
-                batch = batch or self._next(connection, limit)
+                found = (
+                    self._rows.noted(connection, [*in_hand], self._left_out.objects) if in_hand else Batch(events=())
+                )
+                batch = self._batch(connection, found) if found.events else self._next(connection, limit)
                 if self._left_out.stand(connection):
                     return batch
 
     def note(self, notes: Mapping[str, str]) -> None:
         self._state = replace(self._state, notes={**self._state.notes, **notes})
         with self._transaction(lone=True) as connection:
-            self._lock.mark(connection, f"{LAGGING}{self.name}", write_lag(self._state))
+            self._lock.mark(connection, f"{LAGGING}{self.name}", as_text(self._state))
 
     def settle(
         self,
@@ -147,7 +149,7 @@ class LaggingSource:
             self.owed = mine - done
             self.marks.set(connection, f"{OWED}{self.name}", self.owed.text())
             self._state = self._kept(batch, outcomes, notes or {})
-            self.marks.set(connection, f"{LAGGING}{self.name}", write_lag(self._state))
+            self.marks.set(connection, f"{LAGGING}{self.name}", as_text(self._state))
 
     def gone(self) -> None:
         """Forgets what it is owed and nobody can read any more: somebody has taken the rows away, or settled them."""
@@ -164,7 +166,7 @@ class LaggingSource:
             in_hand = Stretches.read(self._state.in_hand)
             if in_hand and not in_hand & (self.owed | Stretches.read(marks.get(IN_HAND, ""))):
                 self._state = replace(self._state, in_hand="")
-                self.marks.set(connection, f"{LAGGING}{self.name}", write_lag(self._state))
+                self.marks.set(connection, f"{LAGGING}{self.name}", as_text(self._state))
 
     def _still_waiting(self, connection: Connection, owed: Stretches) -> Iterator[int]:
         numbers = iter(owed)
@@ -197,13 +199,6 @@ class LaggingSource:
             return None
         return max(waiting) if self.settings.on_retry == "stop" else min(waiting)
 
-    def _repeated(self, connection: Connection, numbers: Stretches) -> Batch | None:
-        events = self._rows.noted(connection, [*numbers], self._left_out.objects)
-        if not events:
-            return None
-        portion = Portion(events=events, weight=self.settings.query_bytes)
-        return self._batch(connection, portion, repeated=True)
-
     def _next(self, connection: Connection, limit: int) -> Batch:
         """The first rows that it is owed, as far as they may be read: window by window, for a window may be passed over."""
         limit = limit + self._left if limit > 0 else limit
@@ -212,30 +207,28 @@ class LaggingSource:
             request = Request(
                 limit=limit, room=self.settings.share, among="among_noted", bounds={"ids": id_list(window)}
             )
-            portion = self._rows.next(connection, request)
-            if portion.events:
-                return self._batch(connection, portion)
+            found = self._rows.next(connection, request)
+            if found.events:
+                return self._batch(connection, found)
         return Batch(events=(), later=self._later())
 
-    def _batch(self, connection: Connection, portion: Portion, *, repeated: bool = False) -> Batch:
+    def _batch(self, connection: Connection, found: Batch) -> Batch:
+        """Takes in hand what was found, with all that is known of it."""
+        events = found.rows
         about_rows, counted = split_counted(self._state.notes)
-        self._state = replace(self._state, in_hand=write_runs([event.position[0] for event in portion.events]))
-        self._objects = {event.position[0]: (event.table, event.key) for event in portion.events} | {
+        self._state = replace(self._state, in_hand=write_runs([event.position[0] for event in events]))
+        self._objects = {event.position[0]: (event.table, event.key) for event in events} | {
             number: self._objects[number] for number in self._again
         }
         future = self.settings.handle_future_events
-        return Batch(
-            events=portion.events,
-            now=self.log.now(connection) if future and not repeated else None,
-            repeated=repeated,
+        return replace(
+            found,
+            now=self.log.now(connection) if future and not found.repeated else None,
             notes=about_rows,
             counted=counted,
-            going_on=self._rows.going_on(connection, portion.events, (), more=True),
+            going_on=self._rows.going_on(connection, events, (), more=True),
             attempts={(number,): count for number, count in self._state.attempts.items()},
             later=self._later(),
-            weight=portion.weight,
-            more=portion.more,
-            left=portion.left,
         )
 
     def _kept(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str]) -> LagState:

@@ -3,8 +3,6 @@
 A row is left out because somebody holds it, or a row of its object before it; because its receiver did not take it, or
 a row of its object, and it is offered again later; because its table may not be read; or because only outputs that lag
 are owed it. All of that stands in the log's marks, and is learned anew with each batch.
-
-Numbers that need not be looked at are remembered besides, so that a cycle asks only for what lies beside them.
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Captured, Event, Outcome, Position, Reason, RowId, exceptional
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.sources.log.rows import EVER, Ahead, Passed
 from eventlog.sources.marks import (
     HELD,
     HOLDING,
@@ -35,6 +32,7 @@ from eventlog.sources.marks import (
     paused_outputs,
     read_owed,
     read_runs,
+    value_of,
 )
 from eventlog.sources.notes import noted_documents
 from eventlog.sql.log import Log, id_list
@@ -44,6 +42,19 @@ NOTED_ROWS: Final = 10_000
 
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
+
+Rows = list[tuple[Any, ...]]
+OBJECT: Final = slice(2, 4)
+"""Where table_name and table_key stand in the rows."""
+
+EVER: Final = -(2**62)
+"""A number below that of every row."""
+
+NEVER: Final = 2**62
+"""A number above that of every row."""
+
+Ahead = tuple[int, str | None, str | None]
+"""From which number on rows are passed over, such as that of a held one, and the table_name and table_key of their object."""
 
 
 def stamp_of(connection: Connection, log: Log) -> str:
@@ -154,7 +165,7 @@ class Unread:
 
     def learn(self, mark: str | None) -> None:
         """Takes over what the mark says; a table that somebody else has met is tried at once."""
-        self.notes = read_notes(mark)
+        self.notes = value_of(mark, dict[str, str]) or {}
 
     def tables(self) -> set[str]:
         """The tables whose time has not come."""
@@ -185,16 +196,67 @@ def failed_tables(events: Sequence[Captured], outcomes: Sequence[Outcome]) -> di
     return {event.table: notes[event.position] for event in named if event.table is not None}
 
 
-def read_notes(mark: str | None) -> dict[str, str]:
-    """What `write_notes` wrote; what cannot be read is forgotten, for the tables are tried again."""
-    try:
-        return msgspec.json.decode(mark or "{}", type=dict[str, str])
-    except msgspec.DecodeError:
-        return {}
+MOST_SPELLINGS: Final = 100
+"""Ways of writing one object that are remembered; whoever finds more of them writes its number behind a thousand zeros."""
 
 
-def write_notes(notes: Mapping[str, str]) -> str:
-    return msgspec.json.encode(notes).decode()
+class Passed:
+    """Objects whose rows are passed over, and how rows have written them so far.
+
+    From a held row of theirs on, or all of them while one is to be offered again: order within an object is promised.
+    The database leaves their rows out, because there may be a million of them. It compares names and keys as they are
+    written; a row that writes them in another way is left out here, and the database is told how that one writes them.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[RowId, int] = {}
+        self._spelled: dict[RowId, set[tuple[str, str]]] = {}
+        self._gone: set[RowId] = set()
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def learn(self, ahead: Iterable[Ahead], identities: Identities) -> None:
+        """Takes over what is passed over now; how objects are written is remembered of those that still are."""
+        former, self._first = self._first, {}
+        for number, table, key in ahead:
+            row = identities.row_id(table, key)
+            if row is None or table is None or key is None:
+                continue
+            self._first[row] = min(number, self._first.get(row, number))
+            self._spelled.setdefault(row, set()).add((table, key))
+        self._spelled = {row: spelled for row, spelled in self._spelled.items() if row in self._first}
+        self._gone.update(row for row, first in former.items() if self._first.get(row, first + 1) > first)
+
+    def gone(self) -> set[RowId]:
+        """Objects that are passed over no longer, or from a later row on, since somebody asked."""
+        gone, self._gone = self._gone, set()
+        return gone
+
+    def told(self) -> str:
+        """What the database is told: table_name, table_key and the first number that is passed over."""
+        spelled = [(*one, self._first[row]) for row, several in self._spelled.items() for one in several]
+        return msgspec.json.encode([one for one in spelled if _can_be_told(*one[:2])]).decode()
+
+    def free(self, rows: Rows, identities: Identities) -> tuple[Rows, bool]:
+        """The rows that are not passed over, and whether something is to be told of the others."""
+        if not self._first:
+            return rows, False
+        kept: Rows = []
+        news = False
+        for row in rows:
+            place = identities.row_id(*row[OBJECT])
+            if place is None or int(row[0]) < self._first.get(place, int(row[0]) + 1):
+                kept.append(row)
+            elif len(spelled := self._spelled[place]) < MOST_SPELLINGS and row[OBJECT] not in spelled:
+                spelled.add(row[OBJECT])
+                news = news or _can_be_told(*row[OBJECT])
+        return kept, news
+
+
+def _can_be_told(table: str, key: str) -> bool:
+    """Whether every database can read it as JSON; SQLite keeps any bytes as text, NUL among them."""
+    return table.isprintable() and key.isprintable()
 
 
 class LeftOut:
@@ -220,7 +282,6 @@ class LeftOut:
         self.any_owed = Stretches()
         self.paused: frozenset[str] = frozenset()
         """The outputs to which nothing is to go."""
-        self.seen = SeenNumbers(log)
         self._log = log
         self._catalog = catalog
         self._owed_texts: Mapping[str, str] = {}
@@ -255,198 +316,3 @@ class LeftOut:
         self.objects.learn(
             [*held_ahead(read_held(connection, self._log, self.held), notes), *others], Identities(self._catalog)
         )
-
-
-PAGE_ROWS: Final = 20_000
-"""So many rows are looked at by one statement at most when their numbers are learned."""
-
-PIECE_NUMBERS: Final = 1_000
-"""So many numbers are looked at anew in each cycle."""
-
-BLOCK_NUMBERS: Final = 20_000
-"""Of so many numbers together it is remembered whose rows they are, so that little is forgotten with one object."""
-
-MOST_GAPS: Final = 5_000
-"""Gaps that are asked for in one cycle; more of them would cost more than to pass over all rows."""
-
-SLOTS: Final = 32
-"""Gaps that a statement can name one by one, where a database finds ranges only by constants."""
-
-REST_SECONDS: Final = 60.0
-"""Nothing is remembered for so long after numbers had too many gaps."""
-
-NEVER: Final = 2**62
-"""A number above that of every row."""
-
-Gap = tuple[int, int]
-"""The first and the last number of a stretch that nobody has seen."""
-
-
-class SeenNumbers:
-    """Numbers of rows that need not be looked at while objects are passed over: a cycle asks only for what lies beside them.
-
-    Law: a number is remembered only where its row was seen to belong to an object that is passed over, or where we have
-    settled it. Every other number may still belong to a row that commits late, so the gaps are asked for in each cycle.
-    What is remembered is forgotten when its object is passed over no longer, when somebody holds, releases or requeues
-    rows, and when a statement fails; and a piece of it is looked at anew in each cycle, for people change rows by SQL.
-    What lagging outputs are owed is no row to look for either; that stands in the log's marks, and is never forgotten.
-    """
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._told = "[]"
-        self._numbers = Stretches()
-        self._objects: dict[int, set[RowId]] = {}
-        self._owed = Stretches()
-        self._known = Stretches()
-        self._gaps: Sequence[Gap] = ()
-        self._stamp: str | None = None
-        self._next = EVER
-        self._piece: Gap | None = None
-        self._turn = 0
-        self._rest_until = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    @property
-    def last(self) -> int:
-        """The highest number that is remembered; all rows above it are unknown."""
-        return self._known.parts[-1][1] if self._known else EVER
-
-    def forget(self) -> None:
-        self._objects = {}
-        self._keep(Stretches())
-        self._piece = None
-
-    def distrust(self) -> None:
-        """Has the next cycle begin anew; whichever thread says so, nothing changes under another one's hands."""
-        self._stamp = None
-
-    def renew(self, stamp: str, passed: Passed, owed: Stretches) -> None:
-        """Begins a cycle: `passed` is what is passed over in it, and `stamp` changes when rows are held or released.
-
-        `owed` are rows that only lagging outputs are owed.
-        """
-        self._owed, self._told = owed, passed.told()
-        gone = passed.gone()
-        if stamp != self._stamp or not passed:
-            self._stamp = stamp
-            self.forget()
-        elif gone:
-            blocks = [block for block, objects in self._objects.items() if not gone.isdisjoint(objects)]
-            for block in blocks:
-                del self._objects[block]
-            self._numbers -= Stretches([(one * BLOCK_NUMBERS, (one + 1) * BLOCK_NUMBERS - 1) for one in blocks])
-        if self._numbers and self._piece is None:
-            self._cut_a_piece()
-        self._keep(self._numbers)
-
-    def late(self, connection: Connection, told: str, unread: str, limit: int) -> list[int]:
-        """Numbers of rows in the gaps that could be read now, and are not of objects that are passed over."""
-        query = self._log.query(
-            "late_numbers", **{"except": "except_passed"}, unread="unread_tables" if unread else "unread_none"
-        )
-        parameters: dict[str, Any] = {"passed": told} | ({"unread": unread} if unread else {})
-        found: list[int] = []
-        gaps = fewer(self._gaps, self._most_gaps)
-        page = limit if len(gaps) == len(self._gaps) else max(limit, PAGE_ROWS)
-        while gaps:
-            asked = {**parameters, "limit": page, **self._gap_parameters(gaps)}
-            numbers = [int(number) for (number,) in self._log.rows(connection, query, asked)]
-            found += [number for number in numbers if number not in self._owed]
-            if len(numbers) < page or len(found) >= limit:
-                break
-            gaps = [(max(first, numbers[-1] + 1), last) for first, last in gaps if last > numbers[-1]]
-        return found[:limit]
-
-    def anything(self, connection: Connection) -> bool:
-        """Whether a row waits that could be read, or rows were held or released since the last cycle."""
-        if stamp_of(connection, self._log) != self._stamp:
-            return True
-        look = self._log.query("anything_beyond", **{"except": "except_passed"})
-        beyond = {"beyond": self.last, "passed": self._told}
-        return bool(self._log.rows(connection, look, beyond) or self.late(connection, self._told, "", 1))
-
-    def learn(self, connection: Connection, passed: Passed, identities: Identities, upto: int) -> None:
-        """Remembers rows of objects that are passed over, as far as the cycle has read."""
-        if not passed or monotonic() < self._rest_until:
-            return
-        regions = [(self.last + 1, upto)]
-        if self._piece is not None and self._piece[1] <= upto:
-            regions.append(self._piece)
-            self._piece = None
-        if self._gaps:
-            self._turn = (self._turn + 1) % len(self._gaps)
-            first, last = self._gaps[self._turn]
-            regions.append((first, min(last, upto)))
-        for first, last in regions:
-            if first <= last:
-                self._learn(connection, passed, identities, (first, last))
-
-    def settled(self, numbers: Sequence[int]) -> None:
-        """Remembers rows that wait no longer: they would be gaps."""
-        if self._numbers:
-            self._add(Stretches.of(numbers))
-
-    def _learn(self, connection: Connection, passed: Passed, identities: Identities, region: Gap) -> None:
-        query = self._log.query("passed_runs", **{"except": "except_passed"})
-        above, upto = region[0] - 1, region[1]
-        told = passed.told()
-        while monotonic() >= self._rest_until:
-            asked = {"above": above, "upto": upto, "limit": PAGE_ROWS, "passed": told}
-            found = [
-                ((int(first), int(last)), identities.row_id(table, key))
-                for first, last, table, key in self._log.rows(connection, query, asked)
-            ]
-            mine = [(run, row) for run, row in found if row is not None]
-            for (first, last), row in mine:
-                for block in range(first // BLOCK_NUMBERS, last // BLOCK_NUMBERS + 1):
-                    self._objects.setdefault(block, set()).add(row)
-            self._add(Stretches([run for run, _ in mine]))
-            if sum(last - first + 1 for (first, last), _ in found) < PAGE_ROWS:
-                return
-            above = max(last for (_, last), _ in found)
-
-    def _add(self, found: Stretches) -> None:
-        if not found:
-            return
-        self._keep(self._numbers | found)
-        if len(self._gaps) > self._most_gaps:
-            self.forget()
-            self._rest_until = monotonic() + REST_SECONDS
-
-    @property
-    def _most_gaps(self) -> int:
-        return SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
-
-    def _keep(self, numbers: Stretches) -> None:
-        self._numbers = numbers
-        self._known = numbers | self._owed if self._owed else numbers
-        self._gaps = (Stretches([(EVER, self.last)]) - self._known).parts if self._known else ()
-
-    def _cut_a_piece(self) -> None:
-        """Takes the next piece out of what is remembered, so that it is read and learned anew."""
-        parts = self._numbers.parts
-        first = next((max(self._next, first) for first, last in parts if last >= self._next), parts[0][0])
-        self._piece = (first, first + PIECE_NUMBERS - 1)
-        self._next = first + PIECE_NUMBERS
-        self._numbers -= Stretches([self._piece])
-
-    def _gap_parameters(self, gaps: Sequence[Gap]) -> Mapping[str, Any]:
-        if not self._log.dialect.constant_ranges:
-            return {"gaps": msgspec.json.encode(gaps).decode()}
-        slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
-        return {
-            f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))
-        }
-
-
-def fewer(gaps: Sequence[Gap], most: int) -> list[Gap]:
-    """The gaps made fewer, where they are too many, by what lies between the nearest ones: what is asked for has more rows then."""
-    if len(gaps) <= most:
-        return list(gaps)
-    between = sorted(range(1, len(gaps)), key=lambda place: gaps[place][0] - gaps[place - 1][1])
-    kept = sorted(between[len(gaps) - most :])
-    starts, ends = [0, *kept], [*kept, len(gaps)]
-    return [(gaps[start][0], gaps[end - 1][1]) for start, end in zip(starts, ends, strict=True)]

@@ -5,11 +5,7 @@ when nobody has it, when it has run out, or when its holder is certainly dead; w
 Law: whoever has lost the lock settles nothing more. Each transaction of a holder checks the mark and keeps others from
 changing it before the commit, so that one who has not noticed yet is stopped by the database.
 
-A lease that a thread renews, because a batch may take longer than a lease lasts; and the clock that it goes by here.
-
-Who holds the lock of a log, as the mark `publisher` says it: until when, since when, and which process on which machine.
-
-The mark is `UNTIL SINCE/LEASE/HOST/PID/BOOT/SPACE/STARTED/RANDOM`, times by the database's clock in UTC. All after the
+A thread renews the lease, because a batch may take longer than a lease lasts. The mark is `UNTIL SINCE/LEASE/HOST/PID/BOOT/SPACE/STARTED/RANDOM`, times by the database's clock in UTC. All after the
 blank is the holder's token, which nobody else ever has. BOOT, SPACE (the pid namespace) and STARTED are empty where
 there is no /proc; they are what lets a standby on the same machine tell that the holder is dead.
 """
@@ -290,6 +286,7 @@ _GONE: Final = frozenset("ZX")
 """States of a process that has ended, though nobody has taken notice of its end yet."""
 
 _other = re.compile(r"[^A-Za-z0-9.-]")
+_process_number = re.compile(r"[1-9][0-9]{0,8}").fullmatch
 
 
 class Process(Struct, frozen=True, kw_only=True):
@@ -344,7 +341,7 @@ def read_holder(mark: str) -> Holder:
     """Reads the mark; what former versions wrote there says at least until when."""
     until, _, token = mark.partition(" ")
     parts = token.split("/")
-    if len(parts) != 8 or not parts[3].isdigit() or not int(parts[3]):
+    if len(parts) != 8 or not _process_number(parts[3]):
         return Holder(token=token, until=read_moment(until))
     since, lease, host, pid, boot, space, started, _ = parts
     process = Process(host=host, pid=int(pid), boot=boot, space=space, started=started)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import SEVERITY, Outcome, Outcomes, Position, Reason, Status, exceptional
+from eventlog.core.model import SEVERITY, Outcome, Outcomes, Reason, Status, exceptional, positions_of
 from eventlog.sources.marks import (
     IN_HAND,
     LAGGING,
@@ -26,6 +26,7 @@ from eventlog.sources.marks import (
     Marks,
     Stretches,
     any_owed,
+    as_text,
     note_name,
     notes_of,
     read_runs,
@@ -85,18 +86,10 @@ def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
     return None if text is None else msgspec.json.decode(text, type=Resumed)
 
 
-def write_resumed(resumed: Resumed) -> str:
-    return msgspec.json.encode(resumed).decode()
-
-
 def read_lag(marks: Mapping[str, str], name: str) -> LagState:
     """How far a lagging output is."""
     text = marks.get(f"{LAGGING}{name}")
     return msgspec.json.decode(text, type=LagState) if text else LagState()
-
-
-def write_lag(state: LagState) -> str:
-    return msgspec.json.encode(state).decode()
 
 
 def leave(connection: Connection, marks: Marks, outputs: Mapping[str, Stretches], outcomes: Sequence[Outcome]) -> None:
@@ -158,7 +151,7 @@ class Saying:
     def text(self) -> str | None:
         """As the mark has it; None where there is nothing to say."""
         found = [Said(*what, numbers.text()) for what, numbers in self._said.items()]
-        return msgspec.json.encode(found).decode() if found else None
+        return as_text(found) if found else None
 
     def _remember(self, outcomes: Iterable[Outcome], among: Stretches) -> None:
         found: dict[What, list[int]] = {}
@@ -170,10 +163,6 @@ class Saying:
 
     def _filtered(self) -> Stretches:
         return any_owed(numbers for (_, reason, _), numbers in self._said.items() if reason is Reason.FILTERED)
-
-
-def positions_of(outcomes: Sequence[Outcome]) -> Sequence[Position]:
-    return outcomes.positions if isinstance(outcomes, Outcomes) else [one.position for one in outcomes]
 
 
 def settled_numbers(outcomes: Sequence[Outcome]) -> Stretches:
@@ -208,7 +197,7 @@ def leave_behind(connection: Connection, log: Log, names: Mapping[str, Collectio
     for name, known_as in names.items():
         mine = {one: text for one, text in notes.items() if one in (DECIDED, COUNTED, *known_as)}
         state = LagState(in_hand=found.get(IN_HAND, ""), notes=mine, waited=RETRIED in found)
-        marks.set(connection, f"{LAGGING}{name}", write_lag(state))
+        marks.set(connection, f"{LAGGING}{name}", as_text(state))
         marks.set(connection, f"{OWED}{name}", "")
         for one in known_as:
             if one in notes:

@@ -5,11 +5,13 @@ of them fit always; of the others the lengths come first.
 
 A batch does not end within a change. Sessions that write at the same time draw their numbers in turn, so the rows of one
 change need not be neighbours.
+
+Rows come as the database has them, and become events here: nothing in them is judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal
 
@@ -19,26 +21,15 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.model import Event
-from eventlog.core.rules.identity import Identities
+from eventlog.core.errors import SourceError, shortened
+from eventlog.core.model import Event, Position, Transaction
 from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
-from eventlog.sources.log.left_out import NEVER, LeftOut
-from eventlog.sources.log.rows import (
-    LENGTHS,
-    NO_LENGTHS,
-    OBJECT,
-    TRANSACTION_COLUMNS,
-    VALUES,
-    Passed,
-    Rows,
-    any_large,
-    end_of_object,
-    events_in_utc,
-    size_of,
-    start_of_object,
-    too_large,
-)
+from eventlog.core.seams import Batch
+from eventlog.sources.log.left_out import NEVER, OBJECT, LeftOut, Passed, Rows
+from eventlog.sources.log.seen import SeenNumbers
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
@@ -64,19 +55,19 @@ LONGEST_BYTES: Final = 2**30
 NEAR_ROWS: Final = 32
 """So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
 
-_kind, _column, _transaction = itemgetter(1), itemgetter(4), itemgetter(11)
+VALUES: Final = slice(5, 7)
+"""Where old_value and new_value stand, if they are not too long to come with the others."""
 
+LENGTHS: Final = slice(9, 11)
+"""Where the lengths stand of values that are."""
 
-class Portion(Struct, frozen=True, kw_only=True):
-    """Events that were read. `weight` is what their values have at most, in bytes; `more` says that more of them wait.
+NO_LENGTHS: Final = (None, None)
 
-    `left` are rows that lie between them and were left for later.
-    """
+PLAIN_COLUMNS: Final = 9
+TRANSACTION_COLUMNS: Final = 13
+"""The columns of rows that were read as they are, and of rows that say which transaction wrote them, and when it ended."""
 
-    events: list[Event]
-    weight: int = 0
-    more: bool = False
-    left: Sequence[int] = ()
+_kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(11), itemgetter(LENGTHS)
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -104,14 +95,22 @@ class _Fit(Struct, frozen=True, kw_only=True):
 class WaitingRows:
     """Reads rows of a log that wait, but for those that are passed over, and for tables that cannot be read back."""
 
-    def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings, left_out: LeftOut) -> None:
+    def __init__(
+        self,
+        log: Log,
+        catalog: Catalog | None,
+        settings: LogSettings,
+        left_out: LeftOut,
+        seen: SeenNumbers | None = None,
+    ) -> None:
         self._log = log
         self._catalog = catalog
         self._settings = settings
         self._left_out = left_out
+        self._seen = seen
         self._ends = TransactionEnds(log)
 
-    def next(self, connection: Connection, request: Request) -> Portion:
+    def next(self, connection: Connection, request: Request) -> Batch:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
         identities, passed = Identities(self._catalog), self._left_out.objects
         limit, plain = request.limit, self._plain(request.limit)
@@ -128,17 +127,17 @@ class WaitingRows:
             if goes_on and run < most:
                 run = min(run * 4, most)
                 continue
-            if self._skips(request):
+            if passed and (seen := self._remembering(request)) is not None:
                 upto = int(found[-1][0]) if len(found) == asked else NEVER
-                self._left_out.seen.learn(connection, passed, identities, upto)
+                seen.learn(connection, passed, identities, upto)
             if goes_on:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows, end, plain, request, more=goes_on)
 
-    def noted(self, connection: Connection, numbers: Sequence[int], passed: Passed) -> list[Event]:
+    def noted(self, connection: Connection, numbers: Sequence[int], passed: Passed) -> Batch:
         """The events with these numbers that still wait, in this order, but for those that are passed over.
 
-        They have fitted before, so they do now.
+        They have fitted before, so they do now. What they weigh is not looked at again: nothing is read besides them.
         """
         identities = Identities(self._catalog)
         request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(numbers)})
@@ -147,9 +146,10 @@ class WaitingRows:
         rows, _ = passed.free(found, identities)
         portion = self._portion(connection, rows, len(rows), plain, request, more=False)
         events: dict[int, list[Event]] = {}
-        for event in portion.events:
+        for event in portion.rows:
             events.setdefault(event.position[0], []).append(event)
-        return [event for number in numbers for event in events.get(number, ())]
+        ordered = [event for number in numbers for event in events.get(number, ())]
+        return Batch(events=ordered, repeated=True, weight=self._settings.query_bytes)
 
     def going_on(
         self, connection: Connection, events: Sequence[Event], before: Sequence[Event], *, more: bool
@@ -167,9 +167,9 @@ class WaitingRows:
         first = min([event.position[0] for event in (*before, *events)])
         return self._ends.behind(connection, of, first, max([event.position[0] for event in events]))
 
-    def _skips(self, request: Request) -> bool:
-        """Whether rows are left out by what is remembered of them; in the order of times they would all be read anyway."""
-        return request.among is None and not self._settings.handle_future_events
+    def _remembering(self, request: Request) -> SeenNumbers | None:
+        """What is remembered of rows that are left out; nothing in the order of times, where all are read anyway."""
+        return self._seen if request.among is None and not self._settings.handle_future_events else None
 
     def _unseen(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         """The first rows that are not remembered. Late ones come last: what was there before the others is seen then.
@@ -177,12 +177,12 @@ class WaitingRows:
         A transaction may be committed between the statements, with one row of an object in a gap and the next one
         above. So where there are late rows, those of their objects above are asked for once more.
         """
-        left_out = self._left_out
-        if not self._skips(request) or not left_out.seen:
+        left_out, seen = self._left_out, self._remembering(request)
+        if seen is None or not seen.known:
             return self._asked(connection, request, limit, plain, left_out)
-        above = replace(request, among="among_beyond", bounds={"beyond": left_out.seen.last})
+        above = replace(request, among="among_beyond", bounds={"beyond": seen.last})
         rows = self._asked(connection, above, limit, plain, left_out)
-        numbers = left_out.seen.late(connection, left_out.objects.told(), written_tables(left_out.tables), limit)
+        numbers = seen.late(connection, left_out.objects.told(), written_tables(left_out.tables), limit)
         if not numbers:
             return rows[:limit]
         among = replace(request, among="among_noted", bounds={"ids": id_list(numbers)})
@@ -228,7 +228,7 @@ class WaitingRows:
 
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
-    ) -> Portion:
+    ) -> Batch:
         """The rows before `end` that there is room for, with all their values; an object is only cut that has no room alone.
 
         Rows of a change that goes on behind the end are left for later with it.
@@ -241,9 +241,7 @@ class WaitingRows:
         events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
-        return Portion(
-            events=events, weight=fit.weight, more=more, left=[int(rows[place][0]) for place in sorted(torn)]
-        )
+        return Batch(events=events, weight=fit.weight, more=more, left=[int(rows[place][0]) for place in sorted(torn)])
 
     def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
         """Where the last whole object ends that fits. None comes where others have taken the room of the first object."""
@@ -374,3 +372,114 @@ def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
     """What all rows of a change have in common: what they do, and the transaction where it is known."""
     meaning = MEANING.get(_kind(row))
     return meaning and meaning.op, _transaction(row) if len(row) == TRANSACTION_COLUMNS else None
+
+
+def numbers_of(batch: Batch) -> list[int]:
+    """The record_ids of a batch, each once, though a log that somebody else made may give one to several rows."""
+    return list(dict.fromkeys(event.position[0] for event in batch.events))
+
+
+def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
+    """Where the object of row number `limit` ends among the neighbouring rows; rows of one number stay together."""
+    if len(rows) <= limit:
+        return len(rows)
+    last = identities.row_id(*rows[limit - 1][OBJECT])
+    end = limit
+    while end < len(rows) and (
+        rows[end][0] == rows[end - 1][0] or (last is not None and identities.row_id(*rows[end][OBJECT]) == last)
+    ):
+        end += 1
+    return end
+
+
+def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
+    """Where the object of the row before `end` begins among its neighbours; `end` where nothing stands before it."""
+    last = identities.row_id(*rows[end - 1][OBJECT])
+    start = end - 1
+    while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
+        start -= 1
+    while start > 0 and rows[start - 1][0] == rows[start][0]:
+        start -= 1
+    return start or end
+
+
+def any_large(rows: Rows) -> bool:
+    """Whether a value of any row is only told by its length."""
+    return bool(rows) and set(map(_lengths, rows)) != {NO_LENGTHS}
+
+
+def size_of(row: tuple[Any, ...]) -> int:
+    """How long the values of the row are together."""
+    return sum(len(value) for value in row[VALUES] if value) + sum(int(length) for length in row[LENGTHS] if length)
+
+
+def too_large(row: tuple[Any, ...], limit: int) -> str:
+    """What is said of a row whose values nobody wants to hold."""
+    column = f", column {shortened(row[4])}" if row[4] else ""
+    return (
+        f"old_value and new_value of {row[2]} {shortened(row[3] or '')}{column} have {size_of(row)} bytes together,"
+        f" more than publisher.value_limit, which is {limit}. Raise it and requeue the row."
+    )
+
+
+def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
+    """Rows of `waiting_rows` of a log, whose times may be those of a place."""
+    events = events_of(rows)
+    return events if log.zone is None else [replace(event, time=log.utc(event.time)) for event in events]
+
+
+def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
+    """Rows of `waiting_rows`; nothing in them is judged here."""
+    rows = list(rows)
+    if None in map(itemgetter(0), rows):
+        message = "A waiting row of the log has no record_id, so nothing can be said about it."
+        raise SourceError(message, hint="Give it one, or take it away; `eventlog check` counts such rows.")
+    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
+        return _of_transactions(rows)
+    if rows and len(rows[0]) == PLAIN_COLUMNS:
+        rows = [(*row, None, None) for row in rows]
+    return [
+        Event(
+            position=position,
+            kind=kind,
+            table=table,
+            key=key,
+            column=column,
+            old=old,
+            new=new,
+            time=time,
+            perpetrator=perpetrator,
+        )
+        for position, (_, kind, table, key, column, old, new, time, perpetrator, _, _) in _numbered(rows)
+    ]
+
+
+def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
+    """Rows with their positions: their numbers; of several rows with one number, the others have a second number behind it.
+
+    Their order does not depend on how the database hands them out, so that a repeat is the same.
+    """
+    numbers = [int(row[0]) for row in rows]
+    if len(set(numbers)) == len(numbers):
+        return [((number,), row) for number, row in zip(numbers, rows, strict=True)]
+    places: dict[int, list[int]] = {}
+    for place, number in enumerate(numbers):
+        places.setdefault(number, []).append(place)
+    found: dict[int, tuple[Position, tuple[Any, ...]]] = {}
+    for number, alike in places.items():
+        ordered = sorted((rows[place] for place in alike), key=repr)
+        for count, (place, row) in enumerate(zip(alike, ordered, strict=True)):
+            found[place] = ((number, count) if count else (number,), row)
+    return [found[place] for place in range(len(rows))]
+
+
+def _of_transactions(rows: Rows) -> list[Event]:
+    """Rows with the number and the time of their transaction behind them; equal numbers share one value."""
+    times = {row[-2]: row[-1] for row in rows}
+    transactions = {number: _transaction_of(number, time) for number, time in times.items()}
+    events = events_of([row[:-2] for row in rows])
+    return [replace(event, transaction=transactions[row[-2]]) for event, row in zip(events, rows, strict=True)]
+
+
+def _transaction_of(number: Any, time: str | None) -> Transaction | None:
+    return None if number is None else Transaction(id=int(number), time=None if time is None else moment(time))

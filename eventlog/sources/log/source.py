@@ -3,30 +3,32 @@
 A row is picked by its status and never by its number: record_ids are drawn before commit, so a lower one may appear
 after a higher one was read. For the same reason nothing is marked that is not in the batch, however the batch's
 numbers lie.
+
+Settling: outcomes become marks on the log's rows and notes in its companion table, in the caller's transaction.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Outcome, Position, Reason, exceptional
+from eventlog.core.model import Event, Outcome, Outcomes, Position, Reason, Status, exceptional, positions_of, written
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
-from eventlog.sources.log.left_out import LeftOut, note_behind, read_retries, write_notes
+from eventlog.core.secrets import masked
+from eventlog.sources.log.left_out import EVER, LeftOut, note_behind, read_retries
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.owed import leave, waiting_only
-from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
-from eventlog.sources.log.rows import EVER, numbers_of
-from eventlog.sources.log.settlement import by_status, retried, settle, staying
+from eventlog.sources.log.reading import LogSettings, Request, WaitingRows, numbers_of
+from eventlog.sources.log.seen import SeenNumbers
 from eventlog.sources.marks import (
     BEHIND,
     HOLDING,
@@ -37,9 +39,11 @@ from eventlog.sources.marks import (
     UNREAD,
     Marks,
     Stretches,
+    as_text,
     note_name,
     notes_of,
     read_runs,
+    runs,
     write_runs,
 )
 from eventlog.sources.notes import COUNTED, noted_events, split_counted
@@ -55,6 +59,14 @@ MISSING_NUMBERS: Final = 5_000
 
 LARGE_BYTES: Final = 1_000_000
 """Rows that weigh so much on average fill the memory with their copies: in a driver's buffers, as values, as documents."""
+
+RUN_ROWS: Final = 64
+"""From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
+
+DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
+"""What `delete_from_log` deletes; errors stay where people can see them."""
+
+_STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 
 LATE_LOOK_SECONDS: Final = 30.0
 """Seconds between two looks for rows that have come behind others: it reads all that wait."""
@@ -87,8 +99,8 @@ class LogSource:
         self._tracked = tracked
         self.outdated = False
         self._left_out = LeftOut(self.log, catalog, self.settings.backoff)
-        self.seen = self._left_out.seen
-        self._rows = WaitingRows(self.log, catalog, self.settings, self._left_out)
+        self.seen = SeenNumbers(self.log)
+        self._rows = WaitingRows(self.log, catalog, self.settings, self._left_out, self.seen)
         self._waited = False
         self._looked = float("-inf")
         self._left = 0
@@ -130,13 +142,12 @@ class LogSource:
                 return Batch(events=(), later=left_out.retries.latest)
             notes = notes_of(marks)
             # As they were handed out, without those that are gone, held, or behind held ones.
-            events = self._rows.noted(connection, noted, left_out.held_objects(connection, notes)) if noted else []
-            if events:
-                portion = Portion(events=events, weight=self.settings.query_bytes)
-                if not left_out.stand(connection):
-                    return None
-                going_on = self._rows.going_on(connection, events, (), more=True)
-                return self._batch(portion, notes, repeated=True, going_on=going_on)
+            if noted:
+                found = self._rows.noted(connection, noted, left_out.held_objects(connection, notes))
+                if found.events:
+                    if not left_out.stand(connection):
+                        return None
+                    return self._with_notes(self._counted(connection, found, (), more=True), notes)
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Notes) -> None:
@@ -172,8 +183,7 @@ class LogSource:
                 return Batch(events=())
             before = [*chain.from_iterable(batch.rows for batch in handed_out)]
             more = found.more or bool(found.left) or limit <= len(found.events)
-            going_on = self._rows.going_on(connection, found.events, before, more=more)
-            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left, going_on=going_on)
+            return self._counted(connection, found, before, more=more)
 
     def settle(
         self,
@@ -205,7 +215,7 @@ class LogSource:
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
                 self.marks.set(connection, IN_HAND, write_runs(numbers_of(following)))
-        if self.seen:
+        if self.seen.known:
             self.seen.settled([number for numbers in by_status(outcomes).values() for number in numbers])
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch | None:
@@ -221,17 +231,18 @@ class LogSource:
                 if counted is not None:
                     self.marks.set(connection, note_name(COUNTED), counted)
         self._pass_over(connection, notes)
-        self.seen.renew(left_out.stamp, left_out.objects, left_out.any_owed)
+        if left_out.objects or left_out.any_owed or self.seen.known:
+            self.seen.renew(left_out.stamp, left_out.objects, left_out.any_owed)
         left = self._left
         known = left_out.any_owed if self.settings.handle_future_events else Stretches()
         request = Request(limit=limit + left if limit > 0 else limit, room=self.settings.share, known=known)
         found = self._rows.next(connection, request)
-        future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
-        batch = self._batch(found, notes, now=self.log.now(connection) if future else None)
-        if found.events:
+        batch = self._with_notes(found, notes)
+        if self.settings.handle_future_events:  # the clock is read after the rows, so that none is ahead of it
+            batch = replace(batch, now=self.log.now(connection))
+        if batch.events:
             more = found.more or bool(found.left) or 0 < limit <= len(found.events)
-            going_on = self._rows.going_on(connection, found.events, (), more=more)
-            batch = replace(batch, going_on=going_on)
+            batch = self._counted(connection, batch, (), more=more)
             return batch if self._take(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
@@ -252,30 +263,16 @@ class LogSource:
             note_behind(connection, self.log, ahead)
             self._waited = True
 
-    def _batch(
-        self,
-        portion: Portion,
-        notes: Notes,
-        *,
-        now: dt.datetime | None = None,
-        repeated: bool = False,
-        going_on: frozenset[int] | None = None,
-    ) -> Batch:
+    def _with_notes(self, batch: Batch, notes: Notes) -> Batch:
+        """The batch with what was noted of it, and how often its rows were offered."""
         retries = self._left_out.retries
         about_rows, counted = split_counted(notes)
-        return Batch(
-            events=portion.events,
-            now=now,
-            repeated=repeated,
-            notes=about_rows,
-            counted=counted,
-            going_on=going_on,
-            attempts=retries.attempts if retries.rows else {},
-            later=retries.earliest if retries.rows else None,
-            weight=portion.weight,
-            more=portion.more,
-            left=portion.left,
-        )
+        batch = replace(batch, notes=about_rows, counted=counted)
+        return replace(batch, attempts=retries.attempts, later=retries.earliest) if retries.rows else batch
+
+    def _counted(self, connection: Connection, batch: Batch, before: Sequence[Event], *, more: bool) -> Batch:
+        """The batch with the transactions that go on behind it, and behind the events before it."""
+        return replace(batch, going_on=self._rows.going_on(connection, batch.rows, before, more=more))
 
     def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Notes) -> None:
         """Lets go of the batch, but for what stays in hand, and says which rows wait for another attempt."""
@@ -289,7 +286,7 @@ class LogSource:
             self.marks.set(connection, note_name(name), text)
         unread = self._left_out.unread.settle(batch.events, outcomes)
         if unread:
-            self.marks.set(connection, UNREAD, write_notes(unread))
+            self.marks.set(connection, UNREAD, as_text(unread))
         elif self._left_out.unread.notes:
             self.marks.clear(connection, UNREAD)
         before = {row.number for row in self._left_out.retries.rows}
@@ -336,3 +333,158 @@ def _on_its_way(batch: Batch) -> int:
     """What a batch takes of the room for all that are on their way: of large rows each copy counts."""
     large = batch.weight > LARGE_BYTES * len(batch.events)
     return 2 * batch.weight if large else batch.weight
+
+
+def settle(
+    connection: Connection,
+    log: Log,
+    outcomes: Sequence[Outcome],
+    settings: LogSettings,
+    attempts: Mapping[Position, int],
+    *,
+    waited: bool = False,
+) -> None:
+    """Records reasons and attempts while the rows still wait, then marks or deletes those whose time is over.
+
+    `attempts` are those of rows that were offered before; `waited` says that rows may have a record of what they
+    waited for.
+    """
+    outcomes = one_a_number(outcomes)
+    _note(connection, log, outcomes, settings, attempts)
+    for status, numbers in by_status(outcomes).items():
+        if attempts or waited:
+            _end_attempts(connection, log, status, numbers)
+        if settings.delete_from_log and status in DELETED:
+            _change(connection, log, "delete", numbers, {})
+        else:
+            _change(connection, log, "mark", numbers, {"status": status.value})
+
+
+def one_a_number(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """The outcomes, made one where several rows have one number: a database cannot be told which of them is meant.
+
+    What waits keeps the others waiting, and a row that was published is not called an error for its neighbour's sake.
+    """
+    if all(len(position) == 1 for position in positions_of(outcomes)):
+        return outcomes
+    by_number: dict[int, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_number.setdefault(outcome.position[0], []).append(outcome)
+    return [_joined(number, alike) for number, alike in by_number.items()]
+
+
+def _joined(number: int, alike: Sequence[Outcome]) -> Outcome:
+    waiting = [one for one in alike if one.status is Status.NEW]
+    bad = [one for one in alike if one.status in (Status.ERROR, Status.FATAL)]
+    if waiting or not bad or len(bad) == len(alike):
+        chosen = (waiting or bad or sorted(alike, key=lambda one: one.status is not Status.WARNING))[0]
+        return replace(chosen, position=(number,))
+    note = f"{len(alike)} rows have this record_id, and {len(bad)} of them could not be published: {note_of(bad[0])}"
+    return Outcome(position=(number,), status=Status.WARNING, reason=bad[0].reason, note=note)
+
+
+def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
+    """The record_ids that get each letter, ascending; those that stay N are left out."""
+    found: dict[Status, list[int]] = {}
+    for outcome in exceptional(outcomes):
+        if outcome.status is not Status.NEW:
+            found.setdefault(outcome.status, []).append(outcome.position[0])
+    if isinstance(outcomes, Outcomes):
+        others = outcomes.others
+        positions = outcomes.positions
+        if others:
+            positions = [position for position in positions if position not in others]
+        found.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
+    for numbers in found.values():
+        numbers.sort()
+    return {status: numbers for status, numbers in found.items() if numbers}
+
+
+def is_noted(outcome: Outcome) -> bool:
+    """Whether the companion table must say more than the letter does."""
+    return outcome.status is not Status.NEW and (outcome.reason is not Reason.PUBLISHED or outcome.note is not None)
+
+
+def note_of(outcome: Outcome) -> str | None:
+    """The note as any database can keep it; a superseded event names its winner."""
+    note = outcome.note
+    if note is None and outcome.winner is not None:
+        note = f"superseded by {written(outcome.winner)}"
+    if note is None:
+        return None
+    return masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
+def retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those that are offered again after a while."""
+    return [
+        outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW and outcome.reason is Reason.RETRY
+    ]
+
+
+def staying(outcomes: Sequence[Outcome]) -> list[int]:
+    """The rows that stay in hand, where whoever publishes waits for them."""
+    return list(
+        dict.fromkeys(
+            [one.position[0] for one in exceptional(outcomes) if one.status is Status.NEW and one.reason in _STAY]
+        )
+    )
+
+
+def _note(
+    connection: Connection,
+    log: Log,
+    outcomes: Sequence[Outcome],
+    settings: LogSettings,
+    attempts: Mapping[Position, int],
+) -> None:
+    noted = [_record(outcome) for outcome in exceptional(outcomes) if is_noted(outcome)]
+    if noted:
+        connection.execute(log.query("note_outcome"), {"records": as_text(noted)})
+    chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together
+    for note, numbers in _held(outcomes).items():
+        connection.execute(log.query("note_waiting"), {"note": note, "ids": id_list(numbers)})
+    tried = [
+        _record(outcome) | {"delay": settings.backoff.delay(attempts.get(outcome.position, 0) + 1, chance)}
+        for outcome in retried(outcomes)
+    ]
+    if tried:
+        connection.execute(log.query("note_attempt"), {"records": as_text(tried)})
+
+
+def _held(outcomes: Sequence[Outcome]) -> dict[str, list[int]]:
+    """Rows that were read and go on waiting behind others, by the note that says so."""
+    found: dict[str, list[int]] = {}
+    for outcome in exceptional(outcomes):
+        if outcome.status is Status.NEW and outcome.reason is Reason.HELD:
+            found.setdefault(note_of(outcome) or "", []).append(outcome.position[0])
+    return found
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    """As the statements read it; without a note the key is left out, because not every database takes JSON's null for NULL."""
+    found: dict[str, Any] = {"id": outcome.position[0], "status": outcome.status.value, "reason": outcome.reason.value}
+    note = note_of(outcome)
+    return found if note is None else found | {"note": note}
+
+
+def _end_attempts(connection: Connection, log: Log, status: Status, numbers: Sequence[int]) -> None:
+    """Rows that `note_outcome` recorded have no attempts open any more; what is left ended without a reason of its own."""
+    parameters = {"status": status.value, "reason": Reason.PUBLISHED.value, "ids": id_list(numbers)}
+    connection.execute(log.query("end_attempts"), parameters)
+
+
+def _change(connection: Connection, log: Log, verb: str, numbers: Sequence[int], values: Mapping[str, str]) -> None:
+    """Marks or deletes exactly these rows.
+
+    Marking by the ends of a range is twice as fast as by a list, but a range also holds what was committed late. Only
+    a run of consecutive numbers has no room for a row that is not in it, so only runs are marked by their ends.
+    """
+    stretches = runs(numbers)
+    long = [(first, last) for first, last in stretches if last - first + 1 >= RUN_ROWS]
+    for first, last in long:
+        connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+    kept = set(stretches).difference(long)
+    scattered = [number for first, last in sorted(kept) for number in range(first, last + 1)]
+    if scattered:
+        connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})

@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from time import monotonic
 from typing import Final, Protocol
 
@@ -18,11 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import DataError, EventlogError
+from eventlog.core.durable_files import write_file
+from eventlog.core.errors import DataError, EventlogError, SourceError
 from eventlog.core.model import Captured, Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
-from eventlog.sources.marks import FileMarks
+from eventlog.sources.marks import as_text
 from eventlog.sources.notes import split_counted
 
 PLACE: Final = "stream"
@@ -113,9 +115,43 @@ def read_place(text: str | None) -> StreamPlace:
         raise DataError(f"The mark {PLACE} does not hold the place of a stream: {error}.", hint=hint) from error
 
 
-def write_place(place: StreamPlace) -> str:
-    """The place as the text of a mark."""
-    return msgspec.json.encode(place).decode()
+class FileMarks:
+    """Marks of a source that has no database to write to: one JSON file, replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._marks = self._read()
+
+    def get(self, name: str) -> str | None:
+        """The mark's text, or None when there is none."""
+        return self._marks.get(name)
+
+    def all(self) -> dict[str, str]:
+        """Every mark by its name."""
+        return dict(self._marks)
+
+    def change(self, changes: Mapping[str, str | None]) -> None:
+        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
+        marks = {**self._marks, **changes}
+        self._write({name: value for name, value in marks.items() if value is not None})
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise SourceError(f"The marks in {self.path} cannot be read: {error.strerror}.") from error
+        except msgspec.DecodeError as error:
+            hint = "Restore the file; without it the source starts from the beginning and repeats what was published."
+            raise DataError(f"{self.path} does not hold marks: {error}.", hint=hint) from error
+
+    def _write(self, marks: dict[str, str]) -> None:
+        try:
+            write_file(self.path, msgspec.json.format(msgspec.json.encode(marks)) + b"\n")
+        except OSError as error:
+            raise SourceError(f"The marks in {self.path} cannot be written: {error.strerror}.") from error
+        self._marks = marks
 
 
 class StreamSource:
@@ -309,7 +345,7 @@ class StreamSource:
 
     def _keep(self, place: StreamPlace) -> None:
         if place != self._place:
-            self._marks.set(PLACE, write_place(place))
+            self._marks.change({PLACE: as_text(place)})
             self._place = place
 
     def _next_piece(self) -> StreamPiece | None:

@@ -11,7 +11,7 @@ import binascii
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Final
@@ -19,8 +19,10 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
+from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.access import fetched, in_text
@@ -29,6 +31,7 @@ from eventlog.sql.lookup import (
     Answer,
     Key,
     KeyComparison,
+    KeyForm,
     Question,
     key_stretches,
     lookup_holes,
@@ -38,9 +41,9 @@ from eventlog.sql.lookup import (
     reader_of,
     text_of,
     truth_of,
+    value_text,
 )
 from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
-from eventlog.sql.texts import value_text
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
@@ -49,18 +52,11 @@ _zero_date = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d{1,6})?
 _type = re.compile(
     r"([a-z][a-z0-9 ]*?)\s*(?:\(([0-9, ]*)\)\s*)?( unsigned)?(?: zerofill)?(?: character set .*| collate .*)?"
 )
-_Read = Callable[[str], str | int | None]
 
 
-class MysqlKeyForm(Struct, frozen=True, kw_only=True):
-    """How keys of one column type are looked up: `read` gives None for text that is no such value.
+class MysqlKeyForm(KeyForm, frozen=True, kw_only=True):
+    """With `collated` the column's own collation decides what the text equals."""
 
-    `collated` says that the column's own collation decides what the text equals.
-    """
-
-    bound: str
-    read: _Read
-    match: str = "{column} = {key}"
     collated: bool = False
 
 
@@ -144,12 +140,11 @@ class MysqlLookup:
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = mysql_form(column.type)
-        left, _, right = form.match.partition(" = ")
         if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
-            right = right.replace("{key}", f"CAST({{key}} AS {form.bound})")
+            form = replace(form, match=form.match.replace("{key}", f"CAST({{key}} AS {form.bound})"))
         elif form.bound == "DOUBLE":
-            right = right.replace("{key}", "({key} + 0E0)")
-        return KeyComparison(column=left, value=right, read=form.read)
+            form = replace(form, match=form.match.replace("{key}", "({key} + 0E0)"))
+        return form.compared
 
 
 def _signed(written: str) -> int | None:
@@ -192,7 +187,7 @@ def _date(written: str) -> str | None:
 
 def _moment(written: str) -> str | None:
     try:
-        value = dt.datetime.fromisoformat(written)
+        value = read_moment(written)
     except ValueError:
         return _zero(written, with_clock=True)
     return value.isoformat(" ") if value.tzinfo is None else None
@@ -207,7 +202,7 @@ def _zero(written: str, *, with_clock: bool) -> str | None:
     if year and month and day:
         return None
     dt.date(2000 if year == 0 else year, month or 1, day or 1)  # ValueError where there is no such day
-    dt.time.fromisoformat(match[4] or "00:00")
+    read_clock(match[4] or "00:00")
     return f"{match[1]}-{match[2]}-{match[3]}{f' {match[4]}' if match[4] else ''}"
 
 

@@ -6,17 +6,16 @@ column such that the column's index is used. Types that are not listed are compa
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 from sqlalchemy import Connection
 
+from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.access import fetched, in_text
@@ -26,6 +25,7 @@ from eventlog.sql.lookup import (
     Answer,
     Key,
     KeyComparison,
+    KeyForm,
     Question,
     lookup_holes,
     nobody,
@@ -33,9 +33,9 @@ from eventlog.sql.lookup import (
     octets_of,
     readable,
     text_of,
+    value_text,
 )
 from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
-from eventlog.sql.texts import value_text
 
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""
@@ -43,15 +43,7 @@ _moment = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?)
 _numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
 
 
-class OracleKeyForm(Struct, frozen=True, kw_only=True):
-    """How keys of one column type are looked up: `read` gives None for text that is no such value."""
-
-    bound: str
-    read: Callable[[str], Any]
-    match: str = "{column} = {key}"
-
-
-def oracle_form(sql_type: str) -> OracleKeyForm:
+def oracle_form(sql_type: str) -> KeyForm:
     """How keys of a column of this type are looked up."""
     return _KEYS.get(plain_name(sql_type), _AS_TEXT)
 
@@ -79,7 +71,7 @@ class JsonTableLookup:
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         return f"DBMS_LOB.GETLENGTH({name})" if bare_type(column.type) in ("clob", "nclob", "blob") else None
 
-    def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[OracleKeyForm]) -> dict[str, str]:
+    def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
         """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
         names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
         found = [f"found.{in_text(dialect.quoted(column.name))}" for column in question.matched]
@@ -92,9 +84,7 @@ class JsonTableLookup:
         }
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
-        form = oracle_form(column.type)
-        left, _, right = form.match.partition(" = ")
-        return KeyComparison(column=left, value=right, read=form.read)
+        return oracle_form(column.type).compared
 
 
 def _text(written: str) -> str | None:
@@ -135,7 +125,7 @@ def _nanosecond(written: str) -> str | None:
         return None
     whole = f"{match[1]} {match[2] or '00:00:00'}"
     try:
-        dt.datetime.fromisoformat(whole)
+        read_moment(whole)
     except ValueError:
         return None
     return f"{whole}.{(match[3] or '').ljust(9, '0')}"
@@ -146,12 +136,12 @@ def _hexadecimal(written: str) -> str | None:
     return found.hex().upper() if found and len(found) <= TEXT_BYTES // 2 else None
 
 
-_TEXT: Final = OracleKeyForm(bound="VARCHAR2(4000)", read=_text)
-_AS_TEXT: Final = OracleKeyForm(bound="VARCHAR2(4000)", read=_text, match="TO_CHAR({column}) = {key}")
-_NUMBER: Final = OracleKeyForm(bound="NUMBER", read=_number)
-_DOUBLE: Final = OracleKeyForm(bound="VARCHAR2(400)", read=_real, match="{column} = TO_BINARY_DOUBLE({key})")
-_FLOAT: Final = OracleKeyForm(bound="VARCHAR2(400)", read=_real, match="{column} = TO_BINARY_FLOAT({key})")
-_ZONED: Final = OracleKeyForm(
+_TEXT: Final = KeyForm(bound="VARCHAR2(4000)", read=_text)
+_AS_TEXT: Final = KeyForm(bound="VARCHAR2(4000)", read=_text, match="TO_CHAR({column}) = {key}")
+_NUMBER: Final = KeyForm(bound="NUMBER", read=_number)
+_DOUBLE: Final = KeyForm(bound="VARCHAR2(400)", read=_real, match="{column} = TO_BINARY_DOUBLE({key})")
+_FLOAT: Final = KeyForm(bound="VARCHAR2(400)", read=_real, match="{column} = TO_BINARY_FLOAT({key})")
+_ZONED: Final = KeyForm(
     bound="VARCHAR2(40)",
     read=_nanosecond,
     match=f"SYS_EXTRACT_UTC({{column}}) = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')",
@@ -160,15 +150,15 @@ _ZONED: Final = OracleKeyForm(
 _KEYS: Final = {
     **dict.fromkeys(("varchar2", "varchar", "nvarchar2"), _TEXT),
     # Both sides are CHAR: Oracle then pads the shorter one, which it does not do for VARCHAR2.
-    "char": OracleKeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS CHAR(2000))"),
-    "nchar": OracleKeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS NCHAR(1000))"),
+    "char": KeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS CHAR(2000))"),
+    "nchar": KeyForm(bound="VARCHAR2(2000)", read=_padded, match="{column} = CAST({key} AS NCHAR(1000))"),
     **dict.fromkeys(("number", "numeric", "decimal", "integer", "smallint", "float"), _NUMBER),
     "binary_double": _DOUBLE,
     "binary_float": _FLOAT,
-    "date": OracleKeyForm(bound="VARCHAR2(40)", read=_second, match=f"{{column}} = TO_DATE({{key}}, '{SECONDS}')"),
-    "timestamp": OracleKeyForm(
+    "date": KeyForm(bound="VARCHAR2(40)", read=_second, match=f"{{column}} = TO_DATE({{key}}, '{SECONDS}')"),
+    "timestamp": KeyForm(
         bound="VARCHAR2(40)", read=_nanosecond, match=f"{{column}} = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')"
     ),
     **dict.fromkeys(("timestamp with time zone", "timestamp with local time zone"), _ZONED),
-    "raw": OracleKeyForm(bound="VARCHAR2(4000)", read=_hexadecimal, match="{column} = HEXTORAW({key})"),
+    "raw": KeyForm(bound="VARCHAR2(4000)", read=_hexadecimal, match="{column} = HEXTORAW({key})"),
 }

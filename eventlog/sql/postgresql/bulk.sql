@@ -19,3 +19,7 @@ WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /*
 SELECT virtualtransaction FROM pg_locks
 WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND relation = CAST(/* log_text */'event_log' AS regclass) AND mode = 'RowExclusiveLock' AND granted;
+
+-- last_drawn: the last number that was drawn from the sequence of the log; NULL where it has none, or it is not ours to see
+SELECT last_value FROM pg_sequences
+WHERE format('%I.%I', schemaname, sequencename) = pg_get_serial_sequence(/* log_text */'event_log', /* number_text */'record_id');

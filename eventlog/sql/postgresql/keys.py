@@ -9,15 +9,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from msgspec import Struct
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.elements import TextClause
 
+from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched, in_text
@@ -27,6 +27,7 @@ from eventlog.sql.lookup import (
     Answer,
     Key,
     KeyComparison,
+    KeyForm,
     Question,
     cast_to_text,
     lookup_holes,
@@ -36,9 +37,9 @@ from eventlog.sql.lookup import (
     reader_of,
     text_of,
     truth_of,
+    value_text,
 )
 from eventlog.sql.postgresql.types import READ_AS_TEXT
-from eventlog.sql.texts import value_text
 
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
@@ -55,11 +56,9 @@ _long_number = re.compile(r"-?[0-9]{0,131072}(?:\.[0-9]{0,16383})?").fullmatch
 _integer = re.compile(r"[+-]?[0-9]{1,19}").fullmatch
 
 
-class PostgresqlKeyForm(Struct, frozen=True, kw_only=True):
-    """How keys of one column type are bound: `read` gives None for text that is no such value."""
+class PostgresqlKeyForm(KeyForm, frozen=True, kw_only=True):
+    """With `as_text` the column is compared as a text."""
 
-    bound: str
-    read: Callable[[str], Any]
     as_text: bool = False
 
 
@@ -139,7 +138,7 @@ def _real(written: str) -> float | None:
 def _time(written: str) -> str | None:
     if _midnight(written):
         return "24:00:00"
-    found = dt.time.fromisoformat(written)
+    found = read_clock(written)
     return found.isoformat() if found.tzinfo is None else None
 
 
@@ -152,7 +151,7 @@ def _day(written: str) -> str | None:
 
 def _plain_moment(written: str) -> str | None:
     try:
-        found = dt.datetime.fromisoformat(written)
+        found = read_moment(written)
     except ValueError:
         return _far(written, LAST_YEARS["timestamp"])
     return found.isoformat(" ") if found.tzinfo is None else None
@@ -161,7 +160,7 @@ def _plain_moment(written: str) -> str | None:
 def _moment(written: str) -> str | None:
     """Without a zone a time is in UTC, as our triggers write it."""
     try:
-        found = dt.datetime.fromisoformat(written)
+        found = read_moment(written)
     except ValueError:
         return _far(written, LAST_YEARS["timestamp"], "+00")
     return (found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)).isoformat(" ")
@@ -177,7 +176,7 @@ def _far(written: str, last: int, zone: str = "") -> str | None:
     year, month, day, clock, before_christ = match.groups()
     number = 1 - int(year) if before_christ else int(year)
     dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
-    dt.time.fromisoformat(clock or "00:00")
+    read_clock(clock or "00:00")
     if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
         return None
     return f"{year}-{month}-{day}{f' {clock}{zone}' if clock else zone and f' 00:00:00{zone}'}{before_christ or ''}"

@@ -26,8 +26,8 @@ from eventlog.sql.lookup import (
     octets_of,
     readable,
     text_of,
+    value_text,
 )
-from eventlog.sql.texts import value_text
 
 _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -24,6 +24,45 @@ from eventlog.sql.access import fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.plan import Style, TriggerOptions
+
+SIGN = "eventlog "
+"""What a marker begins with, wherever the database keeps it."""
+
+
+class Marker(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The log that the trigger writes to, the class it belongs to, the options of `track`, and its text's hash.
+
+    `watched` are the attributes that it was made for, where columns were left out.
+    """
+
+    log: str
+    table: str
+    options: TriggerOptions
+    hash: str
+    watched: tuple[str, ...] = ()
+
+
+def hash_of(texts: Iterable[str]) -> str:
+    """Sixteen digits that change when any of the texts does."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def write_marker(marker: Marker) -> str:
+    """The marker on one line; it never ends a SQL comment, whatever the options hold."""
+    return SIGN + msgspec.json.encode(marker).decode().replace("*/", "*\\/").replace("/*", "\\/*")
+
+
+def read_marker(text: str) -> Marker | None:
+    """The marker in a trigger's text or comment, or None when there is none that we understand."""
+    start = text.find(SIGN + "{")
+    if start < 0:
+        return None
+    line = text[start + len(SIGN) :].partition("\n")[0].strip().removesuffix("*/").strip()
+    try:
+        return msgspec.json.decode(line, type=Marker)
+    except msgspec.DecodeError:
+        return None
+
 
 PREFIX: Final = "asked: "
 """What the names of these marks begin with."""
@@ -49,33 +88,18 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
 
     def over(self, kept: TriggerOptions) -> TriggerOptions:
         """The options of a class that has been tracked with others; an empty condition takes the condition away."""
-        return TriggerOptions(
-            style=kept.style if self.style is None else self.style,
-            columns=kept.columns if self.columns is None else self.columns,
-            exclude=kept.exclude if self.exclude is None else self.exclude,
-            children=kept.children if self.children is None else self.children,
-            key=kept.key if self.key is None else self.key,
-            when=kept.when if self.when is None else self.when or None,
-            rows=kept.rows if self.rows is None else self.rows,
-            always=kept.always if self.always is None else self.always,
-            follow_ddl=kept.follow_ddl if self.follow_ddl is None else self.follow_ddl,
-        )
+        said = {name: getattr(self, name) for name in OPTIONS}
+        options = {name: getattr(kept, name) if value is None else value for name, value in said.items()}
+        return TriggerOptions(**options | {"when": options["when"] or None})
+
+
+OPTIONS: Final = tuple(name for name in TrackRequest.__struct_fields__ if name != "reset")
+"""What somebody may ask for; the other options depend on the table."""
 
 
 def exactly(options: TriggerOptions) -> TrackRequest:
     """The request for these options, whatever there was before."""
-    return TrackRequest(
-        style=options.style,
-        columns=options.columns,
-        exclude=options.exclude,
-        children=options.children,
-        key=options.key,
-        when=options.when,
-        rows=options.rows,
-        always=options.always,
-        follow_ddl=options.follow_ddl,
-        reset=True,
-    )
+    return TrackRequest(**{name: getattr(options, name) for name in OPTIONS}, reset=True)
 
 
 class AskedClass(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,7 +129,6 @@ def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedCla
 
 
 def has_marks(connection: Connection, names: LogNames) -> bool:
-    """Whether the log has its companions."""
     return inspect(connection).has_table(names.marks, schema=names.schema)
 
 
@@ -116,7 +139,6 @@ def keeping(dialect: Dialect, names: LogNames, asked: AskedClass) -> str:
 
 
 def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:
-    """The statement that forgets a class."""
     return _statement(dialect, names, "mark_clear", name=_name(table))
 
 

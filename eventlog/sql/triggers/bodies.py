@@ -9,10 +9,20 @@ from msgspec.structs import replace
 
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
-from eventlog.sql.triggers.constants import kind_text
-from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
-from eventlog.sql.triggers.plan import VALUED, ChildPlan, Style, TriggerPlan
-from eventlog.sql.triggers.words import Row, present, same_key
+from eventlog.sql.triggers.plan import (
+    EVERY,
+    VALUED,
+    ChildPlan,
+    Fact,
+    Side,
+    Style,
+    Test,
+    TriggerPlan,
+    When,
+    child_facts,
+    facts,
+)
+from eventlog.sql.triggers.words import Row, kind_text, present, same_key
 
 SEPARATOR = ";\n"
 
@@ -27,15 +37,35 @@ class Bodies(Struct, frozen=True, kw_only=True):
     hands: bool = False
     unseen: bool = False
 
+    def _clauses(self, old: str, new: str, *, outer: bool = False) -> Clauses:
+        """What SQL says of rows that are called so before and after."""
+        columns = self.child.child.columns if self.child else self.plan.table.columns
+        before, after = [Row(dialect=self.dialect, alias=alias, columns=columns) for alias in (old, new)]
+        return Clauses(
+            dialect=self.dialect,
+            plan=self.plan,
+            child=self.child,
+            old=before,
+            new=after,
+            outer=outer,
+            unseen=self.unseen,
+        )
+
     def _log_facts(self, source: str, found: Iterable[Mapping[str, str]]) -> str:
-        return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+        """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
+        written = "\nUNION ALL ".join(
+            statement(self.dialect, "facts_together" if "values" in holes else "fact", **holes) for holes in found
+        )
+        return statement(
+            self.dialect, _writing("log_facts", hands=self.hands), **self.log, source=source, facts=written
+        )
 
 
 class RowBodies(Bodies, frozen=True, kw_only=True):
     """Bodies of triggers that fire for one row after another."""
 
     def body(self, when: When) -> str:
-        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
+        clauses = self._clauses(*self.dialect.row_names)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if self.dialect.procedural_triggers:  # where conditions hold no queries
             found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
@@ -45,7 +75,7 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
 
     def by_event(self) -> str:
         """What one trigger does that fires for every event."""
-        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names)
+        clauses = self._clauses(*self.dialect.row_names)
         return statement(
             self.dialect,
             "by_event",
@@ -79,7 +109,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
     """Bodies of triggers that see all rows of their statement before and after."""
 
     def body(self, when: When) -> str:
-        clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
+        clauses = self._clauses("o", "n", outer=True)
         if when is When.TRUNCATE:
             return SEPARATOR.join((statement(self.dialect, "warn_of_unseen"), self._all(clauses, when)))
         return self._all(clauses, when)
@@ -257,16 +287,6 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         )
 
 
-def log_facts(
-    dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]], *, hands: bool = False
-) -> str:
-    """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
-    written = "\nUNION ALL ".join(
-        statement(dialect, "facts_together" if "values" in holes else "fact", **holes) for holes in found
-    )
-    return statement(dialect, _writing("log_facts", hands=hands), **log, source=source, facts=written)
-
-
 def holes_of(clauses: Clauses, found: Iterable[Fact]) -> list[dict[str, str]]:
     """What fills the holes of facts; one that stands for several log rows has their values."""
     return [clauses.holes(fact) | ({"values": values_of(clauses.each(fact))} if fact.each else {}) for fact in found]
@@ -287,25 +307,3 @@ def _kind(clauses: Clauses, fact: Fact) -> str:
 
 def _without(side: str, other: str, when: When) -> str:
     return f"{side} EXCEPT ALL {other}" if when is When.UPDATE else side
-
-
-def _clauses(
-    dialect: Dialect,
-    plan: TriggerPlan,
-    child: ChildPlan | None,
-    old: str,
-    new: str,
-    *,
-    outer: bool = False,
-    unseen: bool = False,
-) -> Clauses:
-    columns = child.child.columns if child else plan.table.columns
-    return Clauses(
-        dialect=dialect,
-        plan=plan,
-        child=child,
-        old=Row(dialect=dialect, alias=old, columns=columns),
-        new=Row(dialect=dialect, alias=new, columns=columns),
-        outer=outer,
-        unseen=unseen,
-    )

@@ -12,10 +12,8 @@ from eventlog.core.model import Kind
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers.constants import kind_text
-from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
-from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
-from eventlog.sql.triggers.words import Row, absent, differs, joined, present
+from eventlog.sql.triggers.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
+from eventlog.sql.triggers.words import Row, absent, differs, joined, kind_text, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -129,7 +127,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def question(self, side: Side) -> str:
         """The query about one side that `when` makes necessary."""
         if self.child is not None:
-            return self._parent_stands(side)
+            return self._stands(side, "parent_stands")
         columns = self.row(side).list(self.plan.table.columns)
         row = self.dialect.quoted(self.plan.table.name)
         condition = f"({self.plan.options.when})"
@@ -139,9 +137,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def parent_stands(self, side: Side) -> str:
         """Whether the parent of a child's row is there, and one that `when` is about."""
-        return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
-
-    def _parent_stands(self, side: Side) -> str:
+        if self.dialect.procedural_triggers:
+            return f"{_variable(side, 'holds')} > 0"
         return self._stands(side, "parent_stands")
 
     def _stands(self, side: Side, query: str) -> str:

@@ -18,11 +18,10 @@ from sqlalchemy import Connection
 
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child
-from eventlog.sql.access import answers, verbatim
+from eventlog.sql.access import answers, is_denied, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
-from eventlog.sql.error_codes import is_denied
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers.marker import Marker
+from eventlog.sql.triggers.asked import Marker
 from eventlog.sql.triggers.plan import ChildPlan, Numbered, Style, TriggerPlan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -17,9 +17,8 @@ from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-from eventlog.sql.triggers.asked import AskedClass, asked_classes, asked_of, same, words
+from eventlog.sql.triggers.asked import AskedClass, Marker, asked_classes, asked_of, read_marker, same, words
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
-from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, captured, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.table_needs import TableNeeds
@@ -83,6 +82,14 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     return found
 
 
+def by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str) -> dict[str, list[Installed]]:
+    """Triggers by the class that they belong to, whose name may be spelled in any case."""
+    owners: dict[str, list[Installed]] = {}
+    for trigger in found:
+        owners.setdefault(spelled(trigger.marker.table), []).append(trigger)
+    return owners
+
+
 def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
     """A trigger's text; asked for by itself where the catalog may tell quoted names in another spelling."""
     if not dialect.tells_roughly or "`" not in row.source:
@@ -104,9 +111,7 @@ def compare(
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     """The state of every trigger of the log, each class planned again from its table as it is now."""
     asked = asked_of(connection, names)
-    by_class: dict[str, list[Installed]] = {}
-    for trigger in installed(connection, names):
-        by_class.setdefault(trigger.marker.table, []).append(trigger)
+    by_class = by_owner(installed(connection, names))
     by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
     classes, needs = Classes(connection), TableNeeds(connection)
     found = [
@@ -197,7 +202,7 @@ def _class_states(
     if any(not trigger.marker.hash for trigger in standing):
         found = [_renamed(one) for one in found if one.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
-    return [_with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+    return [with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
 
 
 def _renamed(found: TriggerState) -> TriggerState:
@@ -214,7 +219,7 @@ def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:
     return replace(found, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
 
 
-def _with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
+def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
     """The state, with the columns that the trigger's text reads and the table no longer has."""
     if state.state is not TriggerCondition.OUTDATED:
         return state
@@ -239,7 +244,6 @@ def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[st
 
 
 def _bare(name: str) -> str:
-    """A name without its quotes."""
     quote = name[0]
     return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
 

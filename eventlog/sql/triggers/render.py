@@ -12,14 +12,12 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, number_holes, offers, statement
 from eventlog.sql.names import LogNames
+from eventlog.sql.triggers.asked import Marker, hash_of, write_marker
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
 from eventlog.sql.triggers.clauses import logged_name, qualified
-from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.ddl import HERE, Bridge, bridge_comment, bridge_plan
-from eventlog.sql.triggers.facts import EVERY, When
-from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
-from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
-from eventlog.sql.triggers.words import Row, settled
+from eventlog.sql.triggers.plan import EVERY, ChildPlan, Style, TriggerPlan, When
+from eventlog.sql.triggers.words import Row, common_holes, declarations, settled
 
 ROWS = {
     When.INSERT: "NEW TABLE AS new_rows",
@@ -58,8 +56,6 @@ def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger
 
 
 class _Writer(Struct, frozen=True, kw_only=True):
-    """Writes the triggers of one class."""
-
     dialect: Dialect
     names: LogNames
     plan: TriggerPlan
@@ -93,7 +89,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
-        mark = self._mark(digest)
+        mark = self.dialect.marked(write_marker(self._marker(digest)))
         always = ("always_trigger",) if self.plan.options.always else ()
         owned = ("own_function",) if self.plan.numbered else ()
         queries = ("before_trigger", function, *owned, "guard_function", form, "mark_trigger", *always, "after_trigger")
@@ -112,10 +108,11 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _holes(
         self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: TriggerPart
     ) -> dict[str, str]:
-        body = self._body(child, events, self._function_name(name), part)
+        function = function_name(self.dialect, self.names, self.plan.table.schema, name)
+        body = self._body(child, events, function, part)
         return {
             "trigger": self._trigger_name(name),
-            "function": self._function_name(name),
+            "function": function,
             "target": qualified(self.dialect, self.plan.table.schema, table),
             "old_type": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2",
             "event": " OR ".join(events).upper(),
@@ -176,7 +173,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _log(self) -> dict[str, str]:
         """What fills the holes of a row of the log that are the same for all."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
-        log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
+        log = self.names if self.dialect.qualified_in_triggers else replace(self.names, schema=None)
         own = {"table": table} | common_holes(self.dialect)
         return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
 
@@ -257,9 +254,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
         holes["body"] = f"{HERE}\n{holes['body']}"
         return self._statement(function, **holes)
 
-    def _mark(self, digest: str) -> str:
-        return self.dialect.marked(write_marker(self._marker(digest)))
-
     def _marker(self, digest: str) -> Marker:
         return Marker(
             log=self.names.whole,
@@ -282,9 +276,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             names = sorted([*names, self.dialect.shortened(f"{base}_written")], key=str.encode)
         return self.dialect.beside(names[-1 if part is TriggerPart.WRITING else 0], self.plan.table.name)
 
-    def _function_name(self, trigger: str) -> str:
-        return function_name(self.dialect, self.names, self.plan.table.schema, trigger)
-
     def _trigger_name(self, name: str) -> str:
         """A trigger lives in its table's schema, where the database does not already say so by the table."""
         schema = self.plan.table.schema if self.dialect.triggers_in_schemas else None
@@ -300,7 +291,3 @@ def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger
         called = dialect.beside(dialect.shortened(f"{trigger}_log"), trigger)
         return dialect.qualified(schema, called)
     return dialect.qualified(names.schema, trigger)
-
-
-def _without_schema(names: LogNames) -> LogNames:
-    return replace(names, schema=None)

@@ -37,7 +37,7 @@ from eventlog.sql.triggers.asked import (
     keeping,
 )
 from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
-from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
+from eventlog.sql.triggers.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
 from eventlog.sql.triggers.render import Trigger, function_name, render
 from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
@@ -47,17 +47,13 @@ STAMPS: Final = ("tracked", "holding")
 """The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
 
 
-def say_nothing(_text: str) -> None:
-    """Hears what nobody wants to know."""
-
-
 def track(
     engine: Engine,
     tables: Sequence[str],
     options: TriggerOptions | TrackRequest | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
-    note: Note = say_nothing,
+    note: Note = lambda _text: None,
 ) -> list[TriggerState]:
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone.
 
@@ -74,7 +70,8 @@ def track(
             # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
                 _make(connection, statement_text)
-            _keep(connection, log, wanted)
+            for statement_text in _to_keep(connection, log, wanted):
+                _execute_if_may(connection, statement_text)
             _tell_publisher(connection, engine, log)
         finally:
             for query in ("after_trigger", "release_table"):
@@ -88,7 +85,7 @@ def track_sql(
     options: TriggerOptions | TrackRequest | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
-    note: Note = say_nothing,
+    note: Note = lambda _text: None,
 ) -> str:
     """The statements that `track` would run now, as a script."""
     with engine.connect() as connection:
@@ -115,7 +112,9 @@ def untrack(
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
         removed, owners, asked = _of_owners(connection, log, tables, schema)
-        _remove(connection, log, removed)
+        for trigger in removed:
+            for text in _drops(dialect_of(connection), log, trigger):
+                _execute(connection, text)
         if not any(one.marker.options.follow_ddl for one in installed(connection, log)):
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
@@ -129,7 +128,7 @@ def _of_owners(
     connection: Connection, log: LogNames, tables: Sequence[str], schema: str | None
 ) -> tuple[list[Installed], list[str], dict[str, str]]:
     """The triggers of the classes that are named, the classes, and how each was called when it was tracked."""
-    found = _by_owner(installed(connection, log))
+    found = by_owner(installed(connection, log), str.casefold)
     asked = {table.casefold(): table for table in asked_of(connection, log)}
     classes = Classes(connection, schema)
     owners = dict.fromkeys(owner for name in tables for owner in _owners(classes, name, {**found, **asked}, log.table))
@@ -143,7 +142,6 @@ def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
 
 
 def trigger_states(engine: Engine, names: LogNames | None = None) -> list[TriggerState]:
-    """The state of every trigger of the log."""
     with engine.connect() as connection:
         return states(connection, located(connection, names))
 
@@ -182,7 +180,7 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
 
 def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
     """What has to run so that the classes are tracked as planned: what stands in the way goes before what is new comes."""
-    standing = _by_owner(installed(connection, names), str)
+    standing = by_owner(installed(connection, names))
     dialect, owners = dialect_of(connection), {one.owner for one in wanted}
     for one in wanted:
         _check(connection, one.plan, names)
@@ -192,7 +190,9 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
             there = mine.pop(trigger.name, None)
             if there is not None and is_current(trigger, there) and there.marker.options == one.plan.options:
                 continue
-            held = _held(dialect, one.plan, trigger) if there is not None else ""
+            target = dialect.qualified(one.plan.table.schema, trigger.table)
+            # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
+            held = statement(dialect, "hold_table", target=target) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
             yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
             if held:
@@ -203,24 +203,15 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
     yield from ddl_needed(connection, names, followed=any([*others, *(one.plan.options.follow_ddl for one in wanted)]))
 
 
-def _keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> None:
-    """Notes what the classes are tracked with; who may make triggers, and not write marks, has the triggers to tell."""
-    for text in _to_keep(connection, names, wanted):
-        _execute_if_may(connection, text)
-
-
 def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> list[str]:
-    """The statements that note it, of what is not noted so yet."""
+    """The statements that note what the classes are tracked with, where it is not noted so yet; who may make triggers, and
+    not write marks, has the triggers to tell.
+    """
     if not has_marks(connection, names):
         return []
     kept, dialect = asked_classes(connection, names), dialect_of(connection)
     asked = [AskedClass(table=one.owner, options=one.asked, watched=one.plan.remembered) for one in wanted]
     return [keeping(dialect, names, one) for one in asked if kept.get(one.table) != one]
-
-
-def _held(dialect: Dialect, wanted: TriggerPlan, trigger: Trigger) -> str:
-    """Keeps writers from the table while its trigger is replaced, where that is not one transaction."""
-    return statement(dialect, "hold_table", target=dialect.qualified(wanted.table.schema, trigger.table))
 
 
 def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
@@ -301,12 +292,6 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         _execute(connection, statement(dialect, "after_trigger"))
 
 
-def _remove(connection: Connection, names: LogNames, triggers: Sequence[Installed]) -> None:
-    for trigger in triggers:
-        for text in _drops(dialect_of(connection), names, trigger):
-            _execute(connection, text)
-
-
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
     holes = {
         "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
@@ -320,20 +305,12 @@ def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[st
 
 
 def _of_classes(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> list[TriggerState]:
-    standing = _by_owner(installed(connection, names), str)
+    standing = by_owner(installed(connection, names))
     found = []
     for one in wanted:
         triggers = render(one.plan, dialect_of(connection), names)
         found += compare(triggers, standing.get(one.owner, []), one.owner)
     return found
-
-
-def _by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str.casefold) -> dict[str, list[Installed]]:
-    """Triggers by the class that they belong to, whose name may be spelled in any case."""
-    by_owner: dict[str, list[Installed]] = {}
-    for trigger in found:
-        by_owner.setdefault(spelled(trigger.marker.table), []).append(trigger)
-    return by_owner
 
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:

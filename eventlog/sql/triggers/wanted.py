@@ -16,7 +16,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed, words
-from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.installed import by_owner, installed
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.table_needs import TableNeeds
 
@@ -53,7 +53,8 @@ def wanted_classes(
     if request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
     classes, needs = Classes(connection, schema), TableNeeds(connection)
-    kept, standing = asked_of(connection, names), _standing(connection, names)
+    kept, there = asked_of(connection, names), by_owner(installed(connection, names))
+    standing = {owner: [one.marker.options for one in ones] for owner, ones in there.items()}
     patterns = [name for name in tables if is_pattern(name) and not classes.has(name)]
     known = {**{owner: options[0] for owner, options in standing.items()}, **kept}
     taken = {child for options in known.values() for child in options.children} | set(request.children or ())
@@ -108,14 +109,6 @@ def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: 
         note(f"{one.owner} was tracked with {before}; it is now tracked with {words(one.asked)}.")
     elif after != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
         note(f"{one.owner} is tracked as before, with {after}.")
-
-
-def _standing(connection: Connection, names: LogNames) -> dict[str, list[TriggerOptions]]:
-    """The options that the triggers of each class tell."""
-    found: dict[str, list[TriggerOptions]] = {}
-    for trigger in installed(connection, names):
-        found.setdefault(trigger.marker.table, []).append(trigger.marker.options)
-    return found
 
 
 def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note) -> list[str]:

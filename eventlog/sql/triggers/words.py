@@ -1,27 +1,64 @@
-"""SQL expressions about the columns of a row: their text, a key, what changed, what a condition says; in one dialect."""
+"""SQL expressions about the columns of a row: their text, a key, what changed, what a condition says; in one dialect.
+
+And what is the same for every row that a statement logs: a constant of the trigger where it may have such, else its text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
+from eventlog.core.model import Kind, Status
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.texts import value_text
+from eventlog.sql.lookup import value_text
+from eventlog.sql.names import LogNames
+
+PREFIX: Final = "eventlog_"
+"""Begins the names of constants, which must not be those of columns that a condition speaks of."""
+
+_mentioned = re.compile(rf"\b{PREFIX}(now|user|waiting|kind_[1-8])\b")
+_columns = {"now": "event_time", "user": "perpetrator", "waiting": "status"}
 
 
-def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
-    """The table_key of columns with these names: the text that `tablekey` writes for the same values."""
-    parts: list[str] = []
-    for place, (name, column, value) in enumerate(named):
-        text = value_text(dialect, column, value)
-        called = {bare_type(column.type), column.category.value} if column.made is not Made.TYPE else set[str]()
-        plain = called & dialect.unquoted_types
-        quoted = text if plain else statement(dialect, "quoted", text=text)
-        parts += [dialect.literal(f"{'+' if place else ''}{name}="), quoted]
-    return joined(dialect, parts)
+def common_holes(dialect: Dialect) -> dict[str, str]:
+    """What fills the holes of every row of the log alike."""
+    return {what: _named(dialect, what) for what in _columns}
+
+
+def kind_text(dialect: Dialect, kind: Kind) -> str:
+    """The number of a kind as a trigger writes it."""
+    return _named(dialect, f"kind_{int(kind)}")
+
+
+def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
+    """Declares the constants that a trigger's body speaks of, in the types of the log's columns.
+
+    So they are worked out, and judged by the domains of the log, once a statement instead of once a row.
+    """
+    if not dialect.declared_constants:
+        return ""
+    mentioned = sorted({match[1] for match in _mentioned.finditer(body)})
+    return "\n".join(f"{_declaration(dialect, names, what)};" for what in mentioned)
+
+
+def _declaration(dialect: Dialect, names: LogNames, what: str) -> str:
+    log = dialect.qualified(names.schema, names.table)
+    column = dialect.quoted(names.column(_columns.get(what, "event_type")))
+    return statement(dialect, "constant", name=PREFIX + what, column=f"{log}.{column}", value=_value(dialect, what))
+
+
+def _named(dialect: Dialect, what: str) -> str:
+    return PREFIX + what if dialect.declared_constants else _value(dialect, what)
+
+
+def _value(dialect: Dialect, what: str) -> str:
+    values = {"now": dialect.now, "user": dialect.user, "waiting": dialect.literal(Status.NEW)}
+    return values.get(what) or what.removeprefix("kind_")
 
 
 def joined(dialect: Dialect, parts: Iterable[str]) -> str:
@@ -46,7 +83,6 @@ def present(dialect: Dialect, value: str) -> str:
 
 
 def absent(dialect: Dialect, value: str) -> str:
-    """Whether there is no value."""
     return statement(dialect, "absent", value=value)
 
 
@@ -102,10 +138,15 @@ class Row(Struct, frozen=True, kw_only=True):
         return value_text(self.dialect, column, self.value(column))
 
     def key(self, columns: Iterable[Column], names: Iterable[str] | None = None) -> str:
-        """The row's key; `names` are the parent's key columns where the row is a child's."""
+        """The row's key, as `tablekey` writes it; `names` are the parent's key columns where the row is a child's."""
         held = list(columns)
-        called = list(names) if names is not None else [column.name for column in held]
-        return key_text(self.dialect, [(name, one, self.value(one)) for name, one in zip(called, held, strict=True)])
+        parts: list[str] = []
+        for name, column in zip(names or [column.name for column in held], held, strict=True):
+            text = self.text(column)
+            called = {bare_type(column.type), column.category.value} if column.made is not Made.TYPE else set[str]()
+            quoted = text if called & self.dialect.unquoted_types else statement(self.dialect, "quoted", text=text)
+            parts += [self.dialect.literal(f"{'+' if parts else ''}{name}="), quoted]
+        return joined(self.dialect, parts)
 
     def list(self, columns: Iterable[Column]) -> str:
         """The columns by their bare names, as a condition speaks of them; without those that cannot be read."""

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.mirror.fold import ChangeRow, Emptied, Moved, Nets, Step, fold
+from eventlog.admin.mirror import ChangeRow, Emptied, Moved, Nets, Step, fold
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 

@@ -44,11 +44,13 @@ def test_each_key_is_in_one_range_also_when_ranges_are_cut_again(
     assert [holds(piece, number) for piece in pieces].count(True) == holds(stand, number)
 
 
+@least(several=0.2)
 @given(stand=stands(), most=st.integers(1, 40), chunk=st.integers(1, 100))
 def test_no_range_is_smaller_than_a_transaction_and_their_rows_are_those_of_the_whole(
     stand: Stand, most: int, chunk: int
 ) -> None:
     pieces, share = shares(stand, most, chunk)
+    met(several=pieces > 1)
     assert 1 <= pieces <= most
     found = parted(stand, [f"k={number}" for number in range(pieces - 1)], share)
     assert len(found) == pieces

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.archive import COLUMNS, Archive, archived
+from eventlog.admin.purge import COLUMNS, Archive, archived
 from eventlog.admin.rows import MOST_LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
 from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from eventlog.admin.tried_again import TRIES, tried_again
+from eventlog.admin.rows import TRIES, tried_again
 from eventlog.core.errors import SourceError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
@@ -23,7 +23,7 @@ def busy() -> SourceError:
 
 @pytest.mark.parametrize("failures", range(TRIES + 1))
 def test_what_a_lock_has_stopped_is_tried_again(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.admin.tried_again.is_held_up", lambda _dialect, error: "locked" in str(error))
+    monkeypatch.setattr("eventlog.admin.rows.is_held_up", lambda _dialect, error: "locked" in str(error))
     calls: list[int] = []
 
     @tried_again

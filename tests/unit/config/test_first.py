@@ -13,6 +13,7 @@ from sqlalchemy import URL, make_url
 from eventlog.config.first import SINKS, FirstAnswers, Sink, first_configuration, without_secrets
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, UsageError
+from tests.support.shares import met, shares
 
 SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8).filter(
     lambda text: "${" not in text
@@ -31,6 +32,7 @@ def read(text: str, environment: dict[str, str] | None = None) -> Config:
     return from_settings(tomllib.loads(text), environment or {}, origin="first.toml")
 
 
+@shares(files=0.05, others=0.2)
 @given(st.sampled_from(SINKS), NAMES, st.none() | NAMES, st.lists(NAMES, max_size=3).map(tuple), NAMES, SECRETS)
 def test_whatever_is_answered_is_in_force_and_no_secret_is_written(
     sink: Sink, log: str, schema: str | None, tables: tuple[str, ...], folder: str, password: str
@@ -46,6 +48,7 @@ def test_whatever_is_answered_is_in_force_and_no_secret_is_written(
     assert make_url(config.source.url) == make_url(url)
     assert (config.source.log, config.source.schema) == (log, schema)
     [output] = config.output
+    met(files=sink == "files", others=sink != "files")
     assert output.name == sink
     assert (
         place == ""

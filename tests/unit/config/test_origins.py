@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.config.origins import ConfigSetting, Place, lines_of, settings_in_force, what_was_written
 from eventlog.config.settings import load
+from tests.support.shares import met, shares
 
 FILE = """\
 # A comment, and a blank line
@@ -175,6 +176,7 @@ VALUES = (
 )
 
 
+@shares(keys=0.3, several=0.2)
 @given(st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES, max_size=3), max_size=3), st.booleans())
 def test_the_pieces_of_a_file_say_what_the_file_says(tables: dict[str, dict[str, Any]], several: bool) -> None:
     def written(value: Any) -> str:
@@ -189,6 +191,7 @@ def test_the_pieces_of_a_file_say_what_the_file_says(tables: dict[str, dict[str,
     )
     found = lines_of(text)
     whole = tomllib.loads(text)
+    met(keys=found, several=several and found)
     assert len(found) == sum(len(table) for table in tables.values())
     for (name, *rest), (value, line) in found.items():
         table = whole[str(name)][0] if several else whole[str(name)]

@@ -15,7 +15,17 @@ from eventlog.cli.watching import told
 from eventlog.convert import partitions, writing
 from eventlog.convert.forms import Parts
 from eventlog.convert.inputs import Unit
-from eventlog.convert.partitions import BY_OBJECT, OUTCOME_ORDER, by_range, in_order, partition_file, ranges, sample
+from eventlog.convert.partitions import (
+    BY_OBJECT,
+    OUTCOME_ORDER,
+    by_range,
+    gathered,
+    in_order,
+    partition_file,
+    ranges,
+    sample,
+    within,
+)
 from eventlog.convert.plan import bucket_count, part_spans, range_count
 from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
 from eventlog.convert.tasks import Compare, contested
@@ -23,7 +33,7 @@ from eventlog.convert.to_xds import TextForm
 from eventlog.convert.writing import write_outcomes
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import row_of
@@ -82,7 +92,8 @@ def test_sorting_on_the_disk_is_sorting(
 
 
 def test_rows_of_a_megabyte_are_sorted_in_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "RUN_BYTES", 2_000_000)
+    for name in ("RUN_BYTES", "SPILLED_BYTES"):
+        monkeypatch.setattr(partitions, name, 2_000_000)
     monkeypatch.setattr(partitions, "MERGED_BYTES", 4_000_000)
     names = ("object", "record_id", "value")
     rows = (
@@ -97,6 +108,46 @@ def test_rows_of_a_megabyte_are_sorted_in_little_memory(tmp_path: Path, monkeypa
         found += batch.column("object").to_pylist()
     assert found == list(range(60))
     assert most < 20_000_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=20), st.integers(0, 9), st.integers(0, 9))
+def test_a_file_knows_its_batches_by_their_labels(
+    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[int, int]], first: int, last: int
+) -> None:
+    schema = pa.schema([("number", pa.int64())])
+    with partition_file(tmp_path_factory.mktemp("labels") / "x.arrow", schema) as writer:
+        for place, (label, rows) in enumerate(written):
+            writer.write(label, pa.RecordBatch.from_arrays([pa.array([place] * rows, pa.int64())], schema=schema))
+    file = writer.finished()
+    ordered = sorted(enumerate(written), key=lambda one: one[1][0])
+    for found, least, most in ((file, 0, 9), (file.within(first, last), first, last)):
+        mine = [(label, [place] * rows) for place, (label, rows) in ordered if least <= label <= most]
+        assert list(zip(found.labels, [batch.column(0).to_pylist() for batch in found.read()], strict=True)) == mine
+        assert [batch.column(0).to_pylist() for batch in found.read(3)] == [rows for label, rows in mine if label == 3]
+        assert found.counted() == {label: sum(len(rows) for other, rows in mine if other == label) for label, _ in mine}
+    kept = file.within(first, last)
+    assert within([file, file], first, last) == ((kept, kept) if kept.labels else ())
+
+
+def test_rows_that_do_not_fit_are_sorted_with_less_than_rows_that_do(tmp_path: Path) -> None:
+    """A run is held three times where it is sorted: as it came, as one batch, and in its order."""
+    value, rows = "x" * 1_000, 1_000
+    most = []
+    for batches in (18, 60):
+        before, found = pa.total_allocated_bytes(), 0
+        most.append(0)
+        read = (_long_rows(number, rows, value) for number in range(batches))
+        for batch in in_order(read, BY_OBJECT, tmp_path / "spill"):
+            most[-1] = max(most[-1], pa.total_allocated_bytes() - before)
+            found += len(batch)
+        assert found == batches * rows
+    assert most[1] < most[0] < 60_000_000
+
+
+def _long_rows(number: int, rows: int, value: str) -> pa.RecordBatch:
+    columns = [[place * 7_919 % rows for place in range(rows)], [number * rows + place for place in range(rows)]]
+    arrays = [*(pa.array(column, pa.int64()) for column in columns), pa.array([value] * rows)]
+    return pa.RecordBatch.from_arrays(arrays, (*BY_OBJECT, "value"))
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
@@ -152,6 +203,7 @@ def test_spans_are_whole_parts_and_begin_where_they_say(counted: dict[int, int],
     assert [number for span in spans for number in range(span.first, span.last)] == list(range(len(places)))
     assert all(span.first % part_events == 0 for span in spans)
     assert [(span.range, span.skipped) for span in spans] == [places[span.first] for span in spans]
+    assert [span.until for span in spans] == [places[span.last - 1][0] for span in spans]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=20), st.integers(1, 7), st.integers(1, 4))
@@ -192,7 +244,7 @@ def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
 
     assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
     assert count(10, size=10**9) == 64, "few rows that are long"
-    assert (range_count(10), range_count(10, 10**9)) == (1, 51)
+    assert (range_count(10), range_count(10, 10**9)) == (1, 101)
 
 
 @pytest.mark.parametrize(
@@ -205,3 +257,29 @@ def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
 )
 def test_a_line_says_how_far_it_is(rows: int, total: int | None, seconds: float, line: str) -> None:
     assert told("deciding", rows, total, seconds) == line
+
+
+TEXT = pa.schema([("text", pa.string())])
+
+
+def _texts(count: int, length: int) -> Iterator[pa.RecordBatch]:
+    for _ in range(count):
+        yield pa.RecordBatch.from_arrays([pa.array(["x" * length] * 1000)], schema=TEXT)
+
+
+def test_what_is_gathered_is_not_held_twice() -> None:
+    before, sizes = pa.total_allocated_bytes(), []
+    for rows in gathered(_texts(8, 1000), TEXT, most_bytes=4_000_000):
+        sizes.append(len(rows))
+        assert pa.total_allocated_bytes() - before < 1.5 * rows.nbytes
+    assert sizes == [4000, 4000]
+
+
+def test_short_rows_are_gathered_by_their_number() -> None:
+    def sizes(length: int) -> list[int]:
+        return [
+            len(rows) for rows in gathered(_texts(8, length), TEXT, most_rows=6000, most_bytes=1_000_000, short=150)
+        ]
+
+    assert sizes(100) == [6000, 2000]
+    assert sizes(1000) == [2000, 2000, 2000, 2000]

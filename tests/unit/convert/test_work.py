@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from msgspec import Struct
 
 from eventlog.convert.work import Workers
+from eventlog_spark import workers
 
 
 class Doubling(Struct, frozen=True, kw_only=True):
@@ -34,3 +39,37 @@ def test_what_another_version_left_is_done_anew(tmp_path: Path) -> None:
     assert done == ["b", "c"]
     assert crew.run(double, tasks, int) == [2, 4, 6]
     assert done == ["b", "c"]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
+def test_what_is_free_between_what_is_used_is_given_back() -> None:
+    """Each hundredth value is kept, so that no whole end of the heap is free."""
+    code = """
+import os
+from pathlib import Path
+from eventlog.convert.work import give_back
+
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+values = [bytes(20_000) for _ in range(5_000)]
+values = values[::100]
+before = held()
+give_back()
+print(before - held())
+"""
+    environment = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert int(done.stdout) > 50, "MiB of the hundred that were free"
+
+
+def test_a_worker_of_sparks_begins_each_task_but_its_first_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    frozen = SimpleNamespace(freeze=lambda: done.append("freeze"), get_freeze_count=lambda: len(done))
+    monkeypatch.setattr(workers, "_is_worker", lambda: True)
+    monkeypatch.setattr(workers, "gc", frozen)
+    monkeypatch.setattr(workers, "use_one_core", lambda: done.append("one core"))
+    monkeypatch.setattr(workers, "give_back", lambda: done.append("give back"))
+    for _ in range(3):
+        workers.settle()
+    assert done == ["freeze", "one core", "give back", "give back"]

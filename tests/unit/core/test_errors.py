@@ -27,6 +27,7 @@ from eventlog.core.errors import (
     XmlError,
     shortened,
 )
+from tests.support.shares import met, shares
 from tests.support.strategies import anything
 
 
@@ -124,7 +125,9 @@ def test_an_xml_error_begins_with_its_line() -> None:
     assert (error.problem, error.line) == ("the element is never closed", 3)
 
 
-@given(anything)
+@shares(cut=0.1, whole=0.1)
+@given(anything | anything.map("0123456789".__add__))
 def test_a_shortened_text_is_the_text_or_its_beginning(text: str) -> None:
     short = shortened(text, limit=10)
+    met(cut=len(text) > 10, whole=len(text) <= 10)
     assert short == text if len(text) <= 10 else short == f"{text[:10]}… ({len(text) - 10} more characters)"

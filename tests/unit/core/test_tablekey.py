@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import KeySyntaxError
 from eventlog.core.tablekey import SPECIAL, TableKey, arranged, format_parts, parse, quoted
-from tests.support.cost import seconds
+from tests.support.cost import is_linear
 from tests.support.shares import met, shares
-from tests.support.strategies import anything, key_columns
+from tests.support.strategies import anything, key_columns, tricky
 
 DOCUMENTED = r'pkey=", ; \' + \" = \\ < >"'.replace(r"\'", "'")
 blanks = st.text(" ", max_size=3)
@@ -60,9 +60,11 @@ def test_any_text_is_a_key_or_a_syntax_error_at_a_place_in_it(text: str) -> None
         assert parse(key.canonical) == key
 
 
-@given(anything)
+@shares(quoted=0.05, plain=0.2)
+@given(anything | tricky)
 def test_quotes_stand_only_where_they_are_required(value: str) -> None:
     required = any(character in SPECIAL for character in value) or value != value.strip(" ")
+    met(quoted=required, plain=not required)
     assert (quoted(value) != value) == required
     assert quoted(value).startswith('"') == required
 
@@ -182,8 +184,7 @@ def test_a_message_does_not_repeat_a_huge_key() -> None:
     ],
 )
 def test_a_long_text_is_read_in_linear_time(huge: Callable[[int], str]) -> None:
-    took = _seconds(huge(200_000))
-    assert took < 0.02 or took < 40 * _seconds(huge(20_000))  # quadratic would be 100 times as long
+    assert is_linear(lambda size: partial(_read, huge(size)), 10_000)
 
 
 def test_keys_are_told_apart_by_columns_values_and_order() -> None:
@@ -231,11 +232,3 @@ def _carelessly(data: st.DataObject, name: str, value: str) -> str:
     shown = needless if data.draw(st.booleans()) else quoted(value)
     around = [data.draw(blanks) for _ in range(4)]
     return f"{around[0]}{name}{around[1]}={around[2]}{shown}{around[3]}"
-
-
-def _seconds(text: str) -> float:
-    def read() -> None:
-        with suppress(KeySyntaxError):
-            parse(text)
-
-    return seconds(read)

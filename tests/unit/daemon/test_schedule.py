@@ -15,6 +15,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
 from eventlog.daemon.rest import LONGEST_SECONDS, SHORTEST_SECONDS, CycleWait, pause
+from tests.support.shares import met, shares
 
 DAY = dt.datetime(2026, 3, 29)
 moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))
@@ -78,8 +79,10 @@ def test_waits_double() -> None:
     assert [Backoff(first=1, longest=7).delay(attempts, 1.0) for attempts in (1, 2, 3, 4, 99)] == [1, 2, 4, 7, 7]
 
 
-@given(st.floats(0, 1e9))
+@shares(between=0.1, beyond=0.1)
+@given(st.floats(0, 1e9) | st.floats(0, 11 * LONGEST_SECONDS))
 def test_pauses_are_a_tenth_of_the_idle_time_within_bounds(idle: float) -> None:
+    met(between=pause(idle) == idle / 10, beyond=idle > 10 * LONGEST_SECONDS)
     assert SHORTEST_SECONDS <= pause(idle) <= LONGEST_SECONDS
     assert pause(idle) in (SHORTEST_SECONDS, LONGEST_SECONDS, idle / 10)
 

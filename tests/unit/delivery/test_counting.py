@@ -23,7 +23,7 @@ from eventlog.delivery.read_ahead import ReadAhead
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.notes import COUNTED, Decided, split_counted
+from eventlog.sources.notes import COUNTED, Decided, read_counted, split_counted
 from tests.support.memory import MemorySink, OneEach
 from tests.support.shares import met, shares
 
@@ -159,7 +159,9 @@ class Topic:
         """Nothing to give back."""
 
     def told(self) -> dict[int, list[tuple[int | None, bool | None]]]:
-        """What each transaction's messages say of their place."""
+        """What each transaction's messages say of their place; numbers of documents go on from batch to batch."""
+        numbers = [one.id for documents in self.plans.values() for one in documents]
+        assert numbers == sorted(set(numbers))
         found = defaultdict(list)
         for documents in self.plans.values():
             for document in documents:
@@ -354,6 +356,7 @@ def test_what_is_left_takes_only_its_own_room_in_the_next_batch() -> None:
         batch = work.followed_by(Batch(events=[row(number, 7, number)], weight=1_000))
         assert [event.position for event in batch.events] == [last.position, (number,)]
         assert batch.weight == 1_002
+        assert read_counted(batch.counted).left == (str(last.position[0]),)
 
 
 def test_a_transaction_that_is_repeated_goes_on_from_where_it_was() -> None:

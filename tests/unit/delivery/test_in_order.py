@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog.core.model import Event, Kind, Outcome, Reason, Status
-from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.screen import Identities
 from eventlog.delivery.answers import in_order
 
 

@@ -54,7 +54,7 @@ def fated(**fates: Status | BaseException) -> Fate:
 
 
 def waiting(made: Delivery) -> dict[int, Reason]:
-    return {position[0]: said.reason for position, said in made.answers.items() if said.status is Status.NEW}
+    return {position[0]: said.reason for position, said in made.said.answers.items() if said.status is Status.NEW}
 
 
 def done(made: Delivery) -> list[int]:
@@ -137,7 +137,7 @@ def test_what_is_on_its_way_counts_though_an_answer_stops_the_rest(status: Statu
     made.run(None, lambda: None, judged.set)
     assert sorted(sink.came) == ["1", "2", "3"]
     assert done(made) == ([1, 3] if status is Status.NEW else [1, 2, 3])
-    assert made.answers[2,].status is status
+    assert made.said.answers[2,].status is status
     assert {number for number, reason in waiting(made).items() if reason is Reason.HELD} == {4, 5, 6}
 
 
@@ -190,12 +190,19 @@ def test_after_a_failure_nothing_new_is_sent_and_what_was_on_its_way_is_noted() 
     assert noted.answers == ()
 
 
+def test_threads_are_called_after_their_lanes() -> None:
+    names: set[str] = set()
+    delivered("ab", LanedSink(2, lambda _identity: names.add(threading.current_thread().name), meet=2))
+    assert names == {"eventlog-lane-0", "eventlog-lane-1"}
+
+
 @pytest.mark.parametrize(
     "failures,raised",
     [
         ((SinkError("a"), SinkError("b", may_pass=False)), "b"),
         ((SinkError("a", may_pass=False), SinkError("b")), "a"),
         ((SinkError("a", may_pass=False), ValueError("b")), "b"),
+        ((ValueError("a"), SinkError("b", may_pass=False)), "a"),
     ],
 )
 def test_of_several_failures_the_worst_is_raised(failures: tuple[Exception, Exception], raised: str) -> None:

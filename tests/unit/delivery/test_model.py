@@ -22,6 +22,7 @@ from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from tests.support.examples import examples
 from tests.support.memory import Several, answer, event
+from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG
 
 FINAL: Final = frozenset({Status.SUCCESS, Status.WARNING, Status.ERROR})
@@ -141,6 +142,7 @@ def rounds(pipeline: Pipeline, log: Log, sink: Whimsical) -> None:
 
 
 @pytest.mark.parametrize("deaths", [False, True], ids=["failures", "deaths"])
+@shares(several=0.3)
 @examples(150, deadline=None)
 @given(
     objects=st.text("abc", min_size=1, max_size=24),
@@ -152,6 +154,7 @@ def test_objects_keep_their_order_and_answers_count_once(
     deaths: bool, objects: str, dice: Random, shape: tuple[int, int, int], by_object: bool
 ) -> None:
     lanes, size, chunk = shape
+    met(several=len(objects) > len(set(objects)))
     log = Log(rows(objects))
     sink = Whimsical(lanes, Random(dice.random()), {(n,): one for n, one in enumerate(objects, 1)})
     sink.deaths = deaths

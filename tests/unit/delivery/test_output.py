@@ -13,16 +13,16 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
-from eventlog.delivery.answers import given_up
+from eventlog.delivery.answers import given_up, keep_worse
 from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
     Decided,
     Progress,
     read_decided,
     read_positions,
     read_progress,
-    write_note,
     write_positions,
 )
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
@@ -85,6 +85,22 @@ def test_an_output_is_served_although_the_one_before_it_failed() -> None:
         round_with(source, bad, good).go_round()
     assert list(good.taken) == ["1"]
     assert source.settled == {}
+
+
+def test_each_output_is_told_of_with_the_time_that_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("eventlog.delivery.pipeline.monotonic", lambda: clock[0])
+
+    class Slow(MemorySink):
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+            clock[0] += len(documents)
+            return super().write(documents, plan)
+
+    seconds: dict[str, float] = {}
+    source = MemorySource([], inserts(3))
+    told = lambda share, _failure: seconds.update({share.output.name: share.seconds})  # noqa: E731  # it is called once
+    round_with(source, Slow([]), MemorySink([]), told=told).go_round()
+    assert seconds == {"out 0": 3.0, "out 1": 0.0}
 
 
 def test_of_several_failures_the_lasting_one_is_told() -> None:
@@ -291,6 +307,13 @@ def test_a_fatal_answer_is_the_last_word_also_about_an_object_that_waits(strictn
     assert letters(source) == "SS"
 
 
+def test_of_answers_that_are_as_bad_the_first_counts() -> None:
+    answers: dict[Position, Outcome] = {}
+    for status, note in [("W", "one"), ("W", "two"), ("E", "three"), ("E", "four"), ("W", "five")]:
+        keep_worse(answers, Outcome(position=(1,), status=Status(status), reason=Reason.REFUSED, note=note))
+    assert [(one.status, one.note) for one in answers.values()] == [(Status.ERROR, "three")]
+
+
 @pytest.mark.parametrize("attempts, expected", [(0, "NN"), (1, "NN"), (2, "ES"), (9, "ES")])
 def test_after_enough_attempts_a_change_is_an_error_and_frees_what_it_superseded(attempts: int, expected: str) -> None:
     outcomes = [
@@ -358,7 +381,7 @@ def test_a_repeat_says_how_many_changes_were_left() -> None:
         round_with(source, sink).go_round()
     sink.fails_at = None
     assert round_with(source, sink).go_round().changes == 3
-    source.settled, source.notes = {}, {"out 0": write_note(Progress(done="1..3"))}
+    source.settled, source.notes = {}, {"out 0": as_text(Progress(done="1..3"))}
     assert round_with(source, sink).go_round().changes == 0
 
 

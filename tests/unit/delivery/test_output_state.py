@@ -21,8 +21,8 @@ from eventlog.delivery.output import (
     newest,
     read_output_states,
     stands,
-    write_output_states,
 )
+from eventlog.sources.marks import as_text
 from eventlog.sources.notes import Progress
 from eventlog.xds.write import XdsFormat
 
@@ -103,7 +103,7 @@ def test_what_was_taken_and_what_was_not(
 
 @given(standings)
 def test_what_is_written_is_read(found: dict[str, OutputState]) -> None:
-    assert read_output_states(write_output_states(found)) == found
+    assert read_output_states(as_text(found)) == found
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"a": 1}'])
@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_forgotten(text: str | None) -> None:
 
 def test_passwords_that_former_versions_wrote_are_taken_out() -> None:
     former = {"db u:secret@h": OutputState(error="away: pg://u:secret@h", document="1", documents=3)}
-    read = read_output_states(write_output_states({"pg://u:secret@h/d": former["db u:secret@h"]}))
+    read = read_output_states(as_text({"pg://u:secret@h/d": former["db u:secret@h"]}))
     assert read == {"pg://u:***@h/d": OutputState(error="away: pg://u:***@h", document="1", documents=3)}
 
 

@@ -17,7 +17,8 @@ from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.notes import DECIDED, Decided, Planned, Progress, parts, read_decided, read_progress, write_note
+from eventlog.sources.marks import as_text
+from eventlog.sources.notes import DECIDED, Decided, Planned, Progress, parts, read_decided, read_progress
 from eventlog.xds.write import XdsFormat
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
 from tests.support.strategies import CATALOG
@@ -290,7 +291,7 @@ def test_a_row_that_is_held_after_its_document_was_taken_does_not_come_again_whe
 def test_an_event_that_has_another_winner_when_it_is_repeated_goes_with_that_one() -> None:
     """Else the next repeat decides it by itself, and tells it after what superseded it."""
     source = Noting([event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)])
-    source.notes[DECIDED] = write_note(Decided(superseded=(((1,), (9,)),)))  # the ninth is held by now
+    source.notes[DECIDED] = as_text(Decided(superseded=(((1,), (9,)),)))  # the ninth is held by now
     made = pipeline(source, PlanningSink(fails_at="2"))
     reader = MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "Jack"}})
     with pytest.raises(SinkError):
@@ -361,6 +362,7 @@ def test_the_id_that_numbers_go_on_from_is_noted_with_the_plan() -> None:
     sink.taken["7"] = b""
     pipeline(source, sink).go_round()
     assert [read_progress(notes, "out 0").after for notes in source.history] == ["7"]
+    assert [set(notes) for notes in source.history] == [{"out 0"}], "nothing was decided that must be known again"
 
 
 def test_the_name_of_a_plan_has_room_in_every_target() -> None:
@@ -424,8 +426,8 @@ def test_an_event_that_was_planned_itself_keeps_its_place_where_another_output_k
 def test_a_planned_document_stays_one_although_its_changes_have_become_more(form: Format) -> None:
     """A row that was read back is gone when the batch is repeated, so events count that it had superseded."""
     source = Noting([event(2, key="idu=2"), event(3), event(4, Kind.DELETE_ROW), event(5, Kind.UPDATE_ROW_BACK)])
-    source.notes["out 0"] = write_note(Progress(planned=(Planned("00009", "2,5", "plan"),)))
-    source.notes[DECIDED] = write_note(Decided(superseded=(((3,), (5,)), ((4,), (5,)))))
+    source.notes["out 0"] = as_text(Progress(planned=(Planned("00009", "2,5", "plan"),)))
+    source.notes[DECIDED] = as_text(Decided(superseded=(((3,), (5,)), ((4,), (5,)))))
     sink = PlanningSink()
     made = pipeline(source, sink)
     replace(made, reader=MemoryRows({}), outputs=[replace(made.outputs[0], format=form)]).go_round()

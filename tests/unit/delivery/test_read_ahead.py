@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ class Queue:
         self.waiting = list(events)
         self.in_hand: Sequence[Event] = ()
         self.looks = 0
+        self.threads: set[str] = set()
 
     def read(self, limit: int) -> Batch:
         self.log.append("read")
@@ -42,6 +44,7 @@ class Queue:
 
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
         self.looks += 1
+        self.threads.add(threading.current_thread().name)
         out = {event.position for batch in handed_out for event in batch.events}
         return Batch(events=[event for event in self.waiting if event.position not in out][:limit])
 
@@ -93,6 +96,7 @@ def test_each_batch_is_written_when_all_ahead_of_it_is_settled() -> None:
         *("write 5", "write 6", "settle 5", "write 7", "settle 7"),
     ]
     assert source.waiting == []
+    assert {name.rpartition("_")[0] for name in source.threads} == {"eventlog-read-ahead"}
     assert log.count("read") == 2, "one to begin with, and one that finds nothing"
 
 

@@ -6,28 +6,31 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog.core import tracing
-from eventlog.core.errors import SinkError
+from eventlog.core.errors import SinkError, SourceError
+from eventlog.core.model import Kind, Row, RowId
 from eventlog.core.rules import Options
 from eventlog.core.seams import SourceCapabilities
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.delivery.read_ahead import ReadAhead
-from tests.support.memory import MemorySink, MemorySource, OneEach, inserts
+from tests.support.memory import MemorySink, MemorySource, OneEach, event, inserts
 from tests.support.strategies import CATALOG
 
 
 class Recorded:
     """A span that remembers what it was told."""
 
-    def __init__(self, name: str, attributes: Mapping[str, str | int]) -> None:
+    def __init__(self, name: str, attributes: Mapping[str, str | int], began: int) -> None:
+        self.began = began
         self.name, self.attributes = name, {key.removeprefix("eventlog."): one for key, one in attributes.items()}
         self.children: list[Recorded] = []
         self.failure: BaseException | None = None
         self.ended = 0
 
     def child(self, name: str, began: int, attributes: Mapping[str, str | int]) -> Recorded:
-        self.children.append(Recorded(name, attributes))
+        self.children.append(Recorded(name, attributes, began))
         return self.children[-1]
 
     def headers(self) -> Mapping[str, str]:
@@ -44,7 +47,7 @@ def batches() -> Iterator[list[Recorded]]:
     found: list[Recorded] = []
 
     def begin(name: str, began: int, attributes: Mapping[str, str | int]) -> Recorded:
-        found.append(Recorded(name, attributes))
+        found.append(Recorded(name, attributes, began))
         return found[-1]
 
     tracing.switch(begin)
@@ -59,6 +62,7 @@ def pipeline(source: MemorySource, **sinks: MemorySink) -> Pipeline:
 
 def steps(batch: Recorded) -> list[tuple[str, dict[str, Any]]]:
     assert all(one.ended == 1 for one in (batch, *batch.children))
+    assert all(one.attributes["output"] for one in batch.children if one.name in ("encode", "write"))
     return [(one.name, one.attributes) for one in batch.children if one.name != "encode" or not one.failure]
 
 
@@ -80,6 +84,13 @@ def test_a_batch_has_a_span_for_each_step_of_each_output(batches: list[Recorded]
         assert {name for name, _ in mine} == {"encode", "write"}
 
 
+def test_a_batch_begins_with_its_oldest_row_that_has_a_time(batches: list[Recorded]) -> None:
+    times = ["2001-09-09 01:46:41", "soon", None, "2001-09-09 01:46:40.5", "2001-09-09 01:46:42"]
+    rows = [replace(one, time=time) for one, time in zip(inserts(len(times)), times, strict=True)]
+    pipeline(MemorySource([], rows), near=MemorySink([])).go_round()
+    assert [batch.began for batch in batches] == [1_000_000_000_500_000_000]
+
+
 def test_a_step_that_fails_and_its_batch_say_so(batches: list[Recorded]) -> None:
     with pytest.raises(SinkError) as error:
         pipeline(MemorySource([], inserts(1)), near=MemorySink([], fails_at="1")).go_round()
@@ -87,6 +98,18 @@ def test_a_step_that_fails_and_its_batch_say_so(batches: list[Recorded]) -> None
     assert batch.failure is error.value
     assert [one.name for one in batch.children if one.failure is error.value] == ["write"]
     assert steps(batch)[-1] == ("write", {"output": "near", "documents": 1})
+
+
+def test_a_batch_that_cannot_be_decided_says_so(batches: list[Recorded]) -> None:
+    class Away:
+        def rows(self, wanted: object) -> Mapping[RowId, Row]:
+            raise SourceError("The database is away.")
+
+    rows = [event(1, Kind.UPDATE_ROW_BACK, column=None)]
+    with pytest.raises(SourceError) as error:
+        replace(pipeline(MemorySource([], rows), near=MemorySink([])), reader=Away()).go_round()
+    [batch] = batches
+    assert (batch.ended, batch.failure) == (1, error.value)
 
 
 def test_a_batch_that_was_made_ready_and_is_forgotten_says_so(batches: list[Recorded]) -> None:

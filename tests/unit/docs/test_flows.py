@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from docs.flows import Arrow, Box, Chart, charts, drawn, fence, parsed, ranks, spots
+from tests.support.shares import met, shares
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "```mermaid\n" in page.read_text()]
@@ -74,9 +75,11 @@ def test_a_picture_takes_the_colours_of_the_page_and_says_what_it_shows() -> Non
     assert len(re.findall("stroke-dasharray", svg)) == 1
 
 
+@shares(several=0.5)
 @given(any_chart())
 def test_boxes_never_overlap_and_stand_inside_the_picture(chart: Chart) -> None:
     at = spots(chart)
+    met(several=len(at) > 1)
     for one, other in combinations(at.values(), 2):
         wide, high = (one.box.width + other.box.width) / 2, (one.box.height + other.box.height) / 2
         assert abs(one.x - other.x) >= wide or abs(one.y - other.y) >= high

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from eventlog.config.first import SINKS, FirstAnswers, Sink, first_configuration
 from tests.unit.config.test_first import PLACES
@@ -24,21 +24,28 @@ SHOWN = [
     for number, text in enumerate(re.findall(r"^```toml[^\n]*\n(.+?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
 ]
 MEANINGS = tomllib.loads((ROOT / "docs" / "configuration.toml").read_text())
-VALID = Draft202012Validator(SCHEMA)
+
+
+@cache
+def validator() -> Any:
+    """Every process of a run collects this file, and to load jsonschema takes it more than a second."""
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(SCHEMA)
 
 
 def fits(settings: dict[str, Any]) -> bool:
-    return bool(VALID.is_valid(settings))
+    return bool(validator().is_valid(settings))
 
 
 def test_the_schema_is_one() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
+    validator().check_schema(SCHEMA)
     assert len(SHOWN) > 25
 
 
 @pytest.mark.parametrize("text", SHOWN)
 def test_every_configuration_of_the_pages_fits(text: str) -> None:
-    assert [error.message for error in VALID.iter_errors(tomllib.loads(text))] == []
+    assert [error.message for error in validator().iter_errors(tomllib.loads(text))] == []
 
 
 @pytest.mark.parametrize("settings, told", WRONG)

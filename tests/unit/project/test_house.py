@@ -33,6 +33,7 @@ UNITS = frozenset(
         *(
             "NOTES",
             "NUMBERS",
+            "PIECES",
             "PIXELS",
             "PLACES",
             "PROBES",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, RowId, Transaction
 from eventlog.qlik.change_seq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
+from tests.support.shares import met, shares
 
 EXAMPLE = "20240506070809120000000000000004711"
 
@@ -46,10 +47,12 @@ def test_the_commit_time_counts_before_the_operation_time() -> None:
 times = st.none() | st.datetimes(timezones=st.none() | st.just(dt.UTC)) | st.text(max_size=30)
 
 
+@shares(restarted=0.08, untimed=0.2)
 @given(st.lists(times, max_size=20), st.integers(0, 20))
 def test_it_always_grows_by_one_and_a_restart_makes_no_difference(
     clocks: list[dt.datetime | str | None], cut: int
 ) -> None:
+    met(restarted=0 < cut < len(clocks), untimed={time_digits(time) for time in clocks} & {"0" * 16})
     through = Sequencer("")
     given_out = [through.next(change(time)) for time in clocks]
     assert given_out == sorted(set(given_out))
@@ -95,10 +98,12 @@ def test_many_in_two_goes_number_as_one_by_one_though_the_time_stays() -> None:
     assert [*once.many(changes[:2]), *once.many(changes[2:])] == [each.next(change) for change in changes]
 
 
+@shares(restarted=0.08)
 @given(st.lists(st.none() | st.datetimes(), max_size=20), st.integers(0, 20))
 def test_times_in_digits_are_numbered_as_changes_are_also_from_the_middle_on(
     clocks: list[dt.datetime | None], cut: int
 ) -> None:
+    met(restarted=0 < cut < len(clocks))
     through = Sequencer(EXAMPLE)
     given_out = [through.next(change(time)) for time in clocks]
     stamps = [time_digits(time) for time in clocks]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import ExpressionError
+from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.schema import Column
 from eventlog.qlik.messages.render import timestamp
 from eventlog.qlik.readings import reading
@@ -150,3 +150,8 @@ def test_a_value_is_read_as_itself_or_refused(kind: str, cell: Any) -> None:
     met(read=value is not None)
     again = typed(value, column)
     assert again == value or again != again  # noqa: PLR0124  # what differs from itself is NaN
+
+
+def test_a_value_is_shown_short_and_without_what_is_binary() -> None:
+    assert value_shown(10**5000) == "a number of thousands of digits"
+    assert value_shown(b"\x1b[2J") == "binary data (4 bytes)"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
 from eventlog.sinks.files import NAME_BYTES, FileSink, document_id, file_name
+from tests.support.shares import met, shares
 from tests.support.sinks import opened
 
 identities = st.one_of(st.text(st.characters(codec=None)), st.text("aA.%~0/", max_size=6), st.text("é", min_size=60))
@@ -23,10 +24,12 @@ def document(identity: str, body: bytes = b"<nds/>") -> Document:
     return Document(id=identity, body=body, covers={})
 
 
+@shares(whole=0.3, cut=0.05)
 @given(identities)
 def test_names_are_safe_and_lead_back_to_the_id(identity: str) -> None:
     name = file_name(identity)
     assert set(name) <= set("0123456789abcdefghijklmnopqrstuvwxyz._-%~")
+    met(whole="~" not in name, cut="~" in name)
     assert 1 <= len(name) <= NAME_BYTES
     assert not name.startswith(".")
     assert document_id(name) == (None if "~" in name else identity)

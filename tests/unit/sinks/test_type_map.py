@@ -6,12 +6,11 @@ import pytest
 from sqlalchemy import make_url
 
 from eventlog.core.errors import ExpressionError
-from eventlog.qlik.change_tables.dfm import described
 from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.qlik.messages.avrovalues import avro_type
 from eventlog.qlik.typemap import FORMS, qlik_type
-from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import arrow_schema, arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.arrow import Fitting, arrow_schema, arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.dfm import described
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
-from eventlog.sources.marks import FileMarks, note_name, notes_of, read_runs, runs, write_runs
+from eventlog.sources.marks import note_name, notes_of, read_runs, runs, write_runs
+from eventlog.sources.stream.source import FileMarks
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
 crowded = st.lists(st.integers(min_value=-3, max_value=30), unique=True)
@@ -63,33 +64,40 @@ def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "marks.json"
     marks = FileMarks(path)
     assert marks.get("last") is None
-    marks.set("last", "7é\n")
-    marks.set("in hand", "1..3")
-    marks.clear("in hand")
-    marks.clear("never set")
+    marks.change({"last": "7é\n", "in hand": "1..3"})
+    marks.change({"in hand": None, "never set": None})
     again = FileMarks(path)
     assert (again.get("last"), again.get("in hand")) == ("7é\n", None)
     assert [entry.name for entry in tmp_path.iterdir()] == ["marks.json"]
     assert path.read_text(encoding="utf-8") == '{\n  "last": "7é\\n"\n}\n', "people can read it"
 
 
+def test_marks_change_together_and_what_is_given_out_is_a_copy(tmp_path: Path) -> None:
+    marks = FileMarks(tmp_path / "marks.json")
+    marks.change({"last": "7", "in hand": "8..9"})
+    marks.change({"last": "9", "in hand": None, "note: a": "{}", "never set": None})
+    assert marks.all() == FileMarks(marks.path).all() == {"last": "9", "note: a": "{}"}
+    marks.all().clear()
+    assert marks.get("last") == "9"
+
+
 def test_a_mark_that_cannot_be_written_is_not_remembered_either(tmp_path: Path) -> None:
     marks = FileMarks(tmp_path / "missing" / "marks.json")
     with pytest.raises(SourceError, match="cannot be written"):
-        marks.set("last", "7")
+        marks.change({"last": "7"})
     assert marks.get("last") is None
 
 
 def test_a_crash_before_the_rename_leaves_the_former_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = FileMarks(tmp_path / "marks.json")
-    marks.set("last", "7")
+    marks.change({"last": "7"})
 
     def crash(self: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "replace", crash)
     with pytest.raises(KeyboardInterrupt):
-        marks.set("last", "8")
+        marks.change({"last": "8"})
     assert FileMarks(tmp_path / "marks.json").get("last") == "7"
 
 

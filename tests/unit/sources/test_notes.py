@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Outcome, Position, Reason, Status
+from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
     COUNTED,
     DECIDED,
@@ -29,7 +30,6 @@ from eventlog.sources.notes import (
     split_counted,
     told_before,
     write_counted,
-    write_note,
     write_positions,
 )
 from tests.support.memory import inserts
@@ -108,7 +108,7 @@ def test_what_was_decided_is_told_with_its_reasons_and_read_again() -> None:
     assert vanished.note == "the object did not exist when the event was first read."
     assert superseded == Outcome(position=(1,), reason=Reason.SUPERSEDED, winner=(2,), note="superseded by event 2.")
     assert decided([vanished, superseded, Outcome(position=(9,), status=Status.ERROR, reason=Reason.INVALID)]) == known
-    assert read_decided({DECIDED: write_note(known)}) == known
+    assert read_decided({DECIDED: as_text(known)}) == known
     assert read_decided({}) == Decided()
 
 
@@ -136,11 +136,11 @@ def test_what_outputs_were_told_is_known_by_their_names_and_former_names() -> No
     assert told_before(counted, {}, "now", "then") == {7: 2}
     assert told_before(counted, {}, "other", "then") == {7: 1}
     assert told_before(counted, {}, "other") == {}
-    noted = {"then": write_note(Progress(told={7: 5}))}
+    noted = {"then": as_text(Progress(told={7: 5}))}
     assert told_before(counted, noted, "now", "then") == {7: 5}
-    assert told_before(counted, {"else": write_note(Progress())}, "now") == {7: 2}
+    assert told_before(counted, {"else": as_text(Progress())}, "now") == {7: 2}
     assert read_progress(noted, "now", "then").told == {7: 5}
-    assert read_progress({**noted, "now": write_note(Progress(told={8: 1}))}, "now", "then").told == {8: 1}
+    assert read_progress({**noted, "now": as_text(Progress(told={8: 1}))}, "now", "then").told == {8: 1}
     assert read_progress(noted, "now") == Progress()
 
 
@@ -157,10 +157,10 @@ def test_a_note_of_transactions_is_written_where_one_goes_on_or_changes_are_left
 
 def test_notes_say_which_events_may_be_at_an_output() -> None:
     notes = {
-        DECIDED: write_note(Decided(superseded=(((1,), (2,)),))),
-        COUNTED: write_note(Counted(left=("9",))),
-        "a": write_note(Progress(done="3", planned=plans([[2], [4, 5]]))),
-        "b": write_note(Progress(planned=plans([[6]]))),
+        DECIDED: as_text(Decided(superseded=(((1,), (2,)),))),
+        COUNTED: as_text(Counted(left=("9",))),
+        "a": as_text(Progress(done="3", planned=plans([[2], [4, 5]]))),
+        "b": as_text(Progress(planned=plans([[6]]))),
     }
     assert noted_events(notes) == set(at(2, 3, 4, 5, 6))
     assert noted_documents(notes) == [set(at(1, 2)), set(at(4, 5)), set(at(6))]

@@ -12,9 +12,9 @@ from pymysql.err import OperationalError as PyMysqlError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from eventlog.core.errors import MachineError
+from eventlog.sql.access import is_held_up, is_lasting
 from eventlog.sql.connect import in_words
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.error_codes import is_held_up, is_lasting
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL

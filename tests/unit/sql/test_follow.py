@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog.core.schema import Column, Table
 from eventlog.daemon.metrics import metrics
@@ -12,7 +13,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import ShapeVersion, differing, latest, version_of
 from eventlog.sql.triggers import TriggerCondition, TriggerState
 from eventlog.sql.triggers.follow import behind
-from eventlog.sql.triggers.installed import gone_columns
+from eventlog.sql.triggers.installed import gone_columns, with_failure
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,31 @@ from eventlog.sql.triggers.installed import gone_columns
 )
 def test_columns_that_are_gone_are_found_in_a_trigger(url: str, text: str, gone: list[str]) -> None:
     assert gone_columns(text, ["idu", "lname"], dialect_of(url)) == gone
+
+
+USR = Table(name="usr", columns=(Column(name="idu", key=1), Column(name="lname")))
+
+
+@pytest.mark.parametrize(
+    "found, text, note",
+    [
+        (TriggerCondition.OUTDATED, "NEW.fname = NEW.lname", "every write fails, for the column fname is gone"),
+        (TriggerCondition.OUTDATED, "NEW.fname = OLD.age", "every write fails, for the column fname, age is gone"),
+        (TriggerCondition.OUTDATED, "NEW.idu = OLD.lname", None),
+        (TriggerCondition.STRAY, "NEW.fname = NEW.lname", None),
+    ],
+)
+def test_a_trigger_that_reads_what_is_gone_fails_its_writers(
+    found: TriggerCondition, text: str, note: str | None
+) -> None:
+    dialect = dialect_of("sqlite://")
+    told = with_failure(state("usr", found), text, USR, dialect)
+    assert (told.fails, told.note) == (note is not None, note)
+    before = replace(state("usr", found), note="as was said")
+    expected = "as was said" if note is None else f"{note}. as was said"
+    assert with_failure(before, text, USR, dialect).note == expected
+    elsewhere = replace(before, table="nosuch")
+    assert with_failure(elsewhere, text, USR, dialect) == elsewhere
 
 
 def state(owner: str, state: TriggerCondition) -> TriggerState:

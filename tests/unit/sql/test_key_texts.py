@@ -12,8 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eventlog.core.schema import Column
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.lookup import octets_of, truth_of
+from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.keys import FORMS, postgresql_form
+from eventlog.sql.sqlite.dialect import SQLITE
+from tests.support.shares import met, shares
 
 VALUES: dict[str, type] = {
     "bigint": int,
@@ -32,18 +38,77 @@ VALUES: dict[str, type] = {
     "bytea": bytes,
 }
 """What PostgreSQL's driver takes for each type that keys are bound as."""
+TEXTS = frozenset(name for name, form in FORMS.items() if form.bound in ("text", "bpchar"))
 
 
-@given(st.sampled_from(sorted(FORMS)), st.text(st.characters(codec=None)))
+PIECES = (
+    "0",
+    "7",
+    "-",
+    "+",
+    ".",
+    ":",
+    "2025-02-28",
+    "2025-02-30",
+    "12:30:00",
+    "24:00",
+    " ",
+    "T",
+    " BC",
+    "+02",
+    "e5",
+    "NaN",
+)
+WHOLE = ("true", "infinity", "QQ==", "00000000-0000-0000-0000-000000000000", "294277-01-01", "4713-11-24 BC", "９")
+nearly = st.lists(st.sampled_from(PIECES), max_size=4).map("".join) | st.sampled_from(WHOLE)
+"""Texts as values of some type begin, go on and end."""
+
+
+@shares(value=0.01, odd=0.1)
+@given(st.sampled_from(sorted(set(FORMS) - TEXTS)), st.text(st.characters(codec=None)) | nearly)
 @example("bigint", "0\x1f")
+@example("numeric", "E0")
 def test_no_text_makes_a_form_fail(type_: str, written: str) -> None:
     form = postgresql_form(type_)
-    assert isinstance(form.read(written), (type(None), VALUES[form.bound]))
+    found = form.read(written)
+    met(value=found is not None, odd=found is None)
+    assert isinstance(found, (type(None), VALUES[form.bound]))
 
 
-@given(st.integers())
+OTHERS = [
+    *[
+        (MYSQL, name)
+        for name in ("bigint", "int unsigned", "decimal(8,2)", "double", "datetime", "date", "time", "uuid", "bit")
+    ],
+    *[(ORACLE, name) for name in ("number", "char", "varchar2", "binary_double", "date", "timestamp", "raw", "clob")],
+    *[(SQLITE, name) for name in ("integer", "numeric", "text", "blob", "real", "")],
+]
+
+
+@shares(value=0.1, odd=0.1)
+@given(st.sampled_from(OTHERS), st.text(st.characters(codec=None)) | nearly)
+@example((ORACLE, "number"), "E0")
+def test_nor_a_form_of_another_database(of: tuple[Dialect, str], written: str) -> None:
+    dialect, type_ = of
+    found = dialect.lookup.compared(dialect, Column(name="k", type=type_)).read(written)
+    met(value=found is not None, odd=found is None)
+    assert isinstance(found, (type(None), str, int, float, Decimal, bytes)), "what a driver takes"
+
+
+@shares(text=0.3, odd=0.1)
+@given(st.sampled_from(sorted(TEXTS)), st.text(st.characters(codec=None)) | st.text("aß9\0\ud800\udfff", max_size=3))
+def test_any_text_is_a_text_but_for_a_nul_and_what_is_no_unicode(type_: str, written: str) -> None:
+    odd = "\0" in written or any("\ud800" <= sign <= "\udfff" for sign in written)
+    met(text=not odd, odd=odd)
+    assert postgresql_form(type_).read(written) == (None if odd else written)
+
+
+@shares(held=0.2, larger=0.02)
+@given(st.integers() | st.integers(2**63 - 2, 2**63 + 1) | st.integers(-(2**63) - 2, 1 - 2**63))
 def test_whole_numbers_are_those_that_a_column_can_hold(number: int) -> None:
-    assert postgresql_form("BIGINT").read(str(number)) == (number if -(2**63) <= number < 2**63 else None)
+    held = -(2**63) <= number < 2**63
+    met(held=held, larger=not held)
+    assert postgresql_form("BIGINT").read(str(number)) == (number if held else None)
 
 
 @given(st.binary())

@@ -19,11 +19,12 @@ from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.sqlite.dialect import SQLITE
 from eventlog.sql.triggers import Style, TriggerOptions, TriggerPlan, plan, render
+from eventlog.sql.triggers.asked import Marker, read_marker, write_marker
 from eventlog.sql.triggers.clauses import ALWAYS
 from eventlog.sql.triggers.installed import Installed, TriggerCondition, compare
-from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
 from eventlog.sql.triggers.plan import captured
 from eventlog.sql.triggers.render import Trigger
+from tests.support.shares import met, shares
 
 USR = Table(
     name="usr",
@@ -137,10 +138,12 @@ def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style:
         assert {"eventlog_now", "eventlog_user", "eventlog_waiting"} < set(declared)
 
 
+@shares(rows=0.2, conditional=0.2)
 @given(name=st.text("abcxyz", min_size=1, max_size=70), rows=st.booleans(), conditional=st.booleans())
 def test_of_a_foreign_table_what_reads_has_no_rights_of_ours_and_fires_before_what_writes(
     name: str, rows: bool, conditional: bool
 ) -> None:
+    met(rows=rows, conditional=conditional)
     options = TriggerOptions(style=Style.FIELD, rows=rows, foreign=True, when="fname = 'Ann'" if conditional else None)
     found = render(plan(replace(USR, name=name), options), POSTGRESQL, LogNames(schema="own"))
     parts = dict.fromkeys("SECURITY INVOKER" in one.source for one in found if "eventlog.facts" in one.source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +48,24 @@ def test_one_run_that_misses_a_share_is_no_failure() -> None:
     assert before == 100
 
 
+def test_a_run_that_is_always_the_same_is_asked_again_with_other_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.shares.settings", lambda: settings(derandomize=True))
+    runs: list[set[int]] = [set()]
+
+    @shares(late=0.3)
+    @settings(max_examples=50, database=None, derandomize=True)
+    @given(st.integers(0, 2**60))
+    def a_property(number: int) -> None:
+        if len(runs[-1]) == 50:
+            runs.append(set())
+        runs[-1].add(number)
+        met(late=len(runs) == 2)
+
+    a_property()
+    assert len(runs) == 2
+    assert len(runs[0] & runs[1]) < 25
+
+
 @shares(even=0.1)
 @given(st.integers(0, 9999))
 def test_enough_are_enough(number: int) -> None:
@@ -56,3 +76,9 @@ def test_enough_are_enough(number: int) -> None:
 def test_who_says_it_and_is_not_asked_is_told() -> None:
     with pytest.raises(AssertionError, match="no @shares"):
         met(even=True)
+
+
+def test_a_long_run_searches_with_new_examples_and_one_of_ci_does_not() -> None:
+    profiles = {name: settings.get_profile(name) for name in ("ci", "long", "quick", "local")}
+    same = {name for name, profile in profiles.items() if profile.derandomize}
+    assert same == ({"ci", "quick"} if os.environ.get("CI") else {"ci"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.core.errors import ExpressionError
-from eventlog.xds.values import attribute, check, escaped, shown
+from eventlog.core.errors import ExpressionError, value_shown
+from eventlog.xds.values import attribute, check, escaped
 
 FORBIDDEN = [*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFE, 0xFFFF]
 CARRIED = [0x9, 0xA, 0xD, 0x20, 0x7F, 0x85, 0xA0, 0x2028, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1FFFE, 0x10FFFF]
@@ -54,4 +54,4 @@ def test_only_what_must_be_is_escaped() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_message_shows_a_value_short_and_printable(value: object, expected: str) -> None:
-    assert shown(value) == expected
+    assert value_shown(value) == expected

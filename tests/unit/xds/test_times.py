@@ -139,8 +139,14 @@ def test_seconds_are_those_of_the_calendar(moment: dt.datetime, zone: dt.tzinfo 
         assert expected is None
 
 
-@given(st.times(timezones=zones), st.sampled_from([2, 3]))
+def without_fraction(time: dt.time) -> dt.time:
+    return time.replace(microsecond=0)
+
+
+@shares(whole=0.1, fraction=0.2)
+@given(st.times(timezones=zones) | st.times(timezones=zones).map(without_fraction), st.sampled_from([2, 3]))
 def test_a_time_of_day_has_a_fixed_length_but_for_its_fraction(time: dt.time, syntax: TimeSyntax) -> None:
+    met(whole=not time.microsecond, fraction=time.microsecond)
     text = time_text(time, TIME, syntax)
     assert len(text) == {2: 6, 3: 18 if time.microsecond else 8}[syntax]
     assert text == time_text(time.isoformat(), TIME, syntax)
@@ -151,6 +157,9 @@ def test_the_calendar_has_a_first_and_a_last_day(text: str, out: str) -> None:
     assert time_text(text, TIMESTAMP, 3) == f"{text}.000000000"
     with pytest.raises(ExpressionError, match="is no date or time that can be read"):
         time_text(text + out, TIMESTAMP, 3)
+    beyond = dt.datetime.fromisoformat(f"{text}{out}:00")
+    with pytest.raises(ExpressionError, match=r"^the zone leads out of the years 1 to 9999; correct the value$"):
+        time_text(beyond, TIMESTAMP, 3)
 
 
 def test_the_error_pickles() -> None:

@@ -9,7 +9,7 @@ from alembic import context, op
 
 from eventlog.sql.column_types import ColumnTypes
 from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.install import ADOPTED, SEQUENCE
+from eventlog.sql.install import ADOPTED, SEQUENCE, noted
 from eventlog.sql.names import STANDARD, LogNames
 
 revision = "0001"
@@ -38,28 +38,18 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    adopted, sequence = _mark(names, ADOPTED), _mark(names, SEQUENCE)
+    marks = noted(names)
     op.drop_table(names.marks, schema=names.schema)
     op.drop_table(names.outcomes, schema=names.schema)
-    if not adopted:
+    if ADOPTED not in marks:
         op.drop_table(names.table, schema=names.schema)
         _drop_domains(names)
-    if sequence:
-        op.execute(sa.schema.DropSequence(sa.Sequence(sequence, schema=names.schema)))
+    if SEQUENCE in marks:
+        op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
 
 
 def _exists(names: LogNames) -> bool:
     return not context.is_offline_mode() and sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
-
-
-def _mark(names: LogNames, mark: str) -> str | None:
-    """What was noted about the log when it was installed; offline, what was found before."""
-    if context.is_offline_mode():
-        found: dict[str, str] = context.config.attributes.get("marks", {})
-        return found.get(mark)
-    marks = sa.table(names.marks, sa.column("name"), sa.column("value"), schema=names.schema)
-    value: str | None = op.get_bind().execute(sa.select(marks.c.value).where(marks.c.name == mark)).scalar()
-    return value
 
 
 def _make_log(names: LogNames, order: tuple[str, ...]) -> None:

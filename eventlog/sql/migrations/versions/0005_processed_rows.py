@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import context, op
 
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import ADOPTED
+from eventlog.sql.install import is_adopted
 from eventlog.sql.names import LogNames
 
 revision = "0005"
@@ -52,7 +52,7 @@ def _name(names: LogNames) -> str:
 def _lacks(names: LogNames) -> bool:
     """Whether the log is ours and has no key; one that somebody else made is not altered."""
     dialect = dialect_of(op.get_bind())
-    return dialect.partial_indexes and not dialect.log_has_key and not _adopted(names)
+    return dialect.partial_indexes and not dialect.log_has_key and not is_adopted(names)
 
 
 def _is_large(names: LogNames) -> bool:
@@ -61,12 +61,3 @@ def _is_large(names: LogNames) -> bool:
     log = sa.table(names.table, schema=names.schema)
     some = sa.select(sa.literal(1)).select_from(log).limit(MOST_ROWS + 1).subquery()
     return int(op.get_bind().execute(sa.select(sa.func.count()).select_from(some)).scalar_one()) > MOST_ROWS
-
-
-def _adopted(names: LogNames) -> bool:
-    if context.is_offline_mode():
-        found: dict[str, str] = context.config.attributes.get("marks", {})
-        return ADOPTED in found
-    marks = sa.table(names.marks, sa.column("name"), schema=names.schema)
-    query = sa.select(sa.func.count()).select_from(marks).where(marks.c.name == ADOPTED)
-    return bool(op.get_bind().execute(query).scalar())

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.core.rules.identity import Identities, Naming
+from eventlog.core.rules.screen import Identities, Naming
 from eventlog.core.schema import Catalog, Child, Column, Table
+from tests.support.shares import met, shares
 
 FEW, MANY = 20, 200
 A_FEW_TIMES = 8
@@ -64,6 +65,7 @@ def test_each_view_is_compared_a_few_times_however_many_refer_to_others() -> Non
 names = st.sampled_from(["a", "A", "b", "sv_a", "pk_b", "fk__a__b", "note.text", "text"])
 
 
+@shares(found=0.2, missing=0.1)
 @given(st.lists(names, unique=True, max_size=6), st.lists(names, unique=True, max_size=2), names, st.booleans())
 def test_a_column_name_means_the_first_attribute_that_is_spelled_so(
     columns: list[str], child_columns: list[str], asked: str, view: bool
@@ -72,6 +74,7 @@ def test_a_column_name_means_the_first_attribute_that_is_spelled_so(
     table = Table(name="t", view=view, columns=tuple(Column(name=name) for name in columns), children=(child,))
     naming = Identities(Catalog([table])).naming("t")
     expected = _first(naming, table, asked)
+    met(found=expected is not None, missing=expected is None)
     if expected is None:
         with pytest.raises(DataError, match="is not a column of t"):
             naming.attribute(asked)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import RowId
-from eventlog.core.rules.identity import Identities, Naming
+from eventlog.core.rules.screen import Identities, Naming
 from eventlog.core.schema import Catalog, Child, Column, Table
 from tests.support.strategies import CATALOG, tricky
 

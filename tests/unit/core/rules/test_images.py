@@ -34,7 +34,7 @@ def only_change(one: Image) -> Change:
 def only_reason(one: Image, options: Options | None = None) -> tuple[Reason, str | None]:
     told = tell([one], CATALOG, options or Options())
     assert told.changes == []
-    return told.others[one.position].reason, told.others[one.position].note
+    return told.outcomes.others[one.position].reason, told.outcomes.others[one.position].note
 
 
 def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_transaction() -> None:
@@ -94,7 +94,7 @@ def test_what_cannot_be_told_is_invalid_and_says_why(one: Image, note: str) -> N
 
 
 def test_without_a_catalog_no_table_is_known() -> None:
-    assert tell([image(Op.TRUNCATE)], None, Options()).others[9, 3, 0].reason is Reason.INVALID
+    assert tell([image(Op.TRUNCATE)], None, Options()).outcomes.others[9, 3, 0].reason is Reason.INVALID
 
 
 def test_our_own_changes_are_loopback_unless_they_are_allowed() -> None:

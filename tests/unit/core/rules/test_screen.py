@@ -17,6 +17,7 @@ from eventlog.core.rules.meaning import category_name
 from eventlog.core.rules.screen import due, in_order
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog, Column, Table
+from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs
 
 ONE, TWO = RowId(None, "usr", "idu=1"), RowId(None, "usr", "idu=2")
@@ -242,12 +243,15 @@ def test_columns_are_asked_for_as_the_database_writes_them() -> None:
     assert asked(event(1, 8, column="FNAME"), catalog=Catalog([table])) == {RowId(None, "usr", "IDU=1"): {"Fname"}}
 
 
+@shares(asked=0.2, told=0.2)
 @given(careless_logs())
 def test_rows_that_nobody_asked_for_change_nothing(events: list[Event]) -> None:
     row: Row = {"fname": "Jack", "lname": None, PHONE: ()}
     rows = dict.fromkeys((ONE, TWO), row)
     answers = dict.fromkeys(wanted(screen(events, CATALOG, Options())), row)
-    assert decide(events, rows, catalog=CATALOG) == decide(events, answers, catalog=CATALOG)
+    changes, outcomes = decide(events, answers, catalog=CATALOG)
+    met(asked=answers and answers != rows, told=changes)
+    assert decide(events, rows, catalog=CATALOG) == (changes, outcomes)
 
 
 def test_every_type_and_every_reason_has_its_place_in_the_tables() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import Event, Kind, Reason
 from eventlog.core.rules import Options, decide
-from eventlog.core.rules.times import MONTHS, moment
+from eventlog.core.rules.times import MONTHS, moment, read_clock
 
 MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
 
@@ -75,10 +75,24 @@ def test_hours_count_from_twelve_over_one(hour: str, of_day: int) -> None:
         "Mar 23 2025 13:57:19:250AM",
         "Mar 23 2025  0:57:19:250AM",
         "0001-01-01 00:00:00+05:00",
+        "2025-03-23 24:00:00",
+        "20250323T240000Z",
+        "2025-03-23T24",
     ],
 )
 def test_anything_else_is_no_moment(text: str) -> None:
     assert moment(text) is None
+
+
+@pytest.mark.parametrize("text", ["2400-01-01 00:00:00", "2025-03-24 00:00:24", "2025-03-23T00:24:00.24+00:24"])
+def test_24_is_no_hour_elsewhere(text: str) -> None:
+    assert moment(text) is not None
+
+
+def test_a_clock_has_no_hour_24_on_any_python() -> None:
+    assert read_clock("23:24:00") == dt.time(23, 24)
+    with pytest.raises(ValueError, match="24:00"):
+        read_clock("24:00")
 
 
 def test_future_events_are_held_whatever_the_form_and_a_text_that_is_no_time_is_an_error() -> None:

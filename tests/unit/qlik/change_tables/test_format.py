@@ -15,8 +15,15 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.qlik.change_tables.format import ChangeTableFormat
-from eventlog.qlik.change_tables.rows import RowsDocument, by_column, folder_of, transaction_id
+from eventlog.qlik.change_tables.format import ChangeTableFormat, by_table
+from eventlog.qlik.change_tables.rows import (
+    HEX_MASK,
+    RowsDocument,
+    by_column,
+    folder_of,
+    header_columns,
+    transaction_id,
+)
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
 from tests.support.shares import met, shares
@@ -67,7 +74,7 @@ def test_the_columns_are_the_headers_and_then_the_tables_own() -> None:
         "header__change_oper",
         "header__change_mask",
     ]
-    assert [(column.name, column.key) for column in block.columns[block.headers :]] == [
+    assert [(column.name, column.key) for column in block.columns if not column.header] == [
         ("idu", 1),
         ("fname", 0),
         ("lname", 0),
@@ -118,6 +125,38 @@ def test_a_mask_counts_the_header_columns_that_are_there() -> None:
     assert rows(UPDATE, headers=("change_seq",))[1][0].endswith("1")
 
 
+def test_a_document_ends_when_it_is_full_but_where_all_must_be_in_one() -> None:
+    form = ChangeTableFormat(rows_of_a_document=2)
+    inserts = [
+        change(Op.ADD, Edit(column="fname", new="x"), key=f"idu={number}", number=number) for number in range(1, 6)
+    ]
+    written = [one for one in form.writer(CATALOG)(inserts) if not isinstance(one, Refusal)]
+    assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written)] == [2, 2, 1]
+    assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written, whole=True)] == [5]
+
+
+def test_rows_of_a_full_load_have_a_table_of_their_own() -> None:
+    told = [change(Op.ADD, Edit(column="fname", new="x"), number=number, refresh=number == 1) for number in (1, 2)]
+    [document] = encode(ChangeTableFormat(loads=True), told, CATALOG)
+    assert isinstance(document, RowsDocument)
+    assert {(block.target, block.load) for block in document.blocks} == {("usr", True), ("usr__ct", False)}
+
+
+def test_a_mask_in_hexadecimal_is_a_text_column() -> None:
+    found = dict(header_columns(ChangeTableSettings(mask="hex")))
+    assert found.pop("header__change_mask") == HEX_MASK
+    plain = dict(header_columns(ChangeTableSettings()))
+    assert plain.pop("header__change_mask") != HEX_MASK
+    assert found == plain
+
+
+def test_a_route_is_the_name_of_the_change_table() -> None:
+    source = Table(schema="app", name="usr", columns=(Column(name="id", key=1),))
+    table = ChangeTable(source, ChangeTableSettings(), route="people")
+    assert (table.target, table.source.name) == ("people__ct", "usr")
+    assert ChangeTable(source, ChangeTableSettings(), route="people", load=True).target == "people"
+
+
 def test_partitions_stand_behind_the_timestamp_and_shift_the_mask() -> None:
     after = rows(UPDATE, partition_every=60)[1]
     assert after[7] == "20240506T070000_20240506T080000"
@@ -163,7 +202,11 @@ WIDE = Table(name="wide", columns=tuple(Column(name=f"c{n}", key=1 if n == 0 els
         (RowId("hr", "nosuch", "a=1"), CATALOG, "'nosuch' 'a=1': its columns are not known"),
         (RowId(None, "usr", "idu=1"), None, "give a schema file"),
         (RowId(None, "bad", "a=1"), Catalog([REFUSED]), "choose another change_tables.prefix"),
-        (RowId(None, "wide", "c0=1"), Catalog([WIDE]), "would have 1025 columns, and a mask has room for 1024"),
+        (
+            RowId(None, "wide", "c0=1"),
+            Catalog([WIDE]),
+            "would have 1025 columns, and a mask has room for 1024; leave change_mask out of change_tables.headers.",
+        ),
         (RowId("hr", "usr", "idu=x"), CATALOG, "column 'idu': 'x' is not a whole number"),
     ],
 )
@@ -182,11 +225,40 @@ def test_with_another_prefix_or_without_a_mask_those_tables_have_rows() -> None:
 
 @pytest.mark.parametrize(
     "chosen",
-    [{"partition_every": -1}, {"suffix": ""}, {"partition_base": "noon"}, {"headers": ("timestamp", "timestamp")}],
+    [
+        {"partition_every": -1},
+        {"partition_every": 527_041},
+        {"suffix": ""},
+        {"partition_base": "noon"},
+        {"headers": ("timestamp", "timestamp")},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(chosen: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"change_tables.{next(iter(chosen))}"):
         ChangeTableSettings(**chosen)
+
+
+def test_a_partition_may_be_as_long_as_a_leap_year() -> None:
+    assert ChangeTableSettings(partition_every=366 * 24 * 60).partition_every == 527_040
+
+
+def test_changes_are_parted_by_their_table_and_its_schema() -> None:
+    def places(*rows: tuple[str | None, str]) -> list[list[int]]:
+        return [[*one] for one in by_table([change(Op.DELETE, row=RowId(*row, "id=1")) for row in rows])]
+
+    assert places(("hr", "usr"), ("hr", "usr")) == [[0, 1]]
+    assert places(("hr", "usr"), (None, "grp"), ("hr", "usr")) == [[0, 2], [1]]
+    assert places(("hr", "usr"), (None, "usr"), ("hr", "grp")) == [[0], [1], [2]]
+
+
+def test_a_refused_change_is_told_in_one_sentence() -> None:
+    unknown = change(Op.MODIFY, row=RowId("hr", "nosuch", "id=1"))
+    told = encoded(unknown, change(Op.MODIFY, key="idu=x"), change(Op.MODIFY, key="idu"))
+    assert [one.note for one in told if isinstance(one, Refusal)] == [
+        "'nosuch' 'id=1': its columns are not known, and a change table needs them; give a schema file.",
+        "'usr' 'idu=x': column 'idu': 'x' is not a whole number.",
+        "'usr' 'idu': table_key 'idu', column 4: '=' is missing after the column name.",
+    ]
 
 
 def test_a_base_time_with_a_zone_is_taken_to_utc() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eventlog.qlik.change_seq import ChangeSeq, time_digits
 from eventlog.qlik.change_tables.partitions import Partition, Partitions, read_partition
+from tests.support.shares import met, shares
 
 BASE = dt.datetime(1970, 1, 1)
 
@@ -23,11 +24,13 @@ def test_the_name_of_the_manual() -> None:
     assert read_partition(found.name) == found
 
 
+@shares(full=0.5)
 @given(st.lists(st.datetimes(), min_size=1), st.integers(1, 527_040), st.datetimes())
 def test_every_time_lies_in_its_partition_and_they_begin_at_the_base(
     times: list[dt.datetime], minutes: int, base: dt.datetime
 ) -> None:
     partitions = Partitions(minutes, base)
+    met(full=all(partitions.of(seq(at)).start > dt.datetime.min for at in times))
     for at in times:
         found = partitions.of(seq(at))
         hundredth = at.replace(microsecond=at.microsecond // 10_000 * 10_000)

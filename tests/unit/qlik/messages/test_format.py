@@ -14,11 +14,12 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
+from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage, sequence_time
 from tests.support.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
 
 BEFORE = {"order_id": 1001, "customer": "Ada", "amount": "19.90", "placed_on": "2024-05-05", "note": None}
@@ -211,6 +212,15 @@ def test_a_change_of_a_child_table_alone_is_no_message() -> None:
     assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
         "'orders' 'order_id=1': 'tag.wrod' is no column of orders; is the schema up to date?."
     ]
+
+
+def test_the_time_of_a_document_is_that_of_its_number() -> None:
+    assert sequence_time(LAST) == "2024-05-06T07:08:09.120"
+
+
+def test_a_topic_of_unknown_fields_names_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"output\.messages\.topic"):
+        MessageSettings(topic="{nobody}").topic_template()
 
 
 def test_tombstones_come_only_when_they_are_wanted() -> None:
@@ -462,8 +472,14 @@ def test_a_value_that_was_not_known_before_has_no_place_in_the_row_before() -> N
 
 
 def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
-    form = MessageFormat(settings=MessageSettings())
-    assert list(form.bind_numbered([])) == []
+    form = MessageFormat(settings=MessageSettings(batch_size=2))
+    made = form.writer(Catalog([ORDERS]))([inserted(number) for number in (1, 2, 3)])
+    written = [one for one in made if isinstance(one, WrittenMessage)]
+    step = Sequencer(LAST).step
+    numbered = [one._replace(stamp=step(one.stamp)) for one in written]
+    expected = list(form.bind(written, LAST))
+    assert len(expected) == 2
+    assert list(form.bind_numbered(numbered)) == expected
 
 
 def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:

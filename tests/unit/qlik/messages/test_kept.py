@@ -104,6 +104,8 @@ def test_damaged_lines_do_not_stop_the_others() -> None:
 def test_single_values_and_nothing() -> None:
     assert operations(TOLD) == ["metadata"]
     assert operations(b"\0\0\0\0\1abc") == ["unread"]
+    said = read_record(MessageReader(), 7)
+    assert str(said) == "This is no message: messages are records."
     assert operations(b"\x02\x05") == ["This is no JSON and has no envelope; if it is bare Avro, name its schema."]
     assert operations(b" \n ") == []
     assert operations(b"null") == ["This is no JSON and has no envelope; if it is bare Avro, name its schema."]

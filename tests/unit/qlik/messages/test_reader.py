@@ -64,7 +64,7 @@ def test_other_producers_have_habits() -> None:
     assert (found.row, found.before, found.changed, found.sequence) == ({"a": 1}, None, None, None)
     assert reader.read(None).kind == "tombstone"
     custom = reader.read(b'{"schema":"s","table":"t","data":{"a":1},"headers":{"changeMask":"0x03"}}')
-    assert (custom.table, custom.changed) == ("s.t", ("a",))
+    assert (custom.kind, custom.table, custom.changed) == ("data", "s.t", ("a",))
 
 
 def test_the_json_of_old_versions() -> None:
@@ -73,8 +73,9 @@ def test_the_json_of_old_versions() -> None:
         b'"data":[{"A":"1"},{"B":"NULL"}],"bu_data":[{"A":"0"}]}'
     )
     found = MessageReader().read(text)
-    assert (found.operation, found.table, found.sequence) == ("UPDATE", "s.t", "7")
+    assert (found.kind, found.operation, found.table, found.sequence) == ("data", "UPDATE", "s.t", "7")
     assert (found.row, found.before) == ({"A": "1", "B": None}, {"A": "0"})
+    assert found.headers == {"task_name": "x", "stream_position": "p", "ts": "y"}
     assert MessageReader().read(b'{"op":"D","data":[]}').row is None
 
 
@@ -207,7 +208,10 @@ def test_fastavro_wrote_it_and_we_read_it() -> None:
 @pytest.mark.parametrize(
     "value, words",
     [
-        (b'{"data":{"a":1},"headers":true}', "are no object"),
+        (
+            b'{"data":{"a":1},"headers":true}',
+            r"^The message is none of ours: its headers, or its beforeData, are no object\.$",
+        ),
         (b'{"data":{"a":1},"beforeData":[1],"headers":{}}', "are no object"),
         (b'{"op":"U","data":[{"a":"1"}],"bu_data":true}', "no list of columns"),
         (b'{"op":"U","data":[null]}', "no list of columns"),
@@ -223,6 +227,17 @@ def test_what_is_built_otherwise_is_refused_in_words(value: bytes, words: str) -
         MessageReader().read(value)
 
 
+def test_a_registered_schema_without_a_namespace_names_no_table() -> None:
+    shape = shape_of(ORDERS, MessageSettings(encoding="avro", mode="registry"))
+    [one] = messages([inserted(1)], encoding="avro", mode="registry")
+    for space, table in ((shape.space, "shop.orders"), ("only", "only"), (None, None)):
+        schema = msgspec.json.decode(shape.data_text) | {"namespace": space}
+        if space is None:
+            del schema["namespace"]
+        text = msgspec.json.encode(schema).decode()
+        assert MessageReader({1: text}.__getitem__).read(b"\0\0\0\0\1" + (one.value or b"")).table == table
+
+
 def test_a_mask_is_not_read_further_than_there_are_columns() -> None:
     headers = b'{"changeMask":"' + b"F" * 1_000_000 + b'"}'
     assert MessageReader().read(b'{"data":{"a":1,"b":2},"headers":' + headers + b"}").changed == ("a", "b")
@@ -235,6 +250,16 @@ def test_text_that_is_not_ascii_is_no_base64() -> None:
 def test_a_schema_is_not_deeper_than_anybody_reads() -> None:
     with pytest.raises(DataError, match="no JSON"):
         lenient("[" * 100_000)
+    with pytest.raises(DataError, match=r"^The schema is not that of a record\.$"):
+        lenient("[]")
+
+
+def test_a_message_says_itself_which_schema_it_has() -> None:
+    value = b'{"data":{"a":1},"headers":{"externalSchemaId":"AB"}}'
+    assert (
+        MessageReader().read(value).schema_id,
+        MessageReader().read(b'{"data":{"a":1},"headers":{}}').schema_id,
+    ) == ("AB", None)
 
 
 def test_masks_as_bytes_tell_by_the_columns_that_there_are_where_they_begin() -> None:

@@ -120,6 +120,23 @@ def test_values_in_avro(sql_type: str, value: Any, expected: Any, logical: Any) 
     assert avro_value(sql_type, value, logical=True) == (logical, logical)
 
 
+@pytest.mark.parametrize(
+    "number, size", [(0, 1), (127, 1), (-128, 2), (128, 2), (-129, 2), (32_767, 2), (32_768, 3), (-32_768, 3)]
+)
+def test_a_decimal_has_as_few_bytes_as_show_its_sign(number: int, size: int) -> None:
+    [plain, found] = (
+        messages([with_value(value)], catalog("numeric(9,2)"), encoding="avro", logical_types=True)
+        for value in (Decimal(0), Decimal(number) / 100)
+    )
+    assert len(found[0].value or b"") - len(plain[0].value or b"") == size - 1
+
+
+@pytest.mark.parametrize("sql_type, bits", [("smallint", 15), ("integer", 31), ("bigint", 63)])
+def test_the_least_and_the_greatest_whole_number_fit(sql_type: str, bits: int) -> None:
+    for number in (-(2**bits), 2**bits - 1):
+        assert avro_value(sql_type, number, logical=False) == (number, number)
+
+
 @pytest.mark.parametrize("sql_type", TYPES)
 def test_null_is_null(sql_type: str) -> None:
     [found] = messages([with_value(None)], catalog(sql_type))
@@ -130,9 +147,17 @@ def test_null_is_null(sql_type: str) -> None:
 @pytest.mark.parametrize(
     "sql_type, value, problem",
     [
-        ("integer", 2**31, "outside -2147483648 to 2147483647"),
+        (
+            "integer",
+            2**31,
+            "2147483648 is outside -2147483648 to 2147483647; correct the column's type in the schema: the value is left out",
+        ),
         ("bigint", -(2**63) - 1, "outside"),
-        ("numeric(4,2)", "100.00", r"does not fit into decimal\(4,2\)"),
+        (
+            "numeric(4,2)",
+            "100.00",
+            r"does not fit into decimal\(4,2\); correct the value or the column's type, or write without logical types: ",
+        ),
         ("numeric(4,2)", "1.005", r"does not fit into decimal\(4,2\)"),
         ("numeric(4,2)", "NaN", "does not fit"),
         ("numeric(4,2)", "1E+99999", "does not fit"),

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.qlik.change_tables.rows import ChangeColumn
-from eventlog.sinks.change_files import fitting
-from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import misfits
+from eventlog.sinks.change_files import arrow
+from eventlog.sinks.change_files.arrow import Fitting, misfits
 from tests.support.shares import met, shares
 
 TYPES = ["VARCHAR(20)", "BIGINT", "DECIMAL(5, 2)", "DECIMAL(4, 4)", "DECIMAL(38, 0)", "DECIMAL(18)", "NUMBER", "DATE"]
@@ -51,7 +50,7 @@ def test_arrow_is_not_asked_about_ordinary_cells(kind: str, cell: Any, monkeypat
     def asked(*_: object) -> dict[int, str]:
         raise AssertionError("Arrow was asked")
 
-    monkeypatch.setattr(fitting, "misfits", asked)
+    monkeypatch.setattr(arrow, "misfits", asked)
     assert not refused(kind, cell)
 
 

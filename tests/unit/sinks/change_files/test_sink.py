@@ -8,6 +8,8 @@ import errno
 import io
 import json
 import os
+import time
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,9 @@ import pytest
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.change_tables.dfm import Described, description
-from eventlog.qlik.change_tables.rows import ChangeColumn, RowsDocument
-from eventlog.sinks.change_files.fitting import Fitting
-from eventlog.sinks.change_files.row_files import arrow_type, misfits, parquet_bytes
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument
+from eventlog.sinks.change_files.arrow import Fitting, arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.dfm import description
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.ownership import OwnedFolder
@@ -178,6 +179,17 @@ def test_a_time_of_day_is_text_that_every_reader_of_parquet_takes() -> None:
     assert misfits(columns, [(1, dt.time(7)), (2, None)]) == {}
 
 
+@pytest.fixture
+def in_another_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock does not show UTC."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_another_zone")
 @pytest.mark.parametrize("schema", [None, "shop"])
 def test_a_description_as_a_whole(schema: str | None) -> None:
     table = Table(name="t", schema=schema, columns=(Column(name="id", type="integer", key=1),))
@@ -189,18 +201,11 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
         ChangeColumn(name="photo", type="varbinary(8)"),
         ChangeColumn(name="since", type="timestamp(3)"),
     ]
-    of = Described(
-        name="n",
-        extension="csv",
-        location="here",
-        table=table,
-        target="t__ct",
-        columns=columns,
-        records=7,
-        started=AT.replace(tzinfo=dt.UTC),
-        ended=AT.replace(tzinfo=dt.UTC),
+    block = RowBlock(
+        table=table, target="t__ct", columns=tuple(columns), cells=tuple([[] for _ in columns]), positions=[()] * 7
     )
-    said = json.loads(description(of, "copy"))
+    at = AT.replace(tzinfo=dt.UTC)
+    said = json.loads(description(JSON, "n", "here", block, task="copy", started=at, ended=at))
     facts = [
         (one["ordinal"], one["name"], one["type"], one["length"], one["precision"], one["scale"], one["primaryKeyPos"])
         for one in said["dataInfo"].pop("columns")
@@ -218,7 +223,7 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
         "taskInfo": {"name": "copy", "operation": "dataProduced", **dict.fromkeys(UNKNOWN, "")},
         "fileInfo": {
             "name": "n",
-            "extension": "csv",
+            "extension": "json",
             "location": "here",
             "startWriteTimestamp": "2024-05-06T07:08:09.120",
             "endWriteTimestamp": "2024-05-06T07:08:09.120",
@@ -228,7 +233,7 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
             "recordCount": 7,
             "errorCount": 0,
         },
-        "formatInfo": {"format": "parquet", "options": {}},
+        "formatInfo": {"format": "json", "options": {}},
         "dataInfo": {
             "sourceSchema": schema or "",
             "sourceTable": "t",

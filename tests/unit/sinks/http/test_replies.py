@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import XmlError
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.sinks.http.sink import Reply, again_later, not_sent, read_reply
+from tests.support.shares import met, shares
 
 DOCUMENT = Document(id="7", body=b"<nds/>", covers={"5": ((5,),), "6-7": ((6,), (7,))})
 LEVELS = ["success", "warning", "error", "retry", "fatal"]
@@ -59,9 +60,11 @@ def test_every_event_behind_an_event_id_gets_the_letter_and_the_text(
     }
 
 
+@shares(several=0.3)
 @given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=6))
 def test_of_several_statuses_the_worst_counts(levels: list[str]) -> None:
     found = read(*(status(level, "5") for level in levels))
+    met(several=len(set(levels)) > 1)
     expected = LETTERS[max(levels, key=LEVELS.index)]
     assert (found[5].status if found else Status.SUCCESS) is expected
     assert set(found) <= {5}

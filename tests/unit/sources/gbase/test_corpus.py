@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.hardening import gbase_guided
 from tests.support.gbase_fuzzed import read_alike, row_reads_again
 from tests.support.gbase_streams import before_damage
+from tests.support.shares import met, shares
 
 CORPORA = Path(__file__).resolve().parents[3] / "corpora"
 STREAMS = sorted((CORPORA / "gbase").iterdir())
@@ -38,6 +39,7 @@ def test_a_kept_row_is_read_again_as_it_was_read(path: Path) -> None:
             row_reads_again(data[:at] + bytes((wrong,)) + data[at + 1 :])
 
 
+@shares(read=0.1, damaged=0.2)
 @given(st.sampled_from(STREAMS), st.data())
 def test_a_damaged_stream_is_read_alike_in_any_cut(path: Path, data: st.DataObject) -> None:
     stream = bytearray(path.read_bytes())
@@ -45,7 +47,8 @@ def test_a_damaged_stream_is_read_alike_in_any_cut(path: Path, data: st.DataObje
         if stream:
             stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
     read_alike(bytes(stream))
-    _, error = before_damage([bytes(stream)])
+    images, error = before_damage([bytes(stream)])
+    met(read=images, damaged=error)
     assert error is None or len(str(error)) < 2000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
-from eventlog.sources.gbase.dirty import next_header
+from eventlog.sources.gbase.dirty import dirty_frames, next_header
 from eventlog.sources.gbase.dump import Restart, entries
 from eventlog.sources.gbase.emulator import buffers, reads, record, shop, table_record
 from eventlog.sources.gbase.files import refuse_dirty
-from eventlog.sources.gbase.records import CdcRecord, frames
+from eventlog.sources.gbase.records import RECORD_BYTES, CdcRecord, Framer, frames
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, T1, before_damage, begin, commit, insert, read
+from tests.support.shares import met, shares
 
 DIRTY = GBaseSettings(dirty=True)
 FORMER = table_record(T1) + begin(1) + insert(2, 1) + insert(3, 2) + insert(4, 3) + commit(5)
@@ -56,6 +58,24 @@ def test_a_cut_that_only_rubbish_follows_is_told(at: int) -> None:
     assert error.offset >= len(FORMER)
 
 
+@pytest.mark.parametrize("more", [0, 1, 5, 15, 16, 40, 700])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_record_that_is_completed_with_what_was_left_over_is_told(more: int, ends: bool) -> None:
+    """Two bytes of the first read stand behind the cut, so that the record seems to end two bytes before it does."""
+    first = FORMER + LATER
+    cut = len(first) - 2
+    stream = begin(21) + b"".join(insert(22 + number, number) for number in range(40)) + commit(70)
+    whole = [one for one in Framer().feed(stream) if one.offset + len(one.data) <= cut]
+    last = Framer().feed(stream)[len(whole)]
+    third = stream[cut : last.offset + len(last.data) + more]
+    chunks = [first, stream[:cut] + first[cut:], third, *([] if ends else [LATER])]
+    found = chain.from_iterable(dirty_frames(chunks, Framer(), RECORD_BYTES))
+    for one in [*Framer().feed(first), *whole]:
+        assert next(found).data == one.data
+    with pytest.raises(DamageError):
+        next(found)
+
+
 def test_a_record_whose_end_never_comes_is_told() -> None:
     rest = begin(21) + insert(22, 9) + commit(23)
     found, error = before_damage([LATER[:60], rest + bytes(60)], DIRTY)
@@ -87,19 +107,24 @@ def test_what_stood_in_a_new_buffer_is_left_over() -> None:
         assert len(read(*buffers([GOOD + rubbish, LATER]), own=DIRTY)) == 2
 
 
+@shares(whole=0.03, some=0.1, damaged=0.2)
 @examples(60, deadline=None)
-@given(st.integers(0, 10_000))
-@example(seed=7188)  # a COMMIT is cut, and what was left over completes it
-@example(seed=1758)  # the same, and a header that was left over follows
-def test_nothing_is_lost_silently_however_reads_are_cut(seed: int) -> None:
+@given(st.integers(0, 10_000), st.integers(1, 6))
+@example(seed=7188, cuts=6)  # a COMMIT is cut, and what was left over completes it
+@example(seed=1758, cuts=6)  # the same, and a header that was left over follows
+@example(seed=2001, cuts=6)  # the same at the very end, behind all changes
+@example(seed=24, cuts=3)  # a COMMIT is cut, and what was left over completes it together with the next read
+def test_nothing_is_lost_silently_however_reads_are_cut(seed: int, cuts: int) -> None:
     dice = random.Random(seed)
     data = b"".join(reads(shop(15, seed)))
-    places = sorted(dice.sample(range(1, len(data)), 6))
+    places = sorted(dice.sample(range(1, len(data)), cuts))
     pieces = [data[low:high] for low, high in zip([0, *places], [*places, len(data)], strict=True)]
     whole = read(data, own=GBaseSettings())
     found, error = before_damage(buffers(pieces), DIRTY)
+    met(whole=found == whole, some=found, damaged=error)
     assert found == whole[: len(found)]
-    assert isinstance(error, DamageError) if len(found) < len(whole) else error is None
+    assert error is None or isinstance(error, DamageError)
+    assert error is not None or found == whole
 
 
 def test_a_dump_goes_on_behind_a_record_without_end() -> None:

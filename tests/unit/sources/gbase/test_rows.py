@@ -69,9 +69,11 @@ def test_the_sign_of_a_decimal_decides_how_its_pairs_are_read(first: int, number
     assert GBaseRowReader(layout, TextRules())(record, 36) == {"c1": Decimal(number)}
 
 
+@shares(several=0.2)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=30), st.booleans())
 def test_items_held_together_are_items_held_one_by_one(runs: list[tuple[int, int]], orphans: bool) -> None:
     """Runs of one transaction each; the first of a transaction may come before anything has opened it."""
+    met(several=len({tx for tx, _ in runs}) > 1)
     said: tuple[list[str], list[str]] = ([], [])
     one, together = (Transactions[str](None, 10**9, report=said[at].append, orphans=orphans) for at in range(2))
     seq = 0

@@ -50,7 +50,7 @@ def test_sizes_that_do_not_fit_the_layout_end_the_row_and_nothing_else(surplus: 
     assert "bytes of sizes" in str(found[0].fault)
     assert good[40:].hex() in str(found[0].fault)
     catalog = Catalog([Table(name="t1", schema="shop", columns=(Column(name="c1", key=1), Column(name="c2")))])
-    outcome = tell(found, catalog, Options()).others[found[0].position]
+    outcome = tell(found, catalog, Options()).outcomes.others[found[0].position]
     assert (outcome.status, outcome.note) == (Status.ERROR, found[0].fault)
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.sources.linter.source import BEHIND, adopt_former_marks
-from eventlog.sources.marks import FileMarks
-from eventlog.sources.stream.source import PLACE, StreamPlace, WaitingImage, read_place
+from eventlog.sources.stream.source import PLACE, FileMarks, StreamPlace, WaitingImage, read_place
 
 
 def adopted(path: Path, **marks: str) -> StreamPlace:

@@ -46,7 +46,7 @@ def only(rows: list[QueueRow], reports: list[str] | None = None, **settings: Any
 
 def faulty(image: Image) -> str:
     """The fault of an image, which ends as an error with that note."""
-    outcome = tell([image], CommittedRows(SCHEMA, READING).catalog, Options()).others[image.position]
+    outcome = tell([image], CommittedRows(SCHEMA, READING).catalog, Options()).outcomes.others[image.position]
     assert (outcome.reason, outcome.note) == (Reason.INVALID, image.fault)
     assert image.fault is not None
     return image.fault

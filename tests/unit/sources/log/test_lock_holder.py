@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from eventlog.sources.log.lock import (
     this_process,
 )
 from eventlog.sources.marks import next_epoch
+from tests.support.shares import met, shares
 
 NOW = dt.datetime(2026, 11, 21, 2, 0, 45, 123_000)
 has_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
@@ -43,10 +44,20 @@ def test_what_a_token_says_is_read_again() -> None:
     assert new_token(NOW, 5.0) != new_token(NOW, 5.0)
 
 
-@given(st.text())
+nearly = st.lists(
+    st.sampled_from(["2026-11-21T02:00:50.123", "12", "0", "nan", "-", "²", "٣", "9" * 12]), min_size=8, max_size=8
+).map(lambda parts: f"{parts[0]} {'/'.join(parts)}")
+"""Marks with as many parts as ours have."""
+
+
+@shares(process=0.05, until=0.05)
+@given(st.text() | nearly)
+@example("2026-11-21T02:00:50.123 2026-11-21T02:00:45.123/5/host/²/boot/space/7/ab")
 def test_any_text_is_read_as_a_mark(mark: str) -> None:
     found = read_holder(mark)
+    met(process=found.process, until=found.until)
     assert mark.endswith(found.token)
+    assert found.process is None or not is_dead(found.process)
     found.is_over(NOW)
 
 
@@ -114,6 +125,13 @@ def test_an_epoch_is_above_the_former_one_and_not_below_the_clock(former: int, n
     assert new > former
     assert new >= (now - dt.datetime(1970, 1, 1)).total_seconds() * 1000 - 1
     assert next_epoch(None, now) == next_epoch("what?", now) <= new
+    assert isinstance(new, int)
+
+
+def test_an_epoch_is_the_next_number_where_the_clock_is_behind() -> None:
+    beginning = dt.datetime(1970, 1, 1)
+    assert [next_epoch(former, beginning) for former in (None, "what?", "0", "41")] == [1, 1, 1, 42]
+    assert next_epoch("41", beginning + dt.timedelta(seconds=7, microseconds=1999)) == 7001
 
 
 def test_a_moment_is_written_to_the_millisecond() -> None:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status
-from eventlog.sources.log.owed import LagState, Saying, read_lag, settled_numbers, waiting_only, write_lag
-from eventlog.sources.marks import Stretches, any_owed, lagging_outputs, paused_outputs, read_owed
+from eventlog.sources.log.owed import LagState, Saying, read_lag, settled_numbers, waiting_only
+from eventlog.sources.marks import (
+    Stretches,
+    any_owed,
+    as_text,
+    kept_outputs,
+    lagging_outputs,
+    paused_outputs,
+    read_owed,
+)
 
 ALL = Stretches([(1, 9)])
 
@@ -26,13 +34,14 @@ def test_marks_say_who_lags_and_who_is_paused() -> None:
     marks = {"owed: b": "1..3", "owed: a": "", "paused: c": "by me", "in hand": "7"}
     assert lagging_outputs(marks) == ["a", "b"]
     assert paused_outputs(marks) == {"c"}
+    assert kept_outputs(marks) == {"a", "b", "c"}
     assert read_owed(marks) == {"a": Stretches(), "b": Stretches([(1, 3)])}
     assert any_owed(read_owed(marks).values()) == Stretches([(1, 3)])
 
 
 def test_how_far_an_output_is_reads_back() -> None:
     state = LagState(in_hand="1..3", notes={"a": "{}"}, attempts={2: 4}, waited=True)
-    assert read_lag({"lagging: a": write_lag(state)}, "a") == state
+    assert read_lag({"lagging: a": as_text(state)}, "a") == state
     assert read_lag({}, "a") == LagState()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sources.log.backlog import STEP_SECONDS, WINDOW_SECONDS, Pace, quickened, rate, read_pace, write_pace
+from eventlog.sources.log.backlog import STEP_SECONDS, WINDOW_SECONDS, Pace, quickened, rate
+from eventlog.sources.marks import as_text, value_of
 
 SETTLED = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 10_000)), max_size=40).map(sorted)
 
@@ -25,7 +26,7 @@ def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(settled
     possible = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS)
     assert certain <= rate(pace, now).rows <= possible
     assert len(pace) <= WINDOW_SECONDS // STEP_SECONDS + 1
-    assert read_pace(write_pace(pace)) == pace
+    assert (value_of(as_text(pace), Pace) or ()) == pace
 
 
 def test_the_rate_is_told_with_its_window() -> None:
@@ -41,4 +42,4 @@ def test_a_clock_that_was_set_back_forgets_what_lies_ahead_of_it() -> None:
 
 
 def test_what_somebody_else_wrote_into_the_mark_is_no_rate() -> None:
-    assert read_pace("nonsense") == read_pace(None) == ()
+    assert (value_of("nonsense", Pace) or ()) == (value_of(None, Pace) or ()) == ()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.sources.log.settlement import by_status, is_noted, note_of
+from eventlog.sources.log.source import by_status, is_noted, note_of
+from tests.support.shares import met, shares
 
 outcomes = st.lists(
     st.builds(
@@ -41,8 +42,11 @@ def test_what_was_simply_published_needs_no_record() -> None:
     assert is_noted(Outcome(position=(1,), status=Status.WARNING, note="half done"))
 
 
+@shares(noted=0.3, nul=0.01)
 @given(outcomes)
 def test_notes_can_be_kept_by_any_database(found: list[Outcome]) -> None:
+    notes = [outcome.note for outcome in found if outcome.note is not None]
+    met(noted=notes, nul=any("\0" in note for note in notes))
     for outcome in found:
         note = note_of(outcome)
         assert (note is None) == (outcome.note is None)

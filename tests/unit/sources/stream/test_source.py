@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from eventlog.core.errors import DataError, SourceError
 from eventlog.core.model import Captured, Image, Op, Outcome, Position, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.marks import FileMarks
-from eventlog.sources.stream.source import StreamPiece, StreamPlace, StreamSource, read_place, write_place
+from eventlog.sources.marks import as_text
+from eventlog.sources.stream.source import FileMarks, StreamPiece, StreamPlace, StreamSource, read_place
+from tests.support.shares import met, shares
 
 Made = tuple[int, int]
 """A transaction: how many images it has, and how many of them make a piece."""
@@ -107,6 +109,7 @@ def outcomes(batch: Batch, *staying: int, status: Status = Status.SUCCESS) -> li
     ]
 
 
+@shares(restarted=0.1, failed=0.15, stayed=0.1)
 @given(st.data())
 def test_each_image_is_settled_once_whatever_happens(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -116,6 +119,7 @@ def test_each_image_is_settled_once_whatever_happens(
     expected = [(10 * (at + 1), seq) for at, (count, _) in enumerate(made) for seq in range(1, count + 1)]
     source, done = ground.source(), list[tuple[int, int]]()
     idle = 0
+    seen = Counter[str]()
     while idle < 3:
         ground.now += 100
         act = data.draw(st.sampled_from(["go on", "go on", "restart", "fail", "stay"]))
@@ -125,17 +129,21 @@ def test_each_image_is_settled_once_whatever_happens(
         try:
             batch = source.read(data.draw(st.integers(0, 4)))
         except SourceError:
+            seen["failed"] += 1
             continue
         idle = 0 if batch.events else idle + 1
         if act == "restart" and batch.events:
             again = ground.source().read(data.draw(st.integers(0, 4)))
             assert (places(again), again.repeated) == (places(batch), True)
+            seen["restarted"] += 1
             batch, source = again, ground.source()
             assert places(source.read(0)) == places(batch)
         staying = [at for at in range(len(batch.events)) if act == "stay" and data.draw(st.booleans())]
+        seen["stayed"] += len(staying)
         source.settle(batch, outcomes(batch, *staying))
         done += [place for at, place in enumerate(places(batch)) if at not in staying]
     assert sorted(done) == expected
+    met(restarted=seen["restarted"], failed=seen["failed"], stayed=seen["stayed"])
     if ground.place.in_hand == () and not ground.place.waiting:
         assert ground.place.begin == 10 * len(made) + 1
 
@@ -242,7 +250,7 @@ def test_nothing_is_settled_of_an_empty_batch(tmp_path: Path) -> None:
 
 def test_a_place_survives_and_rubbish_is_none() -> None:
     place = StreamPlace(begin=3, upto=(4, 5, 0), in_hand=(6, 7, 1), notes={"out": "x"})
-    assert (read_place(write_place(place)), read_place(None)) == (place, StreamPlace())
+    assert (read_place(as_text(place)), read_place(None)) == (place, StreamPlace())
     with pytest.raises(DataError, match="does not hold the place"):
         read_place("[]")
 

@@ -1,0 +1,209 @@
+"""Rows of change tables as Arrow has them: columns of a block at a time, Parquet files, and which rows do not fit.
+
+Whether the cells of a row fit is asked of Arrow, but only where it could say no.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category, category, is_zoned
+from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
+from eventlog.qlik.messages.jsonvalues import plain
+from eventlog.qlik.readings import is_whole_text
+from eventlog.qlik.typemap import DECIMAL_DIGITS, qlik_type
+
+SAMPLE_ROWS: Final = 200
+NUMBERS: Final = frozenset({Category.NUMBER, Category.INT})
+_largest_single = 3.4028235677973366e38
+"""Half a step above the largest number of single precision, which is what rounds to infinity."""
+_HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
+
+
+def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> bytes:
+    """A whole Parquet file of rows that are given column by column."""
+    into = io.BytesIO()
+    pq.write_table(arrow_columns(columns, cells), into, **parquet_options(columns))
+    return into.getvalue()
+
+
+def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
+    """How Parquet is written: values that are all different need no dictionary, only time and space.
+
+    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and by key.
+    """
+    words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
+    sought = [column.name for column in columns if column.key or column.name.endswith(("change_seq", "timestamp"))]
+    return {"compression": "snappy", "use_dictionary": words, "write_statistics": sought or False}
+
+
+def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows that are given column by column, as Arrow has them; its errors tell of a value that its type cannot hold."""
+    schema = arrow_schema(columns)
+    arrays = [
+        _repeated(values, field)
+        if _is_time(field) and _repeats(values)
+        else pa.array(_checked(_texts(values, column), field.type), field.type)
+        for column, values, field in zip(columns, cells, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
+    """The columns as Arrow has them."""
+    return pa.schema([pa.field(column.name, _type_of(column)) for column in columns])
+
+
+def _type_of(column: ChangeColumn) -> pa.DataType:
+    """The time of a change is UTC, and said to be."""
+    kind = arrow_type(column.type)
+    return pa.timestamp("us", tz="UTC") if column.header and pa.types.is_timestamp(kind) else kind
+
+
+@lru_cache(maxsize=1024)
+def arrow_type(sql_type: str) -> pa.DataType:
+    """Arrow's type for a column; numbers without a known precision stay exact as text."""
+    kind = qlik_type(sql_type)
+    word = kind.forms.parquet
+    if word == "decimal":
+        digits = kind.digits
+        return pa.string() if digits is None or digits[0] > DECIMAL_DIGITS else pa.decimal128(*digits)
+    if word == "timestamp":
+        return pa.timestamp("us", tz="UTC" if is_zoned(sql_type) else None)
+    kinds: dict[str, pa.DataType] = {
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+    }
+    return kinds[word]
+
+
+def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[int, str]:
+    """The rows that hold a value which its column cannot, by their places, and why."""
+    found: dict[int, str] = {}
+    for place, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
+        cells = _texts([row[place] for row in rows], column)
+        for number, cell in enumerate(cells):
+            try:
+                pa.scalar(*_checked([cell], field.type), type=field.type)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+                found.setdefault(number, f"column {field.name}: {' '.join(str(error).split())[:200]}")
+    return found
+
+
+def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
+    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are written out."""
+    kind = arrow_type(column.type)
+    if category(column.type) is Category.TIME:
+        return [cell.isoformat("microseconds") if type(cell) is dt.time else cell for cell in cells]
+    if pa.types.is_string(kind) and category(column.type) in NUMBERS:
+        return [plain(cell) if type(cell) in (Decimal, int) else cell for cell in cells]
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        return [Decimal(cell) if type(cell) is int else cell for cell in cells]
+    return cells
+
+
+def _checked(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
+    """The same; OverflowError where Arrow would make infinity of a number."""
+    if pa.types.is_float32(kind) and any(map(too_large, cells)):
+        raise OverflowError(f"Value {next(filter(too_large, cells))} too large for a number of single precision")
+    return cells
+
+
+def too_large(cell: Any) -> bool:
+    """Whether single precision has no room for the number."""
+    return cell is not None and _largest_single <= abs(cell) < math.inf
+
+
+def _is_time(field: pa.Field) -> bool:
+    return bool(pa.types.is_timestamp(field.type))
+
+
+def _repeats(cells: Sequence[Any]) -> bool:
+    """Whether the first values let one expect few different ones."""
+    some = cells[:SAMPLE_ROWS]
+    return 4 * len(set(some)) <= len(some)
+
+
+def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
+    """The same as any array, but each value is looked at once: rows of a few transactions share a few times."""
+    places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
+    return pa.array(list(places), field.type).take(pa.array([places[cell] for cell in cells], pa.int32()))
+
+
+class Fitting:
+    """Looks at the rows of one change table before they are put together column by column."""
+
+    def __init__(self, columns: Sequence[ChangeColumn]) -> None:
+        present = [one for one in columns if not (one.is_called("change_seq") or one.is_called("partition_name"))]
+        self._columns = present
+        self._doubts = [
+            (place, _doubt(column, field.type))
+            for place, (column, field) in enumerate(zip(present, arrow_schema(present), strict=True))
+            if category(column.type) is not Category.TIME and _can_refuse(field.type)
+        ]
+
+    def check(self, rows: Sequence[ChangeRow]) -> None:
+        """ExpressionError names the column that cannot hold its value."""
+        for row in rows:
+            for place, doubtful in self._doubts:
+                cell = row[place]
+                if cell is not None and doubtful(cell):
+                    self._ask(row)
+                    break
+
+    def _ask(self, row: ChangeRow) -> None:
+        found = misfits(self._columns, [row])
+        if found:
+            raise ExpressionError(found[0])
+
+
+def _can_refuse(kind: pa.DataType) -> bool:
+    return not str(kind).startswith(_HARMLESS)
+
+
+def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
+    """What tells the cells of a column of which Arrow must be asked from those that it is sure to take."""
+    if pa.types.is_decimal(kind):
+        return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
+    if pa.types.is_integer(kind):
+        return partial(_no_whole_number, beyond=2 ** (kind.bit_width - 1))
+    if pa.types.is_float32(kind):
+        return too_large
+    return _no_number if category(column.type) in NUMBERS else _no_text
+
+
+def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
+    if type(cell) is int:
+        cell = Decimal(cell)
+    if type(cell) is not Decimal or not cell.is_finite():
+        return True
+    return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
+
+
+def _no_whole_number(cell: Any, *, beyond: int) -> bool:
+    return type(cell) is not int or not -beyond <= cell < beyond
+
+
+def _no_number(cell: Any) -> bool:
+    """Exact numbers of any precision are text for Arrow."""
+    return type(cell) not in (Decimal, int) and _no_text(cell)
+
+
+def _no_text(cell: Any) -> bool:
+    return not isinstance(cell, str) or not is_whole_text(cell)

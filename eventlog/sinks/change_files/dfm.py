@@ -1,0 +1,103 @@
+"""DFM: the description that lies beside a data file, as consumers of change tables in files read it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import PurePath
+from typing import Any, Final
+
+import msgspec
+
+from eventlog.qlik.change_seq import moment_of
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
+from eventlog.qlik.typemap import qlik_type
+from eventlog.sinks.change_files.settings import RowFiles
+
+APART: Final = "_dfm"
+"""Readers of whole folders pass over what begins so."""
+
+
+def description_name(form: RowFiles, stem: str) -> PurePath:
+    """Where the description stands, from the folder of the data file."""
+    return PurePath(APART if form.descriptions == "apart" else "", f"{stem}.dfm")
+
+
+def description(
+    form: RowFiles,
+    stem: str,
+    location: str,
+    block: RowBlock,
+    *,
+    task: str,
+    started: dt.datetime,
+    ended: dt.datetime,
+    errors: int = 0,
+    version: int | None = None,
+) -> bytes:
+    """What is said of the data file with a block's rows: when writing it began, and when all of its bytes were there.
+
+    `errors` are rows that could not get in.
+    """
+    table = block.table
+    # A name goes to the last point of the whole one.
+    name, _, extension = f"{stem}.{form.ending}".rpartition(".")
+    first, last = _change_seqs(block)
+    said = {
+        "dfmVersion": "1.1",
+        "taskInfo": {
+            "name": task,
+            **dict.fromkeys(("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer"), ""),
+            "operation": "dataProduced",
+        },
+        "fileInfo": {
+            "name": name,
+            "extension": extension,
+            "location": location,
+            "startWriteTimestamp": _iso(started),
+            "endWriteTimestamp": _iso(ended),
+            "firstTransactionTimestamp": _time(first),
+            "lastTransactionTimestamp": _time(last),
+            "content": "data" if block.load else "changes",
+            "recordCount": len(block.positions),
+            "errorCount": errors,
+        },
+        "formatInfo": {"format": form.told_format, "options": form.told_options},
+        "dataInfo": {
+            "sourceSchema": table.schema or "",
+            "sourceTable": table.name,
+            "targetSchema": table.schema or "",
+            "targetTable": block.target,
+            "tableVersion": table.version if version is None else version,
+            "columns": [described(column, ordinal) for ordinal, column in enumerate(block.columns, 1)],
+        },
+    }
+    return msgspec.json.format(msgspec.json.encode(said), indent=2)
+
+
+def _change_seqs(block: RowBlock) -> tuple[str, str]:
+    """The first and the last change_seq of a block, where there is that column."""
+    sequenced = block.columns[0].is_called("change_seq")
+    return (str(block.cells[0][0]), str(block.cells[0][-1])) if sequenced else ("", "")
+
+
+def _iso(at: dt.datetime) -> str:
+    return at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _time(change_seq: str) -> str:
+    at = moment_of(change_seq)
+    return "" if at is None else at.isoformat(timespec="milliseconds")
+
+
+def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
+    """A column as descriptions have it; length, precision and scale are 0 where the type states none."""
+    kind = qlik_type(column.type)
+    return {
+        "ordinal": ordinal,
+        "name": column.name,
+        "type": kind.name,
+        "length": kind.length,
+        "precision": kind.precision,
+        "scale": kind.scale,
+        "primaryKeyPos": column.key,
+    }

@@ -1,0 +1,183 @@
+-- event_log_room_insert on room
+CREATE OR REPLACE FUNCTION own.event_log_room_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $eventlog$
+DECLARE
+eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
+eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
+eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
+eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
+BEGIN
+
+INSERT INTO own.event_log (table_key, status, event_type,
+  event_time, perpetrator, table_name, column_name,
+  old_value, new_value)
+SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
+  'room', fact.name, fact.old, fact.new
+FROM new_rows AS n CROSS JOIN LATERAL (
+SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'open', NULL, n.open::integer::text
+WHERE ((n.open IS DISTINCT FROM NULL
+  OR (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL
+  AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS NOT DISTINCT FROM NULL))
+  AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'colour', NULL, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
+WHERE (EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  AND CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS DISTINCT FROM NULL)
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'label', NULL, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
+WHERE (EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS DISTINCT FROM NULL)
+) AS fact (key, kind, name, old, new);
+RETURN NULL;
+END
+$eventlog$
+REVOKE ALL ON FUNCTION own.event_log_room_insert() FROM PUBLIC
+CREATE TRIGGER event_log_room_insert AFTER INSERT ON room
+REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_insert()
+COMMENT ON TRIGGER event_log_room_insert ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"26e315a455849d07"}'
+
+-- event_log_room_update on room
+CREATE OR REPLACE FUNCTION own.event_log_room_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_mergejoin = off SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $eventlog$
+DECLARE
+eventlog_kind_1 CONSTANT own.event_log.event_type%TYPE := 1;
+eventlog_kind_2 CONSTANT own.event_log.event_type%TYPE := 2;
+eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
+eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
+eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
+eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
+BEGIN
+
+INSERT INTO own.event_log (table_key, status, event_type,
+  event_time, perpetrator, table_name, column_name,
+  old_value, new_value)
+SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
+  'room', fact.name, fact.old, fact.new
+FROM old_rows AS o FULL JOIN new_rows AS n ON (o.house::text) COLLATE "C" = (n.house::text) COLLATE "C" AND (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" = (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" CROSS JOIN LATERAL (
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
+WHERE (n.house IS NOT DISTINCT FROM NULL
+  AND EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'open', NULL, n.open::integer::text
+WHERE (o.house IS NOT DISTINCT FROM NULL
+  AND (n.open IS DISTINCT FROM NULL
+  OR (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS NOT DISTINCT FROM NULL
+  AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS NOT DISTINCT FROM NULL))
+  AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'colour', NULL, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
+WHERE (o.house IS NOT DISTINCT FROM NULL
+  AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  AND CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END IS DISTINCT FROM NULL)
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_1, 'label', NULL, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
+WHERE (o.house IS NOT DISTINCT FROM NULL
+  AND EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  AND (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) IS DISTINCT FROM NULL)
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'open', o.open::integer::text, n.open::integer::text
+WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
+  AND NOT (o.house IS NOT DISTINCT FROM NULL)
+  AND (o.open IS DISTINCT FROM n.open)
+  AND (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  OR EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))))
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'colour', CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text
+WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
+  AND NOT (o.house IS NOT DISTINCT FROM NULL)
+  AND ((CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END::text) COLLATE "C" IS DISTINCT FROM (CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END::text) COLLATE "C")
+  AND (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  OR EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))))
+UNION ALL SELECT 'house=' || CASE WHEN (n.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(n.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(n.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_2, 'label', (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL)::text, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text
+WHERE (NOT (n.house IS NOT DISTINCT FROM NULL)
+  AND NOT (o.house IS NOT DISTINCT FROM NULL)
+  AND (((SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL)::text) COLLATE "C" IS DISTINCT FROM ((SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL)::text) COLLATE "C")
+  AND (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))
+  OR EXISTS (SELECT 1 FROM (SELECT n.house AS house, CAST(CASE WHEN n.nr IS DISTINCT FROM NULL THEN concat(n.nr) END AS numeric(4,1)) AS nr, n.open AS open, CASE WHEN n.colour IS DISTINCT FROM NULL THEN concat(n.colour) END AS colour, (SELECT house || '-' FROM (SELECT n.house AS house, n.nr AS nr, n.open AS open, n.colour AS colour) AS stored WHERE n.house IS DISTINCT FROM NULL AND n.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x'))))
+) AS fact (key, kind, name, old, new);
+RETURN NULL;
+END
+$eventlog$
+REVOKE ALL ON FUNCTION own.event_log_room_update() FROM PUBLIC
+CREATE TRIGGER event_log_room_update AFTER UPDATE ON room
+REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_update()
+COMMENT ON TRIGGER event_log_room_update ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"788fb6e26b76b3e7"}'
+
+-- event_log_room_delete on room
+CREATE OR REPLACE FUNCTION own.event_log_room_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $eventlog$
+DECLARE
+eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
+eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
+eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
+eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
+BEGIN
+
+INSERT INTO own.event_log (table_key, status, event_type,
+  event_time, perpetrator, table_name, column_name,
+  old_value, new_value)
+SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
+  'room', fact.name, fact.old, fact.new
+FROM old_rows AS o CROSS JOIN LATERAL (
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
+WHERE (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
+) AS fact (key, kind, name, old, new);
+RETURN NULL;
+END
+$eventlog$
+REVOKE ALL ON FUNCTION own.event_log_room_delete() FROM PUBLIC
+CREATE TRIGGER event_log_room_delete AFTER DELETE ON room
+REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_delete()
+COMMENT ON TRIGGER event_log_room_delete ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"03e765639031df35"}'
+
+-- event_log_room_truncate on room
+CREATE OR REPLACE FUNCTION own.event_log_room_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $eventlog$
+DECLARE
+eventlog_kind_4 CONSTANT own.event_log.event_type%TYPE := 4;
+eventlog_now CONSTANT own.event_log.event_time%TYPE := (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
+eventlog_user CONSTANT own.event_log.perpetrator%TYPE := SESSION_USER;
+eventlog_waiting CONSTANT own.event_log.status%TYPE := 'N';
+BEGIN
+
+IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+RAISE WARNING 'eventlog: rows of % that others have committed since this transaction began go without being logged.', TG_RELID::regclass
+USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
+END IF;
+INSERT INTO own.event_log (table_key, status, event_type,
+  event_time, perpetrator, table_name, column_name,
+  old_value, new_value)
+SELECT fact.key, eventlog_waiting, fact.kind, eventlog_now, eventlog_user,
+  'room', fact.name, fact.old, fact.new
+FROM room AS o CROSS JOIN LATERAL (
+SELECT 'house=' || CASE WHEN (o.house::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(o.house::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(o.house::text, '') END || '+nr=' || CASE WHEN (CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1))::text, '') END, eventlog_kind_4, NULL, NULL, NULL
+WHERE (EXISTS (SELECT 1 FROM (SELECT o.house AS house, CAST(CASE WHEN o.nr IS DISTINCT FROM NULL THEN concat(o.nr) END AS numeric(4,1)) AS nr, o.open AS open, CASE WHEN o.colour IS DISTINCT FROM NULL THEN concat(o.colour) END AS colour, (SELECT house || '-' FROM (SELECT o.house AS house, o.nr AS nr, o.open AS open, o.colour AS colour) AS stored WHERE o.house IS DISTINCT FROM NULL AND o.nr IS DISTINCT FROM NULL) AS label) AS room WHERE (label <> 'x')))
+) AS fact (key, kind, name, old, new);
+RETURN NULL;
+END
+$eventlog$
+REVOKE ALL ON FUNCTION own.event_log_room_truncate() FROM PUBLIC
+CREATE TRIGGER event_log_room_truncate BEFORE TRUNCATE ON room
+FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_room_truncate()
+COMMENT ON TRIGGER event_log_room_truncate ON room IS 'eventlog {"log":"own.event_log","table":"room","options":{"style":"field","when":"label <> ''x''"},"hash":"092b7f0c0e99d514"}'
