@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Reason, Status
 from eventlog.core.schema import Column
 from eventlog.qlik.messages.reader import MessageReader
+from eventlog.sinks.kafka.reading import topic_values
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import documents, inserted, orders, updated
 from tests.support.servers_kafka import Broker, consumed, settings
@@ -149,3 +152,17 @@ def test_a_broker_that_goes_and_comes_back_has_everything_once(broker: Broker) -
     assert numbers(broker, topic) == [1, 2, 3, 4, 5, 6]
     assert back.last() == batch[-1].id
     back.close()
+
+
+def test_a_topic_whose_first_messages_are_gone_is_read_from_the_first_that_is_left(broker: Broker) -> None:
+    """Brokers delete what is old, and a reader that begins at number 0 must not go to the end in place of the beginning."""
+    topic = broker.topic()
+    sink = KafkaSink(settings(broker.servers))
+    sink.write(documents([inserted(n) for n in range(1, 6)], topic=topic), "a")
+    sink.close()
+    left = [value for _, value in topic_values(settings(broker.servers), topic)]
+    assert len(left) == 5
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        assert deleted.result().low_watermark == 3
+    assert [value for _, value in topic_values(settings(broker.servers), topic)] == left[3:]

@@ -18,7 +18,7 @@ def messages_of(
     settings: KafkaSettings, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
 ) -> Iterator[Message]:
     """The messages of these partitions; waits for transactions of others that stand before them."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     left = _ends(settings, topic, partitions)
     options = {
@@ -27,11 +27,13 @@ def messages_of(
         "enable.partition.eof": True,
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 20,
+        "auto.offset.reset": "earliest",  # where the first messages are there no more
     }
     consumer = Consumer({**client_options(settings), **options})
     deadline = time.monotonic() + settings.timeout
     try:
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+        # By its number: for "the beginning" a client that knows no broker yet waits half a second before it asks.
+        consumer.assign([TopicPartition(topic, number, 0) for number in left])
         while left:
             message = consumer.poll(0.2)
             if message is None:
