@@ -389,7 +389,7 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 
 def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """What fills the holes that nearly every query has: log, outcomes, marks, and the ten columns by standard name."""
-    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks}
+    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, **names.journal}
     qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
     own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
     return qualified | own | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}

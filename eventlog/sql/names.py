@@ -82,6 +82,12 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_schema")
 
     @property
+    def journal(self) -> dict[str, str]:
+        """Companions: the tables of the journal, by what its queries call them."""
+        endings = {"batches": "batch", "outputs": "output", "planned": "planned", "parked": "parked", "holds": "hold"}
+        return {hole: self._beside(f"_{ending}") for hole, ending in {**endings, "said": "said"}.items()}
+
+    @property
     def version(self) -> str:
         """Alembic's version table, one for each log so that several logs can share a database."""
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))

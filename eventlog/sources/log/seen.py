@@ -105,7 +105,7 @@ class SeenNumbers:
         gaps = fewer(self._gaps, self._most_gaps)
         page = limit if len(gaps) == len(self._gaps) else max(limit, PAGE_ROWS)
         while gaps:
-            asked = {**parameters, "limit": page, **self._gap_parameters(gaps)}
+            asked = {**parameters, "limit": page, **gap_parameters(self._log, gaps)}
             numbers = [int(number) for (number,) in self._log.rows(connection, query, asked)]
             found += [number for number in numbers if number not in self._owed]
             if len(numbers) < page or len(found) >= limit:
@@ -186,13 +186,15 @@ class SeenNumbers:
         self._next = first + PIECE_NUMBERS
         self._numbers -= Stretches([self._piece])
 
-    def _gap_parameters(self, gaps: Sequence[Gap]) -> Mapping[str, Any]:
-        if not self._log.dialect.constant_ranges:
-            return {"gaps": msgspec.json.encode(gaps).decode()}
-        slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
-        return {
-            f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))
-        }
+
+def gap_parameters(log: Log, gaps: Sequence[Gap]) -> Mapping[str, Any]:
+    """Gaps as `late_numbers` takes them."""
+    if not log.dialect.constant_ranges:
+        return {"gaps": msgspec.json.encode(gaps).decode()}
+    slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
+    return {
+        f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))
+    }
 
 
 def fewer(gaps: Sequence[Gap], most: int) -> list[Gap]:

@@ -1,0 +1,125 @@
+"""Documents on their way to a receiver that judges each of them, and cannot be asked what it has.
+
+Law: without an answer that can be read a document keeps its plan, its id and its body. A readable "again" frees its
+rows, and everything behind them in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from eventlog.core.model import SEVERITY, Outcome, Position, Status
+from eventlog.core.seams import Sink
+from eventlog.delivery.lanes import LaneThreads, Turns
+from eventlog.publisher.tables import Planned
+
+ANSWERED_DOCUMENTS: Final = 50
+"""Of so many answers at most the journal does not know yet: after a crash so many documents are sent again."""
+
+Enter = Callable[[Sequence[Planned], Sequence[Planned], Mapping[Position, Outcome]], None]
+"""Enters documents that are over, documents that are freed to be decided anew, and what was said."""
+
+
+class Sending:
+    """Sends documents in their order, side by side where the receiver has several lanes.
+
+    `stops` says that a document which comes again stops all behind it, and not only those of its objects.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        waiting: Sequence[Planned],
+        *,
+        now: int,
+        stops: bool,
+        confirm: Callable[[], None],
+        enter: Enter,
+    ) -> None:
+        self.answered = 0
+        self._sink = sink
+        self._waiting = waiting
+        self._now = now
+        self._stops = stops
+        self._confirm = confirm
+        self._enter = enter
+        self._begun: set[int] = set()
+        self._finished: set[int] = set()
+        self._over: list[Planned] = []
+        self._freed: list[Planned] = []
+        self._answers: dict[Position, Outcome] = {}
+        self._blocked: set[str] = set()
+        """Objects of which a document waits, because nobody could read what was answered."""
+        self._all_blocked = False
+
+    @property
+    def unread(self) -> list[Planned]:
+        """Documents that were begun and have no answer."""
+        return [self._waiting[number] for number in sorted(self._begun)]
+
+    def run(self) -> None:
+        """Sends all that may go. After a failure nothing more is sent; what has an answer by then counts."""
+        documents = [one.again() for one in self._waiting]
+        lanes = self._sink.capabilities.lanes
+        if len(lanes) > 1 and len(documents) > 1:
+            turns = Turns([tuple(one.objects) for one in self._waiting])
+            with LaneThreads(lanes[: len(documents)]) as crew:
+                crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
+            return
+        for number, document in enumerate(documents):
+            if not self._holds(number):
+                self._take(number, self._sink.commit(self._waiting[number].plan, [document]))
+
+    def enter_answers(self) -> None:
+        """Enters the answers so far."""
+        over, freed, answers = self._over, self._freed, self._answers
+        self._over, self._freed, self._answers = [], [], {}
+        if over or freed:
+            self._enter(over, freed, answers)
+
+    def _holds(self, number: int) -> bool:
+        """Whether a document is not sent now."""
+        if number in self._finished:
+            return True
+        one = self._waiting[number]
+        if self._all_blocked or one.due > self._now or not self._blocked.isdisjoint(one.objects):
+            self._blocked.update(one.objects)
+            self._all_blocked = self._all_blocked or self._stops
+            return True
+        self._confirm()
+        self._begun.add(number)
+        return False
+
+    def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
+        self._begun.discard(number)
+        self._finished.add(number)
+        self.answered += 1
+        self._over.append(self._waiting[number])
+        self._answers = by_position([*self._answers.values(), *outcomes])
+        if any(outcome.status is Status.NEW for outcome in outcomes):
+            self._free_behind(number)
+        if len(self._over) >= ANSWERED_DOCUMENTS:
+            self.enter_answers()
+
+    def _free_behind(self, number: int) -> None:
+        """Frees what is behind a document that comes again: it was not sent, and must not come first."""
+        names = set(self._waiting[number].objects)
+        for place in range(number + 1, len(self._waiting)):
+            one = self._waiting[place]
+            if place in self._finished or place in self._begun:
+                continue
+            if self._stops or not names.isdisjoint(one.objects):
+                names.update(one.objects)
+                self._finished.add(place)
+                self._freed.append(one)
+
+
+def by_position(outcomes: Iterable[Outcome]) -> dict[Position, Outcome]:
+    """The worst that was said of each event."""
+    found: dict[Position, Outcome] = {}
+    for outcome in outcomes:
+        former = found.get(outcome.position)
+        if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
+            found[outcome.position] = outcome
+    return found

@@ -1,0 +1,184 @@
+"""What an output may be given next: rows whose time has come, and rows that it has ahead of it.
+
+Law: waiting passes on. What waits blocks what comes after it of the same object, and is parked with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.core.model import Event, Reason
+from eventlog.core.rules.screen import Identities
+from eventlog.publisher.tables import FAR, Parked, Planned
+from eventlog.sources.marks import Stretches
+from eventlog.sql.journal_tables import NAME_CHARACTERS
+
+if TYPE_CHECKING:
+    from eventlog.publisher.journal import Journal
+
+BEHIND: Final = "behind"
+"""Why a row waits that comes after another one of its object."""
+
+Unreadable = Mapping[str, tuple[int, str]]
+"""Tables that may not be read: from when on they are tried again, and what the database said."""
+
+
+class Take(Struct, frozen=True, kw_only=True):
+    """Rows that may go to an output, and what becomes of the others that it has passed then.
+
+    `records` are all rows of the batches; `gone` are rows that wait no longer.
+    """
+
+    stamp: str
+    batches: tuple[int, ...] = ()
+    unparked: Sequence[Parked] = ()
+    events: Sequence[Event] = ()
+    parked: Sequence[Parked] = ()
+    gone: Stretches = Stretches()
+    records: Stretches = Stretches()
+    objects: Mapping[int, str] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes by it."""
+        return not (self.batches or self.unparked or self.gone)
+
+    @property
+    def attempts(self) -> dict[int, int]:
+        """How often rows were offered before, of those that were."""
+        return {one.record: one.attempts for one in self.unparked if one.attempts}
+
+
+class Parking:
+    """Collects the rows of a take that wait. The first of each object says from when on the object may go."""
+
+    def __init__(self, output: str, blocked: Iterable[str] = (), led: Iterable[str] = ()) -> None:
+        self.output = output
+        self.rows: list[Parked] = []
+        self._blocked = set(blocked)
+        self._led = set(led)
+
+    def blocks(self, name: str) -> bool:
+        """Whether a row of this object has to wait."""
+        return name in self._blocked
+
+    def add(
+        self, record: int, name: str, reason: str, due: int, note: str | None = None, attempts: int = 0
+    ) -> None:
+        """Has a row wait until then, or behind an earlier one of its object."""
+        leads = name not in self._led
+        self._blocked.add(name)
+        self._led.add(name)
+        one = Parked(
+            output=self.output,
+            record=record,
+            object=name,
+            reason=reason,
+            note=note,
+            attempts=attempts,
+            due=due if leads else None,
+        )
+        self.rows.append(one)
+
+    def keeps(self, former: Parked, reason: str) -> bool:
+        """Whether a row goes on waiting just as it does: behind another one, or as the one that others wait for."""
+        if former.due is None:
+            return former.object in self._led
+        return reason == BEHIND
+
+    def stays(self, name: str) -> None:
+        """A row of this object goes on waiting as it does."""
+        self._blocked.add(name)
+        self._led.add(name)
+
+
+def take(
+    journal: Journal,
+    output: str,
+    *,
+    now: int,
+    limit: int,
+    identities: Identities,
+    on_the_way: Sequence[Planned] = (),
+    unreadable: Unreadable | None = None,
+) -> Take:
+    """The next rows of an output; `on_the_way` are documents that may be at a target which cannot be asked."""
+    stamp = journal.stamp()
+    due = journal.due(output, now, limit)
+    batches = journal.next_batches(output, limit - len(due), journal.settings.share) if len(due) < limit else {}
+    if not batches and len(due) < limit and journal.seal(limit):
+        batches = journal.next_batches(output, limit - len(due), journal.settings.share)
+    ahead = Stretches(part for batch in batches.values() for part in batch.records.parts)
+    if not due and not ahead:
+        return Take(stamp=stamp)
+    waited = {one.record: one for one in due}
+    numbers = sorted({*waited, *ahead})
+    events = journal.events([*batches], numbers)
+    by_number: dict[int, list[Event]] = {}
+    for event in events:
+        by_number.setdefault(event.position[0], []).append(event)
+    objects = {number: _object_of(identities, alike[0]) for number, alike in by_number.items()}
+    held = journal.held([*by_number])
+    unsent = {name for one in on_the_way for name in one.objects}
+    waiting = journal.waiting_objects(output, (objects[number] for number in by_number if number not in waited))
+    waiting -= {one.object for one in due}
+    parking = Parking(output, blocked=waiting | unsent, led=waiting)
+    going: list[Event] = []
+    unparked: list[Parked] = []
+    for number in sorted(by_number):
+        name, former = objects[number], waited.get(number)
+        if former is not None and former.due is not None and former.due > now:
+            parking.stays(name)  # it has a time of its own, though another row of its object may go
+            continue
+        wait = _wait(parking, name, by_number[number], held=number in held, unreadable=unreadable or {}, now=now)
+        if wait is None:
+            going.extend(by_number[number])
+        elif former is not None and parking.keeps(former, wait[0]):
+            parking.stays(name)
+            continue
+        else:
+            reason, until, note = wait
+            attempts = 0 if former is None else former.attempts
+            parking.add(number, name, reason, until, note, attempts)
+        if former is not None:
+            unparked.append(former)
+    return Take(
+        stamp=stamp,
+        batches=tuple(batches),
+        unparked=unparked,
+        events=going,
+        parked=parking.rows,
+        gone=Stretches.of(numbers) - Stretches.of(by_number),
+        records=ahead,
+        objects=objects,
+    )
+
+
+def _wait(
+    parking: Parking, name: str, events: Sequence[Event], *, held: bool, unreadable: Unreadable, now: int
+) -> tuple[str, int, str | None] | None:
+    """Why a row waits, until when, and what is said of that; None where it may go."""
+    if held:
+        return Reason.HELD.value, FAR, None
+    if parking.blocks(name):
+        return BEHIND, now, None
+    for event in events:
+        if event.table in unreadable:
+            until, note = unreadable[event.table]
+            return Reason.NO_RIGHT.value, until, note
+    return None
+
+
+def _object_of(identities: Identities, event: Event) -> str:
+    """What rows of one object are parked under; a row that names no object is alone."""
+    row = identities.row_id(event.table, event.key)
+    if row is None:
+        return f"#{event.position[0]}"
+    name = f"{row.schema}.{row.table}/{row.key}" if row.schema else f"{row.table}/{row.key}"
+    if len(name.encode()) <= NAME_CHARACTERS:
+        return name
+    return f"~{hashlib.blake2b(name.encode(), digest_size=32).hexdigest()}"

@@ -1,0 +1,173 @@
+-- The journal: what was sealed, how far each output is, what is planned, parked, held and said.
+-- docs/decisions/0055-journal.md says what the tables mean.
+
+-- batches_read: every batch that some output has ahead of it
+SELECT id, records, weight FROM /* batches */event_log_batch ORDER BY id;
+
+-- batch_make: seals rows
+INSERT INTO /* batches */event_log_batch (id, records, weight) VALUES (:id, :records, :weight);
+
+-- batch_less: takes rows out of a batch that wait no longer
+UPDATE /* batches */event_log_batch SET records = :records WHERE id = :id;
+
+-- batch_drop: no output has it ahead any more
+DELETE FROM /* batches */event_log_batch WHERE id = :id;
+
+-- outputs_read: every output
+SELECT name, position, plans, has, paused, told, warning FROM /* outputs */event_log_output ORDER BY name;
+
+-- output_make: a new output
+INSERT INTO /* outputs */event_log_output (name, position, plans) VALUES (:name, :position, 0);
+
+-- output_move: where an output is once a plan is made
+UPDATE /* outputs */event_log_output SET position = :position, plans = :plans WHERE name = :name;
+
+-- output_has: the last plan that the target is known to have
+UPDATE /* outputs */event_log_output SET has = :has, told = :told WHERE name = :name;
+
+-- output_warn: what was found about the target that somebody should know
+UPDATE /* outputs */event_log_output SET warning = :warning WHERE name = :name;
+
+-- output_pause: nothing goes to the output until somebody resumes it
+UPDATE /* outputs */event_log_output SET paused = :paused WHERE name = :name;
+
+-- output_forget: an output is gone for good
+DELETE FROM /* outputs */event_log_output WHERE name = :name;
+
+-- output_rename: an output goes on under another name
+UPDATE /* outputs */event_log_output SET name = :name WHERE name = :former;
+
+-- planned_rename: so do its documents
+UPDATE /* planned */event_log_planned SET output = :name WHERE output = :former;
+
+-- parked_rename: and its rows that wait
+UPDATE /* parked */event_log_parked SET output = :name WHERE output = :former;
+
+-- said_rename: and what it said
+UPDATE /* said */event_log_said SET output = :name WHERE output = :former;
+
+-- planned_records: the rows that may be on their way
+SELECT output, plan, place, records FROM /* planned */event_log_planned;
+
+-- planned_read: the documents of an output that may be on their way, in their order
+SELECT plan, place, document, objects, records, said, cut, covers, body, route, attempts, due
+FROM /* planned */event_log_planned WHERE output = :output ORDER BY plan, place;
+
+-- planned_make: a document that may be on its way from now on
+INSERT INTO /* planned */event_log_planned
+  (output, plan, place, document, objects, records, said, cut, covers, body, route, attempts, due)
+VALUES (:output, :plan, :place, :document, :objects, :records, :said, :cut, :covers, :body, :route, :attempts, 0);
+
+-- planned_less: takes rows out of a document that wait no longer; the document stays as it is
+UPDATE /* planned */event_log_planned SET records = :records
+WHERE output = :output AND plan = :plan AND place = :place;
+
+-- planned_drop: a document is over
+DELETE FROM /* planned */event_log_planned WHERE output = :output AND plan = :plan AND place = :place;
+
+-- planned_drop_all: all documents of a plan are over
+DELETE FROM /* planned */event_log_planned WHERE output = :output AND plan = :plan;
+
+-- planned_later: nobody could read what was answered, so the document goes again as it is
+UPDATE /* planned */event_log_planned SET due = :due, attempts = :attempts
+WHERE output = :output AND plan = :plan AND place = :place;
+
+-- planned_forget: the documents of an output that is gone
+DELETE FROM /* planned */event_log_planned WHERE output = :output;
+
+-- parked_make: a row waits
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+VALUES (:output, :record_id, :object, :reason, :note, :attempts, :due);
+
+-- parked_drop: a row waits no longer
+DELETE FROM /* parked */event_log_parked WHERE output = :output AND record_id = :record_id;
+
+-- parked_drop_run: no output has these rows waiting any more, for they are gone or have a letter
+DELETE FROM /* parked */event_log_parked WHERE record_id BETWEEN :first AND :last;
+
+-- parked_forget: the rows that wait for an output that is gone
+DELETE FROM /* parked */event_log_parked WHERE output = :output;
+
+-- parked_due_at: says from when on a row may go
+UPDATE /* parked */event_log_parked SET due = :due WHERE output = :output AND record_id = :record_id;
+
+-- parked_count: how many rows wait, and between which numbers
+SELECT COUNT(*), MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked;
+
+-- parked_numbers: the rows that wait for any output
+SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
+
+-- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
+SELECT MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked
+GROUP BY FLOOR(record_id / :width) ORDER BY 1;
+
+-- parked_copy: a new output lacks what another one has waiting
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT CAST(:name AS text), record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+FROM /* parked */event_log_parked WHERE output = :former;
+
+-- parked_leaderless: objects of which rows wait and none may go first, with the row that is to
+SELECT output, object, MIN(record_id) FROM /* parked */event_log_parked
+GROUP BY output, object HAVING COUNT(due) = 0;
+
+-- parked_retried: when the last row may be offered again that a receiver did not take
+SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
+
+-- parked_soonest: when the next row may go
+SELECT MIN(due) FROM /* parked */event_log_parked WHERE output = :output;
+
+-- parked_reasons: why rows wait, for each output
+SELECT output, reason, COUNT(*), MIN(record_id), MIN(due) FROM /* parked */event_log_parked
+GROUP BY output, reason ORDER BY output, reason;
+
+-- parked_released: rows that waited because they were held may go
+UPDATE /* parked */event_log_parked SET due = 0
+WHERE reason = 'held' AND due IS NOT NULL AND record_id BETWEEN :first AND :last;
+
+-- hold_make: holds rows of a run that wait
+INSERT INTO /* holds */event_log_hold (record_id, note)
+SELECT entry./* record_id */record_id, :note FROM /* log */event_log AS entry
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold AS kept WHERE kept.record_id = entry./* record_id */record_id);
+
+-- hold_drop: lets rows go
+DELETE FROM /* holds */event_log_hold WHERE record_id BETWEEN :first AND :last;
+
+-- hold_count: how many rows of a run are held
+SELECT COUNT(*) FROM /* holds */event_log_hold WHERE record_id BETWEEN :first AND :last;
+
+-- hold_any: whether any row is held
+SELECT MIN(record_id) FROM /* holds */event_log_hold;
+
+-- hold_gone: holds of rows that wait no longer
+DELETE FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (
+    SELECT 1 FROM /* log */event_log AS entry
+    WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
+
+-- said_read: what outputs have said of rows that others do not have yet
+SELECT record_id, output, status, reason, note FROM /* said */event_log_said
+WHERE record_id BETWEEN :first AND :last;
+
+-- said_make: keeps what an output has said of a row
+INSERT INTO /* said */event_log_said (record_id, output, status, reason, note)
+VALUES (:record_id, :output, :status, :reason, :note);
+
+-- said_drop: forgets it, for the row has its letter or is gone
+DELETE FROM /* said */event_log_said WHERE record_id BETWEEN :first AND :last;
+
+-- said_forget: what was said by an output that is gone
+DELETE FROM /* said */event_log_said WHERE output = :output;
+
+-- said_any: whether anything is kept
+SELECT MIN(record_id) FROM /* said */event_log_said;
+
+-- parked_due: objects whose turn it is, with the row that lets them go
+SELECT object, record_id FROM /* parked */event_log_parked
+WHERE output = :output AND due <= :now ORDER BY record_id LIMIT :limit;
+
+-- parked_gone: rows that wait and that somebody has taken away, or settled
+SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
+WHERE kept.due IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM /* log */event_log AS entry
+    WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
+ORDER BY 1 LIMIT :limit;

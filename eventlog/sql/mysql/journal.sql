@@ -1,0 +1,51 @@
+-- The journal: what takes lists, and what looks at the letter of rows, which most collations compare too loosely.
+
+-- parked_rows: the rows that wait of some objects, in their order
+SELECT kept.record_id, kept.object, kept.reason, kept.attempts, kept.due
+FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
+     STRAIGHT_JOIN /* parked */event_log_parked AS kept
+     ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin
+ORDER BY kept.record_id LIMIT :limit;
+
+-- parked_objects: of which of these objects rows wait
+SELECT DISTINCT kept.object
+FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
+     STRAIGHT_JOIN /* parked */event_log_parked AS kept
+     ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin;
+
+-- parked_elsewhere: which of these rows wait for another output
+SELECT DISTINCT kept.record_id
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* parked */event_log_parked AS kept ON kept.record_id = listed.id
+WHERE kept.output <> :output;
+
+-- held_among: which of these rows are held
+SELECT kept.record_id
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* holds */event_log_hold AS kept ON kept.record_id = listed.id;
+
+-- parked_copy: a new output lacks what another one has waiting
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+FROM /* parked */event_log_parked AS former WHERE former.output = :former;
+
+-- hold_make: holds rows of a run that wait
+INSERT INTO /* holds */event_log_hold (record_id, note)
+SELECT entry./* record_id */record_id, :note FROM /* log */event_log AS entry
+LEFT JOIN /* holds */event_log_hold AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE entry./* record_id */record_id BETWEEN :first AND :last
+  AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N' AND kept.record_id IS NULL;
+
+-- hold_gone: holds of rows that wait no longer
+DELETE kept FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (
+    SELECT 1 FROM /* log */event_log AS entry
+    WHERE entry./* record_id */record_id = kept.record_id
+      AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N');
+
+-- parked_gone: rows that wait and that somebody has taken away, or settled
+SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
+WHERE kept.due IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM /* log */event_log AS entry
+    WHERE entry./* record_id */record_id = kept.record_id
+      AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N')
+ORDER BY 1 LIMIT :limit;

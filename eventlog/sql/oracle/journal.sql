@@ -1,0 +1,55 @@
+-- The journal: what takes lists, and what takes a number of rows at most.
+
+-- parked_rows: the rows that wait of some objects, in their order
+SELECT * FROM (
+    SELECT kept.record_id, kept.object, kept.reason, kept.attempts, kept.due
+    FROM /* parked */event_log_parked kept
+    WHERE kept.output = :output AND kept.object IN
+          (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed)
+    ORDER BY kept.record_id
+) WHERE ROWNUM <= :limit;
+
+-- parked_objects: of which of these objects rows wait
+SELECT DISTINCT kept.object FROM /* parked */event_log_parked kept
+WHERE kept.output = :output AND kept.object IN
+      (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed);
+
+-- parked_elsewhere: which of these rows wait for another output
+SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
+WHERE kept.output <> :output AND kept.record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
+-- held_among: which of these rows are held
+SELECT kept.record_id FROM /* holds */event_log_hold kept
+WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
+-- parked_copy: a new output lacks what another one has waiting
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
+FROM /* parked */event_log_parked WHERE output = :former;
+
+-- parked_due: objects whose turn it is, with the row that lets them go
+SELECT * FROM (
+    SELECT object, record_id FROM /* parked */event_log_parked
+    WHERE output = :output AND due <= :now ORDER BY record_id
+) WHERE ROWNUM <= :limit;
+
+-- hold_make: holds rows of a run that wait
+INSERT INTO /* holds */event_log_hold (record_id, note)
+SELECT entry./* record_id */record_id, :note FROM /* log */event_log entry
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold kept WHERE kept.record_id = entry./* record_id */record_id);
+
+-- hold_gone: holds of rows that wait no longer
+DELETE FROM /* holds */event_log_hold kept WHERE NOT EXISTS (
+    SELECT 1 FROM /* log */event_log entry
+    WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
+
+-- parked_gone: rows that wait and that somebody has taken away, or settled
+SELECT * FROM (
+    SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
+    WHERE kept.due IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM /* log */event_log entry
+        WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
+    ORDER BY 1
+) WHERE ROWNUM <= :limit;

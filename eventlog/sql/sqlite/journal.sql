@@ -1,0 +1,21 @@
+-- The journal: what takes lists.
+
+-- parked_rows: the rows that wait of some objects, in their order
+SELECT record_id, object, reason, attempts, due FROM /* parked */event_log_parked
+WHERE output = :output AND object IN (SELECT value FROM json_each(:objects))
+ORDER BY record_id LIMIT :limit;
+
+-- parked_objects: of which of these objects rows wait
+SELECT DISTINCT object FROM /* parked */event_log_parked
+WHERE output = :output AND object IN (SELECT value FROM json_each(:objects));
+
+-- parked_elsewhere: which of these rows wait for another output
+SELECT DISTINCT record_id FROM /* parked */event_log_parked
+WHERE output <> :output AND record_id IN (SELECT value FROM json_each(:ids));
+
+-- held_among: which of these rows are held
+SELECT record_id FROM /* holds */event_log_hold WHERE record_id IN (SELECT value FROM json_each(:ids));
+
+-- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
+SELECT MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked
+GROUP BY record_id / :width ORDER BY 1;

@@ -1,0 +1,56 @@
+"""Makes a log with a journal once, and runs one history after the other on it."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+from sqlalchemy import Engine, event, text
+
+from eventlog.sql.connect import connect
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.install import install
+from eventlog.sql.journal_tables import journal_tables
+from eventlog.sql.names import LogNames
+from tests.publisher.world import World
+
+NAMES = LogNames()
+_running: list[World] = []
+
+
+def opened(url: str) -> Engine:
+    """A database with a log and a journal, whose commits are points at which a publisher may die."""
+    engine = connect(url, may_create=True)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+    install(engine, NAMES)
+    tables = journal_tables(NAMES, dialect_of(engine))
+    tables.drop_all(engine)
+    tables.create_all(engine)
+    commit = engine.dialect.do_commit
+
+    def do_commit(connection: Any) -> None:
+        world = _running[-1] if _running else None
+        if world is not None:
+            world.point("commit")
+        commit(connection)
+        if world is not None:
+            world.point("committed")
+
+    engine.dialect.do_commit = do_commit  # type: ignore[method-assign]  # the one place that every commit passes
+    return engine
+
+
+def history(seed: int, engine: Engine) -> collections.Counter[str]:
+    """One history on an empty log."""
+    _running.clear()
+    with engine.begin() as connection:
+        for table in ("", "_batch", "_output", "_planned", "_parked", "_hold", "_said", "_outcome", "_mark"):
+            connection.execute(text(f"DELETE FROM event_log{table}"))
+        connection.execute(text("INSERT INTO event_log_mark (name, value) VALUES ('holding', 'x')"))
+    world = World(seed, engine)
+    _running.append(world)
+    try:
+        return world.run()
+    finally:
+        _running.clear()

@@ -1,0 +1,837 @@
+"""Random histories of the journal and its consumers on a real database, and an oracle apart from them.
+
+The targets are models that a publisher can be replaced at; what they took is what the oracle counts. At named points
+the publisher dies, or an error passes and it lives on, also after a commit. Writers commit late, operators hold,
+release, delete and set back rows at any moment, outputs come and go, and a frozen publisher wakes when another one
+has the lock.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import random
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.core.errors import OccupiedError, SinkError, SourceError
+from eventlog.core.model import Change, Document, Outcome, Reason, Refusal, Status
+from eventlog.core.rules import Options, Round
+from eventlog.core.seams import Tenure
+from eventlog.delivery.answers import Strictness
+from eventlog.delivery.output import Output
+from eventlog.publisher.care import hold, release
+from eventlog.publisher.consumer import Consumer, Settings
+from eventlog.publisher.decide import Decider
+from eventlog.publisher.journal import Journal
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Stretches
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+RANK = "SWEF"
+
+
+class Kill(BaseException):
+    """The process dies."""
+
+
+class Fault(Exception):
+    """An ordinary error; the process lives on."""
+
+
+class Taken(Struct, frozen=True):
+    """What arrived at a target: one row, in a document."""
+
+    uid: int
+    record: int
+    object: str
+    plan: str
+    status: str
+
+
+class Target:
+    """What outlives a publisher."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name, self.epoch = world, name, 0
+        self.came: list[Taken] = []
+        self.last = ""
+        self.hidden: dict[tuple[str, str], Document] = {}
+        self.manifest: dict[str, list[str]] = {}
+        self.answers: dict[str, list[Outcome]] = {}
+        self.known: dict[tuple[str, str], list[Outcome]] = {}
+
+    def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
+        letters = {outcome.position[0]: outcome.status.value for outcome in said}
+        object_name, rows = json.loads(document.body)
+        for record, uid in rows:
+            status = letters.get(record, "S")
+            if status != "N":
+                self.world.arrived(self, uid, record, plan)
+                self.came.append(Taken(uid, record, object_name, plan, status))
+
+
+class Capabilities(Struct, frozen=True):
+    """What the models can do."""
+
+    resolves: bool = True
+    lanes: Sequence[Any] = ()
+    refuses: None = None
+
+
+class Resolved(Struct, frozen=True):
+    """What a target has of a plan."""
+
+    last: str
+    documents: frozenset[str] = frozenset()
+    answers: Sequence[Outcome] = ()
+
+
+class ModelSink:
+    """A target that can be asked, and can be taken over."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, target: Target, world: World) -> None:
+        self.target, self.world, self.epoch, self.point = target, world, 0, world.point
+
+    def mine(self) -> None:
+        if self.epoch < self.target.epoch:
+            raise OccupiedError(f"{self.target.name} was taken over.")
+
+    def open(self, tenure: Tenure) -> None:
+        self.point("open")
+        if tenure.epoch < self.target.epoch:
+            raise OccupiedError(f"{self.target.name} was taken over.")
+        self.epoch = self.target.epoch = tenure.epoch
+
+    def last(self) -> str:
+        return ""
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        self.point("prepare")
+
+    def refusals(self, document: Document) -> list[Outcome]:
+        if self.world.rng.random() >= 0.06:
+            return []
+        positions = [position for several in document.covers.values() for position in several]
+        return [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note="no") for one in positions]
+
+    def close(self) -> None:
+        pass
+
+
+class ModelFiles(ModelSink):
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        for one in documents:
+            self.point("hide")
+            self.target.hidden[plan, one.id] = one
+        self.point("manifest")
+        self.target.manifest[plan] = [one.id for one in documents]
+        self.point("hidden")
+
+    def show(self, plan: str, ids: Sequence[str]) -> None:
+        for identity in ids:
+            self.point("rename")
+            if (plan, identity) in self.target.hidden:
+                self.mine()
+                self.target.take(self.target.hidden.pop((plan, identity)), plan)
+            elif plan not in self.target.manifest:
+                raise OccupiedError("hidden files are gone")
+        self.point("name the plan")
+        self.mine()
+        self.target.last = plan
+        self.point("named the plan")
+        self.target.manifest.pop(plan, None)
+        self.point("shown")
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.show(plan, [one.id for one in documents])
+        return ()
+
+    def resolve(self, plan: str) -> Resolved:
+        self.mine()
+        target = self.target
+        there: Iterable[str] = target.manifest.get(plan, [])
+        if target.last != plan and plan in target.manifest:
+            self.show(plan, target.manifest[plan])
+        documents = self.world.ids_of(self.target.name, plan) if plan and target.last == plan else there
+        target.manifest.pop(plan, None)
+        for key in [key for key in target.hidden if key[0] != plan or target.last == plan or plan not in target.manifest]:
+            del target.hidden[key]
+        for other in [other for other in target.manifest if other != plan]:
+            del target.manifest[other]
+        return Resolved(target.last, frozenset(documents) if target.last == plan else frozenset())
+
+
+class ModelTable(ModelSink):
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.point("table")
+        self.mine()
+        refused = {one.id: self.refusals(one) for one in documents}
+        for one in documents:
+            self.target.take(one, plan, refused[one.id])
+        self.target.last, self.target.answers = plan, refused
+        self.point("tabled")
+        return [outcome for several in refused.values() for outcome in several]
+
+    def resolve(self, plan: str) -> Resolved:
+        self.mine()
+        if not plan or self.target.last != plan:
+            return Resolved(self.target.last)
+        answers = [outcome for several in self.target.answers.values() for outcome in several]
+        return Resolved(plan, frozenset(self.target.answers), answers)
+
+
+class ModelBus(ModelTable):
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        whole = self.world.rng.random() < 0.5
+        answers: list[Outcome] = []
+        for number, one in enumerate(documents):
+            if not whole or not number:
+                self.point("part")
+                self.mine()
+            if self.target.last != plan:
+                self.target.last, self.target.answers = plan, {}
+            refused = self.refusals(one)
+            answers += refused
+            self.target.take(one, plan, refused)
+            self.target.answers[one.id] = refused
+            if not whole or number == len(documents) - 1:
+                self.point("parted")
+        return answers
+
+
+class ModelReceiver(ModelSink):
+    capabilities = Capabilities(resolves=False)
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        return [outcome for one in documents for outcome in self.send(plan, one)]
+
+    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
+        self.point("send")
+        self.mine()
+        world, positions = self.world, [position for several in one.covers.values() for position in several]
+        world.sending(self.target.name, [position[0] for position in positions])
+        draw = 1.0 if world.quiet else world.rng.random()
+        answer = self.target.known.get((plan, one.id))
+        if answer is None:
+            if draw < 0.05:
+                raise SinkError("Nobody can read the answer.")
+            answer = []
+            if draw < 0.17:
+                again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
+                if len(positions) == 1 or draw < 0.12:
+                    self.point("answered")
+                    return again
+                answer = again[1:]
+            elif draw < 0.23:
+                answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
+            elif draw < 0.28:
+                answer = [Outcome(position=positions[-1], status=Status.WARNING, note="odd")]
+            self.target.take(one, plan, answer)
+            self.target.known[plan, one.id] = answer
+        self.point("answered")
+        if 0.28 <= draw < 0.36:
+            raise SinkError("Nobody can read the answer.")
+        return answer
+
+
+class ModelPlain(ModelReceiver):
+    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
+        self.point("write")
+        self.target.take(one, plan)
+        self.point("written")
+        return ()
+
+
+KINDS: dict[str, type[ModelSink]] = {
+    "f": ModelFiles,
+    "t": ModelTable,
+    "b": ModelBus,
+    "r": ModelReceiver,
+    "p": ModelPlain,
+}
+
+
+class WrittenRow(Struct, frozen=True):
+    positions: tuple[tuple[int, ...], ...]
+    object: str
+    uid: int
+
+
+class ModelFormat:
+    """Documents of up to three rows of one object, which say which rows they are; some rows are filtered."""
+
+    suffix, counts = ".json", False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def writer(self, _catalog: object) -> Any:
+        def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
+            for change in changes:
+                uid = int(str(change.edits[0].new))
+                if is_filtered(self.name, uid):
+                    yield Refusal(positions=change.positions, note="filtered", filtered=True)
+                else:
+                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid)
+
+        return write
+
+    def bind(self, written: Iterable[WrittenRow], _after: str = "", whole: bool = False) -> Iterator[Document]:
+        group: list[WrittenRow] = []
+        for one in written:
+            fits = group and group[-1].object == one.object and len(group) < 3
+            if group and not (fits and one.positions[0] > group[-1].positions[0]):
+                yield _document(group)
+                group = []
+            group.append(one)
+        if group:
+            yield _document(group)
+
+    def heartbeat(self) -> None:
+        return None
+
+
+def _document(group: Sequence[WrittenRow]) -> Document:
+    rows = [[one.positions[0][0], one.uid] for one in group]
+    body = json.dumps([group[0].object, rows]).encode()
+    covers = {str(one.positions[0][0]): one.positions for one in group}
+    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers)
+
+
+def is_filtered(name: str, uid: int) -> bool:
+    return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0
+
+
+class TestLock:
+    """The lock of the log by its token alone: who has another one writes nothing."""
+
+    __test__ = False
+
+    def __init__(self, log: Log, token: str) -> None:
+        self.log, self.token = log, token
+        with log.transaction() as connection:
+            connection.execute(log.query("mark_write"), {"name": "publisher", "value": token})
+
+    def assure(self, connection: Connection) -> None:
+        found = connection.execute(self.log.query("mark_read"), {"name": "publisher"}).scalar()
+        if found != self.token:
+            raise OccupiedError("Another publisher works on the log.")
+
+
+class TestJournal(Journal):
+    """Goes by the world's clock."""
+
+    __test__ = False
+    world: World
+
+    def now(self) -> int:
+        return self.world.now
+
+
+class TestConsumer(Consumer):
+    """Draws its waits from the world."""
+
+    __test__ = False
+    world: World
+
+    def _delay(self, attempts: int) -> int:
+        return self.world.rng.randint(1, 20)
+
+
+class Row:
+    """A row as the oracle knows it. `past` has, for each time that it was set back after it had its letter, how often
+    it had come to each output by then.
+    """
+
+    def __init__(self, uid: int, record: int, object_name: str) -> None:
+        self.uid, self.record, self.object = uid, record, object_name
+        self.setbacks, self.gone, self.foreign = 0, False, False
+        self.allowed: set[tuple[str, str]] | None = None
+        self.past: list[dict[str, int]] = []
+
+
+class Publisher:
+    """What a process has in memory."""
+
+    def __init__(self, journal: TestJournal, tenure: Tenure) -> None:
+        self.journal, self.tenure = journal, tenure
+        self.consumers: dict[str, TestConsumer] = {}
+
+
+class World:
+    """One history."""
+
+    def __init__(self, seed: int, engine: Engine) -> None:
+        self.rng = rng = random.Random(seed)
+        self.seed, self.engine = seed, engine
+        self.log = Log(engine, LogNames())
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.kills, self.faults = rng.choice([(0, 0), (0.015, 0), (0, 0.02), (0.01, 0.015), (0.01, 0.015)])
+        self.busy_operator = rng.choice([0, 1, 1])
+        self.total, self.now, self.quiet, self.inside = rng.randint(20, 90), 0, False, False
+        self.rows: dict[int, Row] = {}
+        self.live: dict[int, int] = {}
+        self.open: list[tuple[int, str]] = []
+        self.busy: set[str] = set()
+        self.next = 1
+        self.held: dict[int, set[tuple[str, str]]] = {}
+        self.targets: dict[str, Target] = {}
+        self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
+        self.frozen: list[Any] = []
+        self.retried: dict[tuple[str, int], int] = {}
+        self.away: set[str] = set()
+        self.slow = rng.choice(["", "f", "t", "b", "r"])
+        self.on_retry = rng.choice(["object", "object", "stop"])
+        self.limit = rng.choice([3, 8, 20])
+        self.first = rng.sample([*KINDS], rng.randint(1, 5))
+        self.publisher: Publisher | None = None
+        self.freezer: threading.Thread | None = None
+        self.in_transaction = 0
+        self.changed_outputs = False
+        self.trace: list[tuple[Any, ...]] = []
+
+    # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
+
+    def ask(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        with self.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(sql), values)]
+
+    def run_sql(self, sql: str, **values: Any) -> None:
+        was, self.inside = self.inside, True
+        with self.engine.begin() as connection:
+            connection.execute(text(sql), values)
+        self.inside = was
+
+    # --- what happens at a point ---------------------------------------------------------------------------------------
+
+    def point(self, what: str) -> None:
+        """A publisher is here; perhaps it dies, perhaps something goes wrong."""
+        if self.inside:
+            return
+        self.trace.append((self.now, "point", what))
+        if what == "committed":
+            for output, record, due in self.ask("SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'"):
+                if due is not None:
+                    self.retried[output, record] = due
+        if self.quiet:
+            return
+        if what != "commit":
+            self.meanwhile()
+        draw = self.rng.random()
+        if draw < self.kills:
+            self.counts["kills"] += 1
+            self.trace.append((self.now, "dies"))
+            raise Kill(what)
+        if draw < self.kills + self.faults:
+            late = what in ("committed", "tabled", "parted", "answered", "written", "shown", "named the plan", "hidden")
+            self.counts["ambiguous" if late else "errors"] += 1
+            self.trace.append((self.now, "fails"))
+            raise Fault(what)
+
+    def meanwhile(self) -> None:
+        """What others do while a publisher is in the middle of something."""
+        if self.busy_operator and self.rng.random() < 0.03:
+            self.operator(inside=True)
+        thread = threading.current_thread()
+        if self.freezer is thread and self.rng.random() < 0.15:
+            self.freezer = None
+            self.counts["frozen"] += 1
+            thread.stopped.set()  # type: ignore[attr-defined]  # the thread is ours
+            thread.go_on.wait()  # type: ignore[attr-defined]  # the thread is ours
+
+    def fail(self, *what: object) -> None:
+        tail = "\n".join(map(str, self.trace[-60:]))
+        raise AssertionError(f"history {self.seed}: {what}\n{tail}")
+
+    # --- what the oracle sees at once ------------------------------------------------------------------------------------
+
+    def arrived(self, target: Target, uid: int, record: int, plan: str) -> None:
+        row = self.rows[uid]
+        self.trace.append((self.now, "arrived", target.name, uid, record, row.object, plan))
+        if target.name[0] == "p":
+            return
+        if record in self.held and (target.name, plan) not in self.held[record]:
+            self.fail("a held row left", target.name, record, plan)
+        if row.allowed is not None and (target.name, plan) not in row.allowed:
+            self.fail("a row left that was gone or had a letter", target.name, uid)
+        if sum(one.uid == uid for one in target.came) > row.setbacks:
+            self.fail("doubled", target.name, uid, record)
+
+    def sending(self, name: str, records: Sequence[int]) -> None:
+        if any(self.retried.get((name, record), 0) > self.now for record in records):
+            self.fail("sent again before its time", name, records)
+
+    def ids_of(self, name: str, plan: str) -> list[str]:
+        sql = "SELECT document FROM event_log_planned WHERE output = :output AND plan = :plan"
+        return [str(one) for (one,) in self.ask(sql, output=name, plan=plan)]
+
+    def plans_with(self, record: int) -> set[tuple[str, str]]:
+        found = self.ask("SELECT output, plan, records FROM event_log_planned")
+        return {(output, plan) for output, plan, records in found if record in Stretches(map(tuple, json.loads(records)))}
+
+    # --- writers and operators ---------------------------------------------------------------------------------------------
+
+    def writer(self) -> None:
+        """Draws a number, and commits it now or later; of an object one writes at a time."""
+        rng = self.rng
+        if len(self.rows) + len(self.open) < self.total and rng.random() < 0.6:
+            name = f"{rng.choice('AB')}/id={rng.randint(0, 3)}"
+            if name not in self.busy:
+                self.open.append((self.next, name))
+                self.busy.add(name)
+                self.next += 1 + (rng.random() < 0.1)
+        if self.open and rng.random() < 0.6:
+            record, name = self.open.pop(rng.randrange(len(self.open)))
+            self.busy.discard(name)
+            if rng.random() < 0.05:
+                self.total -= 1  # rolled back: a hole
+                return
+            uid = len(self.rows) + 1
+            self.rows[uid] = Row(uid, record, name)
+            self.live[record] = uid
+            table, key = name.split("/")
+            self.run_sql(
+                "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
+                " VALUES (:record, 'N', 2, :name, :key, 'v', :value)",
+                record=record,
+                name=table,
+                key=key,
+                value=str(uid),
+            )
+            self.trace.append((self.now, "row", uid, record, name))
+            self.counts["rows"] += 1
+
+    def operator(self, *, inside: bool = False) -> None:
+        """Somebody holds, releases, deletes, letters or sets back a row."""
+        was, self.inside = self.inside, True
+        try:
+            self._operate(inside)
+        finally:
+            self.inside = was
+
+    def _operate(self, inside: bool) -> None:
+        rng = self.rng
+        what = rng.choice("hold hold hold release release delete letter letter back undo undo".split())
+        if what == "release":
+            if self.held:
+                record = rng.choice(sorted(self.held))
+                del self.held[record]
+                self._release(record)
+                self.trace.append((self.now, "release", record))
+            return
+        status = {"back": "<> 'N'", "undo": "= 'X'"}.get(what, "= 'N'")
+        found = self.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
+        if not found:
+            return
+        (record,) = rng.choice(found[-12:])
+        row = self.rows[self.live[record]]
+        self.counts[what] += 1
+        self.trace.append((self.now, what, record, row.uid, row.object))
+        if what == "hold":
+            plans = self.plans_with(record)
+            with self.log.transaction() as connection:
+                _, late = hold(connection, self.log, [(record, record)], "somebody")
+            if late != {output for output, _ in plans}:
+                self.fail("hold does not say who has it already", late, plans)
+            self.held.setdefault(record, plans)
+        elif what == "delete":
+            self.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
+            row.gone, row.allowed = True, None if inside else self.plans_with(record)
+            self.held.pop(record, None)
+        elif what == "letter":
+            self.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
+            row.foreign, row.allowed = True, None if inside else self.plans_with(record)
+            self.held.pop(record, None)
+            self._release(record)
+        elif row.setbacks < 3:
+            self._set_back(record, row)
+
+    def _set_back(self, record: int, row: Row) -> None:
+        [(letter,)] = self.ask("SELECT status FROM event_log WHERE record_id = :record", record=record)
+        self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
+        row.setbacks, row.allowed = row.setbacks + 1, None
+        self.held.pop(record, None)
+        self.retried = {key: due for key, due in self.retried.items() if key[1] != record}
+        self._release(record)
+        if letter != "X":
+            row.past.append(
+                {name: sum(one.uid == row.uid for one in self.targets[name].came) for name in self.outputs()}
+            )
+        row.foreign = False
+
+    def _release(self, record: int) -> None:
+        with self.log.transaction() as connection:
+            release(connection, self.log, [(record, record)])
+
+    # --- outputs -----------------------------------------------------------------------------------------------------------
+
+    def outputs(self) -> list[str]:
+        return [str(name) for (name,) in self.ask("SELECT name FROM event_log_output ORDER BY name")]
+
+    def add(self, name: str) -> None:
+        """A new output; what it must get is what the foremost one lacks."""
+        assert self.publisher is not None
+        if name in self.outputs():
+            return
+        order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
+        foremost = [str(one) for (one,) in self.ask(order)][:1]
+        waiting = {self.live[record] for (record,) in self.ask("SELECT record_id FROM event_log WHERE status = 'N'")}
+        has, must, doubt = set[int](), waiting, set[int]()
+        if foremost:
+            has = {one.uid for one in self.targets[foremost[0]].came}
+            known, its, _ = self.added.get(foremost[0], (set(), set(), set()))
+            must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], uid)}
+            planned = self.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
+            numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
+            doubt = {self.live[number] for number in numbers if number in self.live}
+        self.added[name] = (set(self.rows), must, {uid for uid in has - doubt if not self.rows[uid].setbacks})
+        self.targets[name] = Target(self, name)
+        self.publisher.journal.serve([(name, ())])
+
+    def change_outputs(self) -> None:
+        rng, names = self.rng, self.outputs()
+        assert self.publisher is not None
+        draw = rng.random()
+        if draw < 0.3 and len(self.targets) < 9:
+            self.add(rng.choice([*KINDS]) + str(len(self.targets)))
+        elif draw < 0.45 and len(names) > 1:
+            self.changed_outputs = True
+            self.publisher.journal.forget(rng.choice(names))
+        elif draw < 0.7:
+            self.publisher.journal.pause(rng.choice(names), rng.choice([None, "somebody"]))
+        else:
+            self.away = {rng.choice(names)} if rng.random() < 0.6 else set()
+
+    # --- publishers ----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A publisher takes the lock."""
+        self.counts["starts"] += 1
+        number = self.counts["starts"]
+        self.trace.append((self.now, "publisher", number))
+        was, self.inside = self.inside, True
+        lock = TestLock(self.log, f"publisher {number}")
+        self.inside = was
+        settings = LogSettings(on_retry=self.on_retry)
+        journal = TestJournal(self.log, lock, settings)  # type: ignore[arg-type]  # a lock by its token alone
+        journal.world = self
+        self.publisher = Publisher(journal, Tenure(log="log", name="the log", epoch=number))
+
+    def turns(self, publisher: Publisher) -> None:
+        """One turn of some outputs, in any order."""
+        if self.rng.random() < 0.3:
+            publisher.journal.sweep()
+        names = [name for name in self.outputs() if name not in self.away]
+        for name in self.rng.sample(names, len(names)):
+            if name == self.slow and not self.quiet and self.rng.random() < 0.9:
+                continue
+            if name in self.outputs():
+                self.consumer(publisher, name).turn(publisher.tenure)
+
+    def consumer(self, publisher: Publisher, name: str) -> TestConsumer:
+        if name not in publisher.consumers:
+            sink: Any = KINDS[name[0]](self.targets[name], self)
+            output = Output(format=ModelFormat(name), sink=sink, name=name)
+            strictness = Strictness(on_retry=self.on_retry)
+            settings = Settings(limit=self.limit, strictness=strictness)
+            decider = Decider(Round(options=Options()))
+            consumer = TestConsumer(publisher.journal, output, decider, settings)
+            consumer.world = self
+            publisher.consumers[name] = consumer
+        return publisher.consumers[name]
+
+    def turns_in_a_thread(self, publisher: Publisher) -> None:
+        """A publisher that is perhaps frozen at some point, and wakes when another one has the lock."""
+
+        def work() -> None:
+            try:
+                self.turns(publisher)
+            except BaseException as error:  # noqa: BLE001  # raised by who waits for it
+                thread.error = error
+            thread.stopped.set()
+
+        thread: Any = threading.Thread(target=work, daemon=True)
+        thread.stopped, thread.go_on, thread.error = threading.Event(), threading.Event(), None
+        self.freezer = thread
+        thread.start()
+        thread.stopped.wait()
+        self.freezer = None
+        if thread.is_alive() and self.counts["frozen"] > self.counts["woken"] + len(self.frozen):
+            self.frozen.append(thread)
+            self.publisher = None
+            return
+        thread.join()
+        if thread.error:
+            raise thread.error
+
+    def wake(self) -> None:
+        thread = self.frozen.pop(0)
+        self.counts["woken"] += 1
+        self.trace.append((self.now, "a frozen publisher wakes"))
+        thread.stopped.clear()
+        thread.go_on.set()
+        thread.join()
+        if isinstance(thread.error, OccupiedError):
+            self.counts["refused"] += 1
+        elif thread.error is not None and not isinstance(thread.error, (Kill, Fault, SinkError, SourceError)):
+            raise thread.error
+
+    def run(self) -> collections.Counter[str]:
+        rng, idle = self.rng, 0
+        self.quiet = True
+        self.start()
+        for name in self.first:
+            self.targets[name] = Target(self, name)
+            assert self.publisher is not None
+            self.publisher.journal.serve([(name, ())])
+        self.quiet = False
+        while True:
+            self.now += 1
+            self.writer()
+            if not self.quiet and self.busy_operator and rng.random() < 0.12:
+                self.operator()
+            self.cycle()
+            done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
+            if done and not self.open and not self.quiet and rng.random() < 0.2:
+                self.calm()
+            if self.quiet:
+                idle += 1
+                if not self.waits() and idle > 3:
+                    break
+                if idle > 400:
+                    self.fail("never at rest", self.waits())
+        self.start()
+        assert self.publisher is not None
+        self.turns(self.publisher)
+        self.judge()
+        return self.counts
+
+    def cycle(self) -> None:
+        rng = self.rng
+        try:
+            if self.publisher is None:
+                self.start()
+            assert self.publisher is not None
+            if not self.quiet and self.busy_operator and rng.random() < 0.02:
+                self.change_outputs()
+            if self.frozen and rng.random() < 0.2:
+                self.wake()
+            elif not self.quiet and rng.random() < 0.08 and not self.frozen:
+                self.turns_in_a_thread(self.publisher)
+            else:
+                self.turns(self.publisher)
+        except Kill:
+            self.publisher = None
+        except (Fault, SinkError):
+            pass
+        except OccupiedError:
+            self.publisher = None
+        except SourceError as error:
+            if error.__cause__ is None or not isinstance(error.__cause__, Fault):
+                raise
+
+    def calm(self) -> None:
+        """Nothing happens any more; all that waits for somebody may go."""
+        while self.frozen:
+            self.wake()
+        self.quiet, self.away = True, set()
+        if self.rng.random() < 0.5:  # else it must come to rest without a new start
+            self.publisher = None
+        for record in sorted(self.held):
+            self._release(record)
+        self.held.clear()
+        self.run_sql("UPDATE event_log_output SET paused = NULL")
+        if self.publisher is not None:
+            self.publisher.journal.forget_memory()
+
+    # --- the end ---------------------------------------------------------------------------------------------------------------
+
+    def waits(self) -> tuple[str, list[tuple[Any, ...]]] | None:
+        for table in ("batch", "planned", "parked", "hold", "said"):
+            found = self.ask(f"SELECT * FROM event_log_{table}")
+            if found:
+                return table, found[:3]
+        found = self.ask("SELECT * FROM event_log WHERE status = 'N'")
+        return ("log", found[:3]) if found else None
+
+    def judge(self) -> None:
+        if self.waits():
+            self.fail("left at rest", self.waits())
+        letters = {int(value): str(status) for value, status in self.ask("SELECT new_value, status FROM event_log")}
+        for name in self.outputs():
+            target = self.targets[name]
+            if target.hidden or target.manifest:
+                self.fail("hidden files are left", name)
+            self.judge_output(name, target, letters)
+        if told := self.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
+            self.fail("a warning without a reason", told)
+        self.judge_records()
+        for uid, row in self.rows.items():
+            letter = letters.get(uid)
+            if letter in (None, "N") or row.gone:
+                continue
+            if row.foreign:
+                if letter != "X":
+                    self.fail("a letter of others was written over", uid, letter)
+            elif row.setbacks == len(row.past):
+                self.judge_letter(uid, row, str(letter))
+
+    def judge_records(self) -> None:
+        """No record says that a row waits, and none says another letter than its row has."""
+        sql = (
+            "SELECT kept.record_id, kept.status, entry.status FROM event_log_outcome kept"
+            " JOIN event_log entry ON entry.record_id = kept.record_id"
+        )
+        for record, said, letter in self.ask(sql):
+            row = self.rows[self.live[record]]
+            if said != letter and not row.foreign and not row.setbacks:
+                self.fail("a record contradicts the letter", record, said, letter)
+
+    def judge_output(self, name: str, target: Target, letters: dict[int, str]) -> None:
+        known, must, must_not = self.added.get(name, (set(), set(self.rows), set()))
+        came = collections.Counter(one.uid for one in target.came)
+        for uid, row in self.rows.items():
+            count, letter = came[uid], letters.get(uid)
+            if is_filtered(name, uid):
+                if count:
+                    self.fail("filtered, and came", name, uid)
+                continue
+            if uid in must_not and count and not row.setbacks:
+                self.fail("a new output got what others had before it", name, uid)
+            if row.gone or row.foreign or letter in (None, "N", "X"):
+                continue
+            needed = [0 if uid in known and uid not in must else 1]
+            needed += [past[name] + 1 for past in row.past if name in past]
+            if count < max(needed):
+                self.fail("lost", name, uid, row.record, letter, count, needed)
+        if name[0] != "p":
+            self.judge_order(name, target)
+
+    def judge_order(self, name: str, target: Target) -> None:
+        latest: dict[str, int] = {}
+        for one in target.came:
+            if self.rows[one.uid].setbacks:
+                continue
+            if latest.get(one.object, 0) > one.record:
+                self.fail("out of order", name, one.object, one.record, "after", latest[one.object])
+            latest[one.object] = one.record
+
+    def judge_letter(self, uid: int, row: Row, letter: str) -> None:
+        """The worst that outputs said since the row was last set back."""
+        votes: dict[str, str] = {}
+        past = row.past[-1] if row.past else {}
+        for name, target in self.targets.items():
+            for one in [one for one in target.came if one.uid == uid][past.get(name, 0) :]:
+                votes[name] = one.status
+        now = [votes[name] for name in votes if name in self.outputs()]
+        worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
+        if letter not in worst:
+            self.fail("letter", letter, "and not", worst, uid, votes)
