@@ -188,7 +188,7 @@ def stdout() -> Iterator[Place]:
         make=lambda: StdoutSink(stream),
         document=xds,
         found=lambda: [_number_of(line) for line in stream.getvalue().splitlines()],
-        breaking=lambda at: broken(StdoutSink, "write", at, CutError()),
+        breaking=lambda at: broken(StdoutSink, "commit", at, CutError()),
     )
 
 

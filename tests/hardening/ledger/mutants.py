@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.core.model import Document
 from tests.hardening.ledger.checking import Seen, Shown
 
 
@@ -20,15 +21,14 @@ def faulty(kind: str, flag: str, seed: int) -> None:
 
     dice = random.Random(seed)
     writes = itertools.count(dice.randrange(2))
-    real: Callable[..., Any] = FileSink.write
+    real: Callable[..., Any] = FileSink.commit
 
-    def write(self: FileSink, *arguments: Any) -> Any:
-        documents, *plan = arguments
+    def commit(self: FileSink, plan: str, documents: Sequence[Document]) -> Any:
         if documents and next(writes) and _first(Path(flag)):
             documents = WRONGS[kind](list(documents), dice)
-        return real(self, documents, *plan)
+        return real(self, plan, documents)
 
-    setattr(FileSink, "write", write)  # noqa: B010  # a plain assignment is refused: a method is no variable
+    setattr(FileSink, "commit", commit)  # noqa: B010  # a plain assignment is refused: a method is no variable
 
 
 def _first(flag: Path) -> bool:

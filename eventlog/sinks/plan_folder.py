@@ -1,0 +1,211 @@
+"""Plans in a folder: their files are hidden, then begun, then shown, and whoever comes later can tell how far that came.
+
+    .eventlog-<holder>=<maker>=<plan>=<number>=<name>.part   a file that is hidden; its maker is the one try to prepare it
+    .eventlog-<epoch>=<maker>=<plan>.shown                   the mark: which try of which plan is shown
+
+Law: the mark comes when every file of the plan is hidden, and before the first of them gets its name. So nothing is there
+of a plan without it, and what is still hidden of a plan with it gets its name from whoever comes next.
+
+Law: a file is taken by renaming it, before anybody looks at the mark; only what one has made or taken is shown or removed.
+So a former owner that goes on finds nothing that it could show, and takes nothing from those after it. Its mark says nothing
+any more either: the one of the highest epoch counts, and who takes the folder over makes its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from eventlog.core.durable_files import (
+    PartialFile,
+    discard_files,
+    flush,
+    hide_parts,
+    make_empty,
+    remove_leftovers,
+    show_files,
+)
+from eventlog.core.errors import DataError
+from eventlog.core.seams import Resolved, Tenure
+from eventlog.sinks.ownership import OwnedFolder
+
+BEGINNING: Final = ".eventlog-"
+HIDDEN, SHOWN = ".part", ".shown"
+_hidden_name = re.compile(r"\.eventlog-([0-9a-f]+)=([0-9a-f]+)=([^=]*)=(\d+)=(.+)\.part").fullmatch
+_mark_name = re.compile(r"\.eventlog-(\d{20})=([0-9a-f]*)=([^=]*)\.shown").fullmatch
+_name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
+"""What `hide_files` makes, and what former versions have hidden."""
+
+
+class Mark(Struct, frozen=True):
+    """Which try of which plan is shown, as the owner of this epoch has it."""
+
+    epoch: int
+    maker: str = ""
+    plan: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{BEGINNING}{self.epoch:020d}={self.maker}={quote(self.plan, safe='')}{SHOWN}"
+
+
+class Hidden(Struct, frozen=True, kw_only=True):
+    """The files of one try to prepare a plan, in the order in which they get their names."""
+
+    plan: str
+    maker: str
+    parts: list[PartialFile]
+
+    def discard(self) -> None:
+        discard_files(self.parts)
+
+
+class TakenFile(Struct, frozen=True, kw_only=True):
+    """A hidden file that is ours now, whoever made it."""
+
+    maker: str
+    plan: str
+    number: int
+    part: PartialFile
+
+    def belongs_to(self, mark: Mark) -> bool:
+        return bool(mark.plan) and (self.maker, self.plan) == (mark.maker, mark.plan)
+
+
+class PlanFolder:
+    """A folder with an owner, and the plans that are shown in it. `places` are the folders in it where files may be."""
+
+    def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
+        self.folder = folder
+        self.plan = ""
+        """The plan that is shown last, all of it."""
+        self._places = places
+        self._owned = OwnedFolder(folder)
+        self._holder = secrets.token_hex(4)
+        self._mark: Mark | None = None
+
+    def take_over(self, tenure: Tenure | None) -> None:
+        """Makes the folder ours, and settles what its former owner left."""
+        self._owned.take_over(tenure)
+        self.settle()
+
+    def resolved(self, plan: str) -> Resolved:
+        """What is there of a plan: all of it or nothing."""
+        return Resolved(last=self.plan, documents=None if plan and plan == self.plan else frozenset())
+
+    def settle(self) -> list[Path]:
+        """Shows the rest of the plan that was begun, and removes what is hidden of all others; which files were shown."""
+        try:
+            taken = [self._taken(path) for place in self._places() for path in _hidden_in(place)]
+            self._owned.confirm()
+            mark = self._own_mark()
+            begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
+            self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has taken it
+            raise
+        for one in taken:
+            one.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
+        self._mark, self.plan = mark, "" if mark is None else mark.plan
+        return [one.part.target for one in begun]
+
+    def hide(self, plan: str, files: Sequence[tuple[Path, bytes]]) -> Hidden:
+        """Writes files that nobody sees yet, durable when it returns."""
+        maker = secrets.token_hex(4)
+        whose = f"{BEGINNING}{self._holder}={maker}={quote(plan, safe='')}="
+        parts = [
+            (PartialFile(target.with_name(f"{whose}{number}={target.name}{HIDDEN}"), target), content)
+            for number, (target, content) in enumerate(files)
+        ]
+        return Hidden(plan=plan, maker=maker, parts=hide_parts(parts))
+
+    def show(self, hidden: Hidden, *, apart: int = 0) -> None:
+        """Gives files their names if the folder is still ours, durable when it returns.
+
+        So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.
+        """
+        begun = False
+        try:
+            self._owned.confirm()
+            begun = bool(hidden.plan)
+            if begun:
+                self._begin(hidden)
+            self._name(hidden.parts, apart)
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has taken the files
+            raise
+        finally:
+            if not begun:
+                hidden.discard()
+        self.plan = hidden.plan or self.plan
+
+    def _begin(self, hidden: Hidden) -> None:
+        """Makes the mark. Names in one folder reach the disk in their order, so a single file needs no more than its own."""
+        mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
+        path = self.folder / mark.name
+        if self._mark is None:
+            make_empty(path)
+        else:
+            (self.folder / self._mark.name).replace(path)
+        self._mark = mark
+        if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
+            flush(self.folder)
+
+    def _name(self, parts: list[PartialFile], apart: int) -> None:
+        cut = len(parts) - apart
+        for group in (parts[:cut], parts[cut:]) if apart else (parts,):
+            show_files(group)
+
+    def _taken(self, path: Path) -> TakenFile:
+        found = _hidden_name(path.name)
+        if found is None:
+            raise _no_name_of_ours(path)
+        _, maker, plan, number, name = found.groups()
+        ours = path.with_name(f"{BEGINNING}{self._holder}={maker}={plan}={number}={name}{HIDDEN}")
+        if ours != path:
+            path.replace(ours)
+        part = PartialFile(ours, path.with_name(name))
+        return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
+
+    def _own_mark(self) -> Mark | None:
+        """The mark of the highest epoch, as our own from now on; the others go. None where nothing was ever shown."""
+        there = sorted(self._marks(), key=lambda mark: mark.epoch)
+        if not there and not self._owned.epoch:
+            return None
+        latest = there[-1] if there else Mark(self._owned.epoch)
+        ours = Mark(self._owned.epoch, latest.maker, latest.plan)
+        if ours not in there:
+            make_empty(self.folder / ours.name)
+            flush(self.folder)
+        for mark in there:
+            if mark != ours:
+                (self.folder / mark.name).unlink(missing_ok=True)
+        return ours
+
+    def _marks(self) -> Iterator[Mark]:
+        for name in os.listdir(self.folder):
+            if name.startswith(BEGINNING) and name.endswith(SHOWN):
+                found = _mark_name(name)
+                if found is None:
+                    raise _no_name_of_ours(self.folder / name)
+                yield Mark(int(found[1]), found[2], unquote(found[3]))
+
+
+def _hidden_in(place: Path) -> list[Path]:
+    """The files of plans that are hidden there; those that have no plan are removed."""
+    remove_leftovers(place)
+    names = os.listdir(place)
+    found = [name for name in names if name.startswith(BEGINNING) and name.endswith(HIDDEN)]
+    return [place / name for name in found if not _name_of_others(name)]
+
+
+def _no_name_of_ours(path: Path) -> DataError:
+    hint = "Names that begin so are eventlog's own and say how far the folder is; give it its former name, or remove it."
+    return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)
