@@ -248,7 +248,7 @@ class Resolved(Struct, frozen=True, kw_only=True):
 
     last: str = ""
     documents: frozenset[str] | None = frozenset()
-    answers: Sequence[Outcome] = ()
+    answers: tuple[Outcome, ...] = ()
 
     def has(self, document: str) -> bool:
         """Whether this document of the plan in doubt is there."""

@@ -44,7 +44,7 @@ _name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
 """What `hide_files` makes, and what former versions have hidden."""
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, order=True):
     """Which try of which plan is shown, as the owner of this epoch has it."""
 
     epoch: int
@@ -104,8 +104,9 @@ class PlanFolder:
         """Shows the rest of the plan that was begun, and removes what is hidden of all others; which files were shown."""
         try:
             taken = [self._taken(path) for place in self._places() for path in _hidden_in(place)]
-            self._owned.confirm()
-            mark = self._own_mark()
+            marks = self._marks()
+            self._owned.confirm()  # what was found is what our former ones have left, and nothing of a later one
+            mark = self._own_mark(marks)
             begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
             self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
         except FileNotFoundError:
@@ -174,9 +175,8 @@ class PlanFolder:
         part = PartialFile(ours, path.with_name(name))
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
-    def _own_mark(self) -> Mark | None:
+    def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
         """The mark of the highest epoch, as our own from now on; the others go. None where nothing was ever shown."""
-        there = sorted(self._marks(), key=lambda mark: mark.epoch)
         if not there and not self._owned.epoch:
             return None
         latest = there[-1] if there else Mark(self._owned.epoch)
@@ -189,7 +189,14 @@ class PlanFolder:
                 (self.folder / mark.name).unlink(missing_ok=True)
         return ours
 
-    def _marks(self) -> Iterator[Mark]:
+    def _marks(self) -> list[Mark]:
+        """All marks, the latest last. Looked at twice: one that is renamed meanwhile may be missed in a large folder."""
+        found = sorted(self._look_for_marks())
+        while (again := sorted(self._look_for_marks())) != found:
+            found = again
+        return found
+
+    def _look_for_marks(self) -> Iterator[Mark]:
         for name in os.listdir(self.folder):
             if name.startswith(BEGINNING) and name.endswith(SHOWN):
                 found = _mark_name(name)

@@ -71,12 +71,15 @@ def test_a_writer_that_is_replaced_at_any_step_shows_nothing_after_that(folders:
 
     def takes_over(place: Place) -> None:
         later["sink"] = opened(place.make(), tenure(2))
+        there = later["sink"].resolve("b").documents is None
+        assert place.found() == ([1, 2, 3] if there else [1])
         later["sink"].commit("c", place.documents(5))
         seen[:] = place.found()
 
     def writes(place: Place) -> None:
         seen.clear()
         with suppress(OccupiedError):
+            former["sink"].prepare("b", place.documents(2, 3))
             former["sink"].commit("b", place.documents(2, 3))
         if not seen:
             return
@@ -131,6 +134,8 @@ def test_who_takes_over_while_the_former_one_writes_knows_all_that_it_wrote(fold
 
     def takes_over(place: Place) -> None:
         sink = opened(place.make(), tenure(2))
+        there = sink.resolve("b").documents is None
+        assert place.found() == ([1, 2, 3] if there else [1])
         assert sink.last() == place.document(max(place.found())).id
         sink.commit("b", place.documents(2, 3))
         sink.commit("c", place.documents(4))
@@ -207,7 +212,7 @@ def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
         advance(control, *positional)
 
     monkeypatch.setattr(Control, "advance", frozen)
-    writing = Thread(target=former.write, args=(tables.documents(2), "b"))
+    writing = Thread(target=former.commit, args=("b", tables.documents(2)))
     taking = Thread(target=heir.open, args=(tenure(2),))
     writing.start()
     assert reached.wait(PATIENCE)

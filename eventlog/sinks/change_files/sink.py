@@ -150,7 +150,7 @@ class ChangeTableFiles:
         except OSError as error:
             raise self._failed(error) from error
         there = self._has(plan)
-        answers = refusals(self._state.refusals) if there else ()
+        answers = tuple(refusals(self._state.refusals)) if there else ()
         return Resolved(last=self._state.plan, documents=None if there else frozenset(), answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:

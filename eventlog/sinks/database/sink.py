@@ -96,7 +96,7 @@ class DatabaseSink:
         with self._transaction() as connection:
             standing = self._ours(connection)
             there = self._is_there(standing, plan)
-            answers = self._control.refused(connection, plan) if there else ()
+            answers = tuple(self._control.refused(connection, plan)) if there else ()
         last = standing.converted if self._converting else standing.plan
         return Resolved(last=last, documents=None if there else frozenset(), answers=answers)
 

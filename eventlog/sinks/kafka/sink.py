@@ -93,7 +93,7 @@ class KafkaSink:
         self._opened()
         there, refused = self._begun(plan)
         documents = None if there is None else frozenset(there)
-        return Resolved(last=self._taken.plan, documents=documents, answers=refusals(refused))
+        return Resolved(last=self._taken.plan, documents=documents, answers=tuple(refusals(refused)))
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
