@@ -197,22 +197,28 @@ class PlanFolder:
         return found
 
     def _look_for_marks(self) -> Iterator[Mark]:
-        for name in os.listdir(self.folder):
-            if name.startswith(BEGINNING) and name.endswith(SHOWN):
-                found = _mark_name(name)
-                if found is None:
-                    raise _no_name_of_ours(self.folder / name)
-                yield Mark(int(found[1]), found[2], unquote(found[3]))
+        for path in _ours_in(self.folder, SHOWN):
+            found = _mark_name(path.name)
+            if found is None:
+                raise _no_name_of_ours(path)
+            yield Mark(int(found[1]), found[2], unquote(found[3]))
 
 
 def _hidden_in(place: Path) -> list[Path]:
     """The files of plans that are hidden there; those that have no plan are removed."""
     remove_leftovers(place)
-    names = os.listdir(place)
-    found = [name for name in names if name.startswith(BEGINNING) and name.endswith(HIDDEN)]
-    return [place / name for name in found if not _name_of_others(name)]
+    return [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
+
+
+def _ours_in(place: Path, ending: str) -> list[Path]:
+    """The files there whose names begin and end so."""
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(BEGINNING)]
+    return [place / name for name in names if name.endswith(ending)]
 
 
 def _no_name_of_ours(path: Path) -> DataError:
-    hint = "Names that begin so are eventlog's own and say how far the folder is; give it its former name, or remove it."
+    hint = (
+        "Names that begin so are eventlog's own and say how far the folder is; give it its former name, or remove it."
+    )
     return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)

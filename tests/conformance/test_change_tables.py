@@ -172,7 +172,9 @@ def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
 def test_names_that_the_target_cannot_hold_are_refused(engine: Engine, name: str) -> None:
     if len(name) > 9 and engine.dialect.name == "sqlite":
         name *= 40  # it takes names of any length, and SQLAlchemy 9999 characters
-    outcomes = sink(engine).commit("", documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name)))))
+    outcomes = sink(engine).commit(
+        "", documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name))))
+    )
     assert refused(*outcomes) == [(1,)]
     assert len(str(outcomes[0].note)) < 250
 

@@ -20,12 +20,12 @@ def faulty(kind: str, flag: str, seed: int) -> None:
     from eventlog.sinks.files import FileSink
 
     dice = random.Random(seed)
-    writes = itertools.count(dice.randrange(2))
+    commits = itertools.count(dice.randrange(2))
     real: Callable[..., Any] = FileSink.commit
 
     def commit(self: FileSink, plan: str, documents: Sequence[Document]) -> Any:
-        if documents and next(writes) and _first(Path(flag)):
-            documents = WRONGS[kind](list(documents), dice)
+        if documents and next(commits) > 0 and _first(Path(flag)):
+            return real(self, plan, WRONGS[kind](list(documents), dice))
         return real(self, plan, documents)
 
     setattr(FileSink, "commit", commit)  # noqa: B010  # a plain assignment is refused: a method is no variable

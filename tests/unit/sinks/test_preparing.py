@@ -104,9 +104,7 @@ def test_one_thread_prepares_while_another_commits(
     assert (len(shown(tmp_path)), hidden(tmp_path)) == (400, 0)
 
 
-def test_a_full_disk_leaves_nothing_behind(
-    sink: FileSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_nothing_behind(sink: FileSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

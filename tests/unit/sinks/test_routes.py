@@ -63,7 +63,10 @@ def test_what_was_one_document_stays_one() -> None:
 def test_files_stand_in_folders_and_the_last_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     sink = opened(FileSink(folder, ".xml", routed=True))
-    sink.commit("", [Document(id=str(number), body=b"x", covers={}, route=route) for number, route in enumerate(("", "a/b", "c"))])
+    sink.commit(
+        "",
+        [Document(id=str(number), body=b"x", covers={}, route=route) for number, route in enumerate(("", "a/b", "c"))],
+    )
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.xml"))
     assert found == ["0.xml", "a/b/1.xml", "c/2.xml"]
     (folder / "a" / "b" / ".eventlog-0123456789abcdef-7.part").write_text("half")

@@ -121,7 +121,9 @@ def test_a_new_column_makes_a_new_version(tmp_path: Path) -> None:
     first = documents(ADD)
     opened(ChangeTableFiles(tmp_path)).commit("", first)
     wide = Catalog([Table(name="usr", columns=(Column(name="idu", type="integer", key=1), Column(name="nick")))])
-    opened(ChangeTableFiles(tmp_path)).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id))
+    opened(ChangeTableFiles(tmp_path)).commit(
+        "", documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id)
+    )
     versions = [json.loads(path.read_bytes())["dataInfo"]["tableVersion"] for path in sorted(tmp_path.rglob("*.dfm"))]
     assert versions == [1, 2]
 
