@@ -1,14 +1,17 @@
-"""Plans in a folder: their files are hidden, then begun, then shown, and whoever comes later can tell how far that came.
+"""Plans in a folder: hidden, begun, shown, and whoever comes later can see how far a plan came.
 
-    .eventlog-<holder>=<maker>=<plan>=<number>=<name>.part   a file that is hidden; its maker is the one try to prepare it
-    .eventlog-<epoch>=<maker>=<plan>.shown                   the mark: which try of which plan is shown
+    .eventlog-<holder>=<maker>=<plan>=<number>=<name>.part   a hidden file
+    .eventlog-<epoch>=<maker>=<plan>.shown                   the mark: the plan that is shown
 
-Law: the mark comes when every file of the plan is hidden, and before the first of them gets its name. So nothing is there
-of a plan without it, and what is still hidden of a plan with it gets its name from whoever comes next.
+The maker is one try to prepare a plan, the holder is who may show or remove what it made.
 
-Law: a file is taken by renaming it, before anybody looks at the mark; only what one has made or taken is shown or removed.
-So a former owner that goes on finds nothing that it could show, and takes nothing from those after it. Its mark says nothing
-any more either: the one of the highest epoch counts, and who takes the folder over makes its own.
+Law: the mark comes when every file of a plan is hidden, and before the first of them gets its name.
+So nothing is there of a plan without it. Of one with it, who comes next shows what is still hidden.
+
+Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or took
+is shown or removed by them. So a former owner that goes on finds nothing that it could show, and takes
+nothing from those after it. Its mark says nothing any more either: that of the highest epoch counts,
+and whoever takes the folder over makes one of its own.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ class TakenFile(Struct, frozen=True, kw_only=True):
 
 
 class PlanFolder:
-    """A folder with an owner, and the plans that are shown in it. `places` are the folders in it where files may be."""
+    """A folder with an owner, and the plans that are shown in it. Files may be in any of its `places`."""
 
     def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
         self.folder = folder
@@ -101,11 +104,11 @@ class PlanFolder:
         return Resolved(last=self.plan, documents=None if plan and plan == self.plan else frozenset())
 
     def settle(self) -> list[Path]:
-        """Shows the rest of the plan that was begun, and removes what is hidden of all others; which files were shown."""
+        """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
         try:
             taken = [self._taken(path) for place in self._places() for path in _hidden_in(place)]
             marks = self._marks()
-            self._owned.confirm()  # what was found is what our former ones have left, and nothing of a later one
+            self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
             mark = self._own_mark(marks)
             begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
             self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
@@ -148,7 +151,7 @@ class PlanFolder:
         self.plan = hidden.plan or self.plan
 
     def _begin(self, hidden: Hidden) -> None:
-        """Makes the mark. Names in one folder reach the disk in their order, so a single file needs no more than its own."""
+        """Makes the mark. Names in one folder reach the disk in order: one file there needs no flush before it."""
         mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
         path = self.folder / mark.name
         if self._mark is None:
@@ -176,7 +179,7 @@ class PlanFolder:
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
     def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
-        """The mark of the highest epoch, as our own from now on; the others go. None where nothing was ever shown."""
+        """The mark of the highest epoch, as our own from now on; others go. None where there is nothing to mark."""
         if not there and not self._owned.epoch:
             return None
         latest = there[-1] if there else Mark(self._owned.epoch)
@@ -190,7 +193,7 @@ class PlanFolder:
         return ours
 
     def _marks(self) -> list[Mark]:
-        """All marks, the latest last. Looked at twice: one that is renamed meanwhile may be missed in a large folder."""
+        """All marks, the latest last. Whoever looks once may miss one that is renamed meanwhile, in a large folder."""
         found = sorted(self._look_for_marks())
         while (again := sorted(self._look_for_marks())) != found:
             found = again
