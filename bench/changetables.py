@@ -137,7 +137,7 @@ def engine() -> Engine:
     made = closed_at_the_end(create_engine(url()))
     sink = DatabaseSink(DatabaseSettings(url=""), made)
     sink.open(None)
-    sink.write(encoded(told(4)))
+    sink.commit("", encoded(told(4)))
     return made
 
 
@@ -171,7 +171,7 @@ def stored(changes: Sequence[Change]) -> None:
     sink = DatabaseSink(DatabaseSettings(url=""), engine())
     sink.open(None)
     for document in encode(ChangeTableFormat(), changes, Catalog([USR]), sink.last()):
-        if not isinstance(document, RowsDocument) or sink.write([document]):
+        if not isinstance(document, RowsDocument) or sink.commit("", [document]):
             raise AssertionError("a row was refused")
 
 
@@ -182,7 +182,7 @@ def filed(changes: Sequence[Change]) -> None:
     sink = ChangeTableFiles(_folder())
     sink.open(None)
     for document in encode(ChangeTableFormat(), changes, Catalog([USR]), sink.last()):
-        if not isinstance(document, RowsDocument) or sink.write([document]):
+        if not isinstance(document, RowsDocument) or sink.commit("", [document]):
             raise AssertionError("a row was refused")
 
 

@@ -173,7 +173,7 @@ class _Ready:
         """All of them, a batch in a transaction."""
         assert self._sink is not None
         for start in range(0, len(self._documents), CHUNK):
-            assert not self._sink.write(self._documents[start : start + CHUNK])
+            assert not self._sink.commit("", self._documents[start : start + CHUNK])
 
     def close(self) -> None:
         """Ends the former output."""
@@ -190,7 +190,7 @@ def _published(servers: str, made: Sequence[Change]) -> int:
         coming = beside.submit(_batch, documents)
         while batch := coming.result():
             coming = beside.submit(_batch, documents)
-            assert not sink.write(batch)
+            assert not sink.commit("", batch)
             number += sum(len(document.messages) for document in batch)
     return number
 

@@ -65,7 +65,7 @@ class Queue(Struct, frozen=True, kw_only=True):
         found = 0
         for events in self._batches():
             changes = [change for number, kind, data in events if (change := _change(number, kind, parsed(data)))]
-            sink.write([document for document in encode(form, changes) if isinstance(document, Document)])
+            sink.commit("", [document for document in encode(form, changes) if isinstance(document, Document)])
             found += len(changes)
         self._check(found)
 

@@ -34,6 +34,6 @@ class Documents:
     def write(self) -> None:
         """Makes what was taken durable."""
         if self._waiting:
-            self._sink.write([made for made in encode(self._form, self._waiting) if isinstance(made, Document)])
+            self._sink.commit("", [made for made in encode(self._form, self._waiting) if isinstance(made, Document)])
             self.written += len(self._waiting)
             self._waiting = []

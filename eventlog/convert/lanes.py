@@ -99,7 +99,7 @@ def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]
     found = [writer_of(table, target.settings) for table in tables]
     structures = [writer.structure for writer in found if writer is not None and writer.structure is not None]
     told = [Message(topic=one.topic, key=None, value=None, structure=one) for one in structures]
-    sink.write([MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))], last)
+    sink.commit(last, [MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))])
 
 
 def keep_plan(folder: Path, plan: LanePlan) -> None:
@@ -152,7 +152,7 @@ def send_lane(task: SendLane) -> Sent:
         for document in form.laid(read_label(plan.laid, task.lane)):
             documents += 1
             if document.id >= there:  # those before it went before an interruption
-                begun = noted(note, begun, sink.write([document], document.id))
+                begun = noted(note, begun, sink.commit(document.id, [document]))
     return Sent(documents=documents, refused=begun.refused)
 
 

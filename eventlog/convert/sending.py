@@ -99,7 +99,7 @@ def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[p
             if not known and document.id < there:
                 continue  # it went before the interruption
             known = known or _same(document.id, there)
-            begun = noted(note, begun, sink.write([document], document.id))
+            begun = noted(note, begun, sink.commit(document.id, [document]))
         if not known:
             _same("", there)
     return Sent(documents=count, refused=begun.refused)

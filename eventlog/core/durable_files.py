@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -43,17 +43,24 @@ def write_file(target: Path, content: bytes) -> None:
 
 def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
     """Puts files into their folders in the given order, durable when it returns."""
-    show_files(hide_files(files))
-
-
-def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> list[PartialFile]:
-    """Writes files that nobody sees yet, durable when it returns, for `show_files` to give them their names.
-
-    `writer` stands in their names, so that the next one to write in the folder can tell them from its own.
-    """
-    parts = [PartialFile(_temporary_name(target, writer), target) for target, _ in files]
+    parts = hide_files(files)
     try:
-        _write_parts([(part.temporary, content) for part, (_, content) in zip(parts, files, strict=True)])
+        show_files(parts)
+    except BaseException:
+        discard_files(parts)
+        raise
+
+
+def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
+    """Writes files under names of this process that nobody sees yet, for `show_files` to give them their own."""
+    return hide_parts([(PartialFile(_temporary_name(target), target), content) for target, content in files])
+
+
+def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
+    """Writes files under their temporary names, durable when it returns."""
+    parts = [part for part, _ in files]
+    try:
+        _write_parts([(part.temporary, content) for part, content in files])
     except BaseException:
         discard_files(parts)
         raise
@@ -62,12 +69,8 @@ def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> l
 
 def show_files(parts: Sequence[PartialFile]) -> None:
     """Gives hidden files their names in the given order, durable when it returns."""
-    try:
-        for part in parts:
-            part.temporary.replace(part.target)
-    except BaseException:
-        discard_files(parts)
-        raise
+    for part in parts:
+        part.temporary.replace(part.target)
     for folder in {part.target.parent for part in parts}:
         flush(folder)
 
@@ -111,27 +114,17 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_leftovers(folder: Path, writer: str = _process) -> int:
-    """Removes the hidden files of everybody but this writer, and says how many.
+def remove_leftovers(folder: Path) -> None:
+    """Removes what other processes have hidden with `hide_files`.
 
     Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on later, finds nothing
     that it could show.
     """
-    return _remove_parts(folder, lambda found: found != writer)
-
-
-def remove_files_of(folder: Path, writers: Collection[str]) -> None:
-    """Removes the hidden files of these writers, whoever has the folder now."""
-    _remove_parts(folder, lambda found: found in writers)
-
-
-def _remove_parts(folder: Path, is_meant: Callable[[str], bool]) -> int:
     with os.scandir(folder) as entries:
-        found = [entry.path for entry in entries if (match := _part(entry.name)) and is_meant(match[1])]
+        found = [entry.path for entry in entries if (match := _part(entry.name)) and match[1] != _process]
     for path in found:
         with suppress(FileNotFoundError):  # it got its name meanwhile; what cannot be removed must not go unnoticed
             Path(path).unlink()
-    return len(found)
 
 
 def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
@@ -174,9 +167,9 @@ def _is_shared(folder: Path) -> bool:
     return bool(mode & stat.S_ISGID and mode & stat.S_IRGRP)
 
 
-def _temporary_name(target: Path, writer: str) -> Path:
+def _temporary_name(target: Path) -> Path:
     """In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it."""
-    return target.parent / f".eventlog-{writer}-{next(_numbers)}.part"
+    return target.parent / f".eventlog-{_process}-{next(_numbers)}.part"
 
 
 class Claim:

@@ -214,33 +214,53 @@ class Tenure(Struct, frozen=True, kw_only=True):
 class Lane(Protocol):
     """One of several ways to a receiver, which one thread at a time uses."""
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """As a sink does."""
 
     def close(self) -> None:
         """Gives back what it holds."""
 
     def break_off(self) -> None:
-        """Ends from another thread what is on its way: `write` fails soon, and so do others until `close` was called."""
+        """Ends from another thread what is on its way: `commit` fails soon, and so do others until `close` was called."""
 
 
 class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """What a sink can do that not every sink can; None, or no lanes, where it cannot."""
 
-    has: Callable[[str], bool] | None = None
-    """Whether all documents of a plan are there: it keeps the identity of the last plan together with its documents."""
+    resolves: bool = False
+    """Whether its target can be asked what it has. Where it cannot, `resolve` knows nothing, and documents that may be
+    there are handed over again as they were."""
+    prepares: bool = False
+    """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a thread pays for it."""
     lanes: Sequence[Lane] = ()
-    """Several ways to its receiver, for those who know which documents may go at the same time; `write` takes one of
+    """Several ways to its receiver, for those who know which documents may go at the same time; `commit` takes one of
     them, and documents stay in order on it."""
     refuses: Callable[[Any], str | None] | None = None
     """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
-    stage: Callable[[Sequence[Document]], None] | None = None
-    """Begins, in a thread of its own, what may be done before anybody may see documents, while their plan is still on
-    its way to the disk; `write` of the same ones follows and says what went wrong."""
+
+
+class Resolved(Struct, frozen=True, kw_only=True):
+    """What a target has. `last` is the plan that it is known to have last, "" for none.
+
+    `documents` are the ids of those documents of the plan in doubt that are there; None is all of them. `answers` is
+    what was refused of them then.
+    """
+
+    last: str = ""
+    documents: frozenset[str] | None = frozenset()
+    answers: tuple[Outcome, ...] = ()
+
+    def has(self, document: str) -> bool:
+        """Whether this document of the plan in doubt is there."""
+        return self.documents is None or document in self.documents
 
 
 class Sink(Protocol):
-    """Takes documents. Taking the documents of a plan twice is the same as taking them once."""
+    """Takes documents, plan by plan: prepare – commit, and resolve when nobody knows what became of a plan.
+
+    The documents of a plan are the same whenever they are named, and one plan is committed after the other. Committing
+    a plan twice is the same as committing it once.
+    """
 
     @property
     def capabilities(self) -> SinkCapabilities:
@@ -256,12 +276,21 @@ class Sink(Protocol):
     def last(self) -> str:
         """The id of the last document that is durably there, from which numbers go on; else the empty string."""
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
-        """Writes them in order, durable when it returns. Answers only where a receiver said more than 'success'.
+    def resolve(self, plan: str) -> Resolved:
+        """Says what the target has of a plan, "" for none; asked after `open`, and after any error.
+
+        What was begun to be shown is finished, and hidden remains of all other plans are removed.
+        """
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Makes documents durable where nobody sees them yet; most sinks have nothing to do here."""
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Shows them in order, durable when it returns. Answers only where a receiver said more than 'success'.
 
         `plan` is the identity under which these documents were noted before: a target that has it already takes
-        nothing and answers as it did then. Documents without a plan are taken as they are, whenever they come.
-        OccupiedError when a later holder of the lock has taken the target over.
+        nothing and answers as it did then. Documents without a plan ("") are taken as they are, whenever they come, and
+        so are documents that were not prepared. OccupiedError when a later holder of the lock has taken the target over.
         """
 
     def close(self) -> None:

@@ -130,7 +130,7 @@ class Heartbeat:
         for output in self._outputs:
             document = output.format.heartbeat()
             if document is not None and output.name not in lagging:
-                output.sink.write([document])
+                output.sink.commit("", [document])
         self.put_off()
         return True
 

@@ -118,7 +118,7 @@ class LaneThreads:
         """One thread: carries documents until there is nothing more to carry."""
         while (task := self._tasks.get()) is not None:
             try:
-                outcomes = task.context.run(lane.write, [task.document], task.plan)
+                outcomes = task.context.run(lane.commit, task.plan, [task.document])
             except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
                 self._answers.put(LaneAnswer(number=task.number, failure=failure))
             else:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, groupby
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -113,6 +114,7 @@ class Delivery:
         self._former = former
         self._after = former.after if self._repeated else output.sink.last() if after is None else after
         self._ready: list[Document] | None = None
+        self._begun: Preparing | None = None
         self._planned = [planned for _, planned in self._repeated]
         self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
         """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
@@ -170,11 +172,10 @@ class Delivery:
             with step(self.span, "encode", output=self.output.name):
                 self._ready = list(self._news(catalog))
 
-    def stage(self) -> None:
-        """Lets the sink begin with documents that are made already, long before their turn comes."""
-        stage, ready = self.output.sink.capabilities.stage, self._ready
-        if ready and stage is not None and len(ready) <= CHUNK_DOCUMENTS:
-            stage(ready)
+    def prepare(self) -> None:
+        """Lets the sink prepare the first documents that are made already, long before their turn comes."""
+        if self._ready and self._begun is None and self.output.sink.capabilities.prepares:
+            self._begun = Preparing(self.output.sink, secrets.token_hex(8), _chunk(iter(self._ready), CHUNK_DOCUMENTS))
 
     def run(
         self,
@@ -230,12 +231,13 @@ class Delivery:
         Otherwise they would come again, under a plan of their own, once somebody releases them. What it does not have
         is planned anew then, because its numbers have gone on meanwhile.
         """
-        has = self.output.sink.capabilities.has
-        if has is None:
+        sink = self.output.sink
+        if not sink.capabilities.resolves:
             return
         for plan, planned in groupby(self._former.planned, lambda one: one.plan):
-            if plan and has(plan):
-                self.said.done.extend(chain.from_iterable(read_positions(one.positions) for one in planned))
+            found = sink.resolve(plan)
+            there = [one for one in planned if plan and found.has(one.id)]
+            self.said.done.extend(chain.from_iterable(read_positions(one.positions) for one in there))
         self.away = ()
 
     def _lanes(self) -> Sequence[Lane]:
@@ -259,7 +261,8 @@ class Delivery:
         while documents := self._next_chunk(news, size):
             if cut := [part for one in documents for part in one.cut]:
                 self._told = told_after(self._told, cut)
-            yield Chunk(plan=secrets.token_hex(8), first=number, documents=documents)
+            begun = self._begun.plan if self._begun is not None and not number else secrets.token_hex(8)
+            yield Chunk(plan=begun, first=number, documents=documents)
             number += len(documents)
             self._after = documents[-1].id
 
@@ -275,13 +278,21 @@ class Delivery:
         return plans[places[-1] + 1 :] if places else []
 
     def _plan(self, chunk: Chunk, note: Callable[[], None]) -> None:
-        """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
+        """Makes the plan durable; a sink may prepare the documents meanwhile, because both wait for a disk."""
         planned = [Planned(one.id, write_positions(covered(one)), chunk.plan, one.cut) for one in chunk.documents]
         self._planned = [*planned, *self._later(chunk.plan)]
-        stage = self.output.sink.capabilities.stage
-        if stage is not None and not self.said.stopping:
-            stage(chunk.documents)
-        note()
+        if not self.output.sink.capabilities.prepares or self.said.stopping:
+            note()
+            return
+        preparing = self._begun
+        if preparing is None or preparing.plan != chunk.plan:
+            preparing = Preparing(self.output.sink, chunk.plan, chunk.documents)
+        try:
+            note()
+        finally:
+            preparing.wait()
+        if preparing.failure is not None:
+            raise preparing.failure
 
     def _deliver(
         self, chunk: Chunk, crew: LaneThreads | None, pulse: Callable[[], None], confirm: Callable[[], None]
@@ -297,7 +308,7 @@ class Delivery:
             if ready:
                 confirm()
                 sent = Chunk(plan=chunk.plan, first=part.first, documents=ready)
-                self.taken = self._take(sent, self.output.sink.write(ready, chunk.plan)) or self.taken
+                self.taken = self._take(sent, self.output.sink.commit(chunk.plan, ready)) or self.taken
             pulse()
 
     def _side_by_side(
@@ -374,6 +385,26 @@ class Delivery:
                 self.said.refuse(item)
             else:
                 yield item if planned is None else replace(item, id=planned.id)
+
+
+class Preparing:
+    """A sink that prepares the documents of a plan in a thread of its own."""
+
+    def __init__(self, sink: Sink, plan: str, documents: Sequence[Document]) -> None:
+        self.plan = plan
+        self.failure: BaseException | None = None
+        self._thread = Thread(target=self._run, args=(sink, documents), name="eventlog-prepare")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is through; `failure` is what went wrong then."""
+        self._thread.join()
+
+    def _run(self, sink: Sink, documents: Sequence[Document]) -> None:
+        try:
+            sink.prepare(self.plan, documents)
+        except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
+            self.failure = failure
 
 
 def _counted_as_planned(planned: Planned, written: Iterable[Countable]) -> list[Countable]:

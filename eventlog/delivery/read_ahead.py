@@ -146,7 +146,7 @@ class ReadAhead:
         if encoded:
             for delivery in work.deliveries:
                 delivery.encode(self.pipeline.catalog if batch.catalog is None else batch.catalog)
-                delivery.stage()
+                delivery.prepare()
         return work
 
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:

@@ -1,8 +1,6 @@
 """The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id.
 
-Law: files are made hidden, then it is made sure that the folder is still ours, then they get their names. Whoever takes
-the folder over says so first, and then removes what others have hidden there. So nothing of a former publisher appears
-after the first document of the new one, wherever it was stopped, and no lock has to be waited for.
+How the files of a plan come there all together, whoever is stopped where, stands in `plan_folder`.
 """
 
 from __future__ import annotations
@@ -10,130 +8,126 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.durable_files import (
-    PartialFile,
-    discard_files,
-    flush,
-    make_folder,
-)
-from eventlog.core.errors import SinkError
+from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import SinkCapabilities, Tenure
-from eventlog.sinks.ownership import OWNERS, OwnedFolder
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
+from eventlog.sinks.ownership import OWNERS, not_written
+from eventlog.sinks.plan_folder import Hidden, PlanFolder
 
 NAME_BYTES: Final = 180
-"""Bytes of a name before its suffix; file systems take 255, and tools add to names."""
-
-GROUP_DOCUMENTS: Final = 512
-"""Documents that are flushed together; more would not be faster and would need their space twice for longer."""
+"""Bytes of a name before its suffix; file systems take 255, and hidden files have names around it."""
 
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
 
 
-class Staged(Struct, frozen=True):
-    """Documents on their way to the disk, under names that nobody looks at."""
+class Prepared(Struct, frozen=True):
+    """Documents of a plan, on the disk under names that nobody looks at."""
 
     documents: Sequence[Document]
-    parts: Future[list[PartialFile]]
-
-    def are(self, documents: Sequence[Document]) -> bool:
-        mine = self.documents
-        return len(mine) == len(documents) and all(map(Document.__eq__, mine, documents))
+    hidden: Hidden
 
 
 class FileSink:
     """Writes each document to `folder`, or where its route leads in it, as its id and `suffix`; a repeat replaces itself."""
 
+    capabilities = SinkCapabilities(resolves=True, prepares=True)
+
     def __init__(self, folder: Path, suffix: str, *, routed: bool = False) -> None:
         self._routed = routed
         self.folder = folder
         self.suffix = suffix
-        self._owned = OwnedFolder(folder)
+        self._plans = PlanFolder(folder, self._folders)
         self._last = ""
-        self._staged: deque[Staged] = deque()
-        self._staging = Lock()  # one thread makes documents ready while another writes those before them
-        self._beside: ThreadPoolExecutor | None = None
-
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(stage=self.stage)
+        self._prepared: dict[str, Prepared | None] = {}
+        """By their plans, in the order in which they were begun; None while they are on their way."""
+        self._turn = Lock()  # one thread prepares documents while another commits those before them
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and looks which document is the last."""
-        self._take(())
+        self._take("", ())
         try:
             make_folder(self.folder)
-            self._owned.take_over(tenure)
-            self._owned.remove_hidden(self._folders())
+            self._plans.take_over(tenure)
             self._last = self._newest()
         except OSError as error:
-            raise self._refused(error) from error
+            raise not_written("Documents", self.folder, error) from error
 
     def last(self) -> str:
         """The greatest id in the folder, for ids sort like the positions that they come from; else the empty string."""
         return self._last
 
-    def stage(self, documents: Sequence[Document]) -> None:
-        """Begins to write them under names that nobody looks at; what goes wrong is said by `write`."""
-        if not 0 < len(documents) <= GROUP_DOCUMENTS:
-            return
-        with self._staging:
-            if any(staged.are(documents) for staged in self._staged):
-                return
-            if self._beside is None:
-                self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
-            hidden = self._beside.submit(self._owned.hide, self._files_of(documents))
-            self._staged.append(Staged(documents, hidden))
+    def resolve(self, plan: str) -> Resolved:
+        """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
+        self._take("", ())
+        try:
+            shown = self._plans.settle()
+            self._last = max([self._last, *self._ids(shown)])
+        except OSError as error:
+            raise not_written("Documents", self.folder, error) from error
+        return self._plans.resolved(plan)
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
-        """Writes them in order, durable when it returns; one that comes again takes its own place."""
-        for start in range(0, len(documents), GROUP_DOCUMENTS):
-            group = documents[start : start + GROUP_DOCUMENTS]
-            try:
-                self._owned.remove_left(self._folders())
-                self._owned.show(self._hidden(group))
-            except OSError as error:
-                self._take(())
-                raise self._refused(error) from error
-            self._last = max([self._last, *(document.id for document in group)])
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Writes them under names that nobody looks at."""
+        with self._turn:
+            if plan == self._plans.plan or plan in self._prepared:
+                return
+            self._prepared[plan] = None
+        hidden = self._hide(plan, documents)
+        with self._turn:
+            wanted = plan in self._prepared
+            if wanted:
+                self._prepared[plan] = Prepared(documents, hidden)
+        if not wanted:
+            hidden.discard()
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Shows them, durable when it returns; one that comes again under another plan takes its own place."""
+        prepared = self._take(plan, documents) if plan else None
+        if not documents or (plan and plan == self._plans.plan):
+            return ()
+        hidden = prepared or self._hide(plan, documents)
+        try:
+            self._plans.show(hidden)
+        except OSError as error:
+            raise not_written("Documents", self.folder, error) from error
+        self._last = max([self._last, *(document.id for document in documents)])
         return ()
 
     def close(self) -> None:
-        self._take(())
-        beside, self._beside = self._beside, None
-        if beside is not None:
-            beside.shutdown()
+        self._take("", ())
 
-    def _hidden(self, documents: Sequence[Document]) -> list[PartialFile]:
-        """The documents on the disk, where nobody sees them yet."""
-        staged = self._take(documents)
-        if staged is None:
-            return self._owned.hide(self._files_of(documents))
-        return staged.parts.result()
+    def _hide(self, plan: str, documents: Sequence[Document]) -> Hidden:
+        try:
+            return self._plans.hide(plan, [file for document in documents for file in self._files(document)])
+        except OSError as error:
+            self._take("", ())
+            raise not_written("Documents", self.folder, error) from error
 
-    def _take(self, documents: Sequence[Document]) -> Staged | None:
-        """These documents as they were staged; what was staged before them is wanted no more, and removed."""
-        with self._staging:
-            place = next((place for place, staged in enumerate(self._staged) if staged.are(documents)), None)
-            former = [self._staged.popleft() for _ in range(len(self._staged) if place is None else place)]
-            staged = None if place is None else self._staged.popleft()
-        for parts in (one.parts for one in former):
-            if parts.exception() is None:
-                discard_files(parts.result())
-        return staged
+    def _take(self, plan: str, documents: Sequence[Document]) -> Hidden | None:
+        """The files of a plan, if just these documents were prepared; what was begun before it is wanted no more.
 
-    def _files_of(self, documents: Sequence[Document]) -> list[tuple[Path, bytes]]:
-        return [file for document in documents for file in self._files(document)]
+        Without a plan, or one that was not prepared, nothing is wanted any more.
+        """
+        with self._turn:
+            begun = list(self._prepared)
+            cut = begun.index(plan) if plan in self._prepared else len(begun)
+            former = [self._prepared.pop(one) for one in begun[:cut]]
+            prepared = self._prepared.pop(plan, None)
+        if prepared is not None and prepared.documents != documents:
+            former.append(prepared)
+            prepared = None
+        for one in former:
+            if one is not None:
+                one.hidden.discard()
+        return None if prepared is None else prepared.hidden
 
     def path(self, identity: str) -> Path:
         """Where the document with this id stands."""
@@ -170,9 +164,13 @@ class FileSink:
             yield Path(place)
 
     def _newest(self) -> str:
-        paths = (Path(entry) for place in self._folders() for entry in os.scandir(place))
-        own = (path for path in paths if path.name.endswith(self.suffix) and not path.name.startswith("."))
-        return max((self._id_of(path) or "" for path in own), default="")
+        return max(self._ids(Path(entry) for place in self._folders() for entry in os.scandir(place)), default="")
+
+    def _ids(self, paths: Iterable[Path]) -> Iterator[str]:
+        """The ids of the documents among these files."""
+        for path in paths:
+            if path.name.endswith(self.suffix) and not path.name.startswith("."):
+                yield self._id_of(path) or ""
 
     def _id_of(self, path: Path) -> str | None:
         found = document_id(path.name.removesuffix(self.suffix))
@@ -180,9 +178,6 @@ class FileSink:
         if found is None and label.exists():
             return _text(label.read_bytes())
         return found
-
-    def _refused(self, error: OSError) -> SinkError:
-        return self._owned.not_written("Documents", error)
 
 
 def file_name(identity: str) -> str:

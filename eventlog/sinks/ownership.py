@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import errno
 import re
-import secrets
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,14 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.durable_files import (
-    PartialFile,
-    discard_files,
     flush,
-    hide_files,
     make_folder,
-    remove_files_of,
     remove_leftovers,
-    show_files,
     write_file,
 )
 from eventlog.core.errors import ConfigError, DataError, OccupiedError, SinkError
@@ -73,6 +66,14 @@ def taken_by_a_later_one(place: str) -> OccupiedError:
     return OccupiedError(f"Somebody else has taken {place} over.", hint="This one writes nothing more there.")
 
 
+def not_written(what: str, folder: Path, error: OSError) -> SinkError:
+    """Why something cannot be written in the folder."""
+    place = error.filename2 or error.filename or folder
+    may_pass = error.errno not in PERMANENT
+    hint = "It is tried again." if may_pass else "Mend that and start again."
+    return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+
+
 class FolderClaim(Struct, frozen=True):
     """The file by which somebody has taken a folder over; its name begins with the epoch."""
 
@@ -91,19 +92,18 @@ class OwnedFolder:
         self.folder = folder
         self._claims = folder / OWNERS
         self._ours: FolderClaim | None = None
-        self._writer = secrets.token_hex(8)
-        self._left: set[str] = set()
-        """As these we have hidden files that could not be removed, for the folder was away."""
+        self.epoch = 0
+        """That of whoever has it; 0 where it is nobody's."""
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the folder ours; a folder that nobody owns stays so for whoever has no tenure."""
         former = self._latest()
         if tenure is None and former is None:
-            self._ours = None
+            self._ours, self.epoch = None, 0
             return
         way_out = f"Give it a folder of its own; or delete {self._claims} if that log is gone."
         owner = taken_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
-        self._ours = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner))
+        self._ours, self.epoch = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner)), owner.epoch
         if self._ours != former:
             self._write(self._ours)
         self.confirm()
@@ -113,43 +113,6 @@ class OwnedFolder:
         """OccupiedError when somebody else has taken the folder over since."""
         if self._ours is not None and self._latest() != self._ours:
             raise taken_by_a_later_one(f"the folder {self.folder}")
-
-    def hide(self, files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
-        """Writes files that nobody sees yet, durable when it returns."""
-        return hide_files(files, self._writer)
-
-    def remove_hidden(self, places: Iterable[Path]) -> None:
-        """Removes what others have hidden in these folders."""
-        for place in places:
-            remove_leftovers(place, self._writer)
-
-    def remove_left(self, places: Iterable[Path]) -> None:
-        """Removes what we have hidden in these folders before the folder was away."""
-        for place in places if self._left else ():
-            remove_files_of(place, self._left)
-        self._left = set()
-
-    def show(self, *groups: list[PartialFile]) -> None:
-        """Gives hidden files their names if the folder is still ours, those of a group once all before it are durable."""
-        try:
-            self.confirm()
-            for parts in groups:
-                show_files(parts)
-        except FileNotFoundError:
-            self.confirm()  # whoever has taken the folder over has removed them
-            raise
-        finally:
-            for parts in groups:
-                discard_files(parts)
-
-    def not_written(self, what: str, error: OSError) -> SinkError:
-        """Why something cannot be written here. What was hidden until now is removed once the folder is back."""
-        self._left.add(self._writer)
-        self._writer = secrets.token_hex(8)
-        place = error.filename2 or error.filename or self.folder
-        may_pass = error.errno not in PERMANENT
-        hint = "It is tried again." if may_pass else "Mend that and start again."
-        return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
 
     def _write(self, claim: FolderClaim) -> None:
         make_folder(self._claims)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 
 
 class StdoutSink:
@@ -28,7 +28,14 @@ class StdoutSink:
         """The id of the last document that this process wrote; a stream keeps none from before."""
         return self._last
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def resolve(self, plan: str) -> Resolved:
+        """Nobody knows what was read of a stream."""
+        return Resolved()
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Nothing can be there that nobody sees."""
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""
         try:
             for document in documents:

@@ -56,7 +56,7 @@ def filled(engine: Engine) -> Engine:
         told(3, Op.ADD, 2, fname="Ida"),
         told(4, Op.DELETE, 2),
     ]
-    opened(DatabaseSink(DatabaseSettings(url=""), engine)).write(documents(*changes))
+    opened(DatabaseSink(DatabaseSettings(url=""), engine)).commit("", documents(*changes))
     return engine
 
 

@@ -57,7 +57,7 @@ DATA = "SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY header__cha
 
 def test_rows_are_there_as_they_were_finished(engine: Engine) -> None:
     made = documents(ADD, UPDATE, DELETE)
-    assert list(sink(engine).write(made)) == []
+    assert list(sink(engine).commit("", made)) == []
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("B", 1, "Jack"), ("U", 1, "John"), ("D", 1, None)]
     [(mask, pay, photo, since, seq)] = rows(
         engine,
@@ -70,7 +70,7 @@ def test_rows_are_there_as_they_were_finished(engine: Engine) -> None:
 
 def test_two_tasks_have_positions_of_their_own(engine: Engine) -> None:
     [made] = documents(ADD)
-    sink(engine).write([made])
+    sink(engine).commit("", [made])
     assert sink(engine, task="other").last() == ""
 
 
@@ -83,11 +83,11 @@ def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_
     engine = strict_engine
     long = told(2, Op.MODIFY, 1, fname=("Jack", "a name that is too long"))
     made = documents(ADD, long, told(3, Op.ADD, 2, fname="Ida"), told(4, Op.ADD, 3, pay="123456789012"))
-    outcomes = sink(engine).write(made, "a")
+    outcomes = sink(engine).commit("a", made)
     assert refused(*outcomes) == [(2,), (4,)]
     assert "usr__ct: " in str(outcomes[0].note)
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
-    assert list(sink(engine).write(made, "a")) == list(outcomes)  # told again after a crash
+    assert list(sink(engine).commit("a", made)) == list(outcomes)  # told again after a crash
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
 
 
@@ -95,18 +95,18 @@ def test_by_option_it_stops_and_nothing_of_the_document_is_there(strict_engine: 
     made = documents(ADD, told(2, Op.ADD, 2, fname="a name that is too long"))
     stopping = sink(strict_engine, on_refused="stop")
     with pytest.raises(SinkError, match="usr__ct does not take a row") as stopped:
-        stopping.write(made)
+        stopping.commit("", made)
     assert not stopped.value.may_pass
     assert stopping.last() == sink(strict_engine).last() == ""
 
 
 def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine) -> None:
     first = documents(ADD)
-    sink(engine).write(first)
+    sink(engine).commit("", first)
     middle = Catalog(
         [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
     )
-    sink(engine).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id))
+    sink(engine).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id))
     [(mask, nick)] = rows(engine, "SELECT header__change_mask, nick FROM usr__ct WHERE idu = 2")
     assert (bytes(mask), nick) == (b"\x80\x10", "x")  # the sixth column of the target, after seven headers
     kinds = rows(engine, "SELECT ddl_type, table_version, details FROM attrep_ddl_history ORDER BY table_version")
@@ -121,10 +121,10 @@ def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine)
 
 def test_columns_that_go_stay_in_the_target(engine: Engine) -> None:
     first = documents(ADD)
-    sink(engine).write(first)
+    sink(engine).commit("", first)
     fewer = Catalog([replace(USR, columns=(*USR.columns[:1], *USR.columns[2:]))])
     again = documents(told(2, Op.ADD, 2, pay="2"), catalog=fewer, after=first[-1].id, mask="binary")
-    sink(engine).write(again)
+    sink(engine).commit("", again)
     [(fname, mask)] = rows(engine, "SELECT fname, header__change_mask FROM usr__ct WHERE idu = 2")
     assert (fname, bytes(mask)) == (None, b"\x80\x02")
     [_, (details,)] = rows(engine, "SELECT details FROM attrep_ddl_history ORDER BY table_version")
@@ -133,19 +133,19 @@ def test_columns_that_go_stay_in_the_target(engine: Engine) -> None:
 
 def test_a_column_that_grows_is_altered(strict_engine: Engine) -> None:
     first = documents(ADD)
-    sink(strict_engine).write(first)
+    sink(strict_engine).commit("", first)
     grown = Column(name="fname", type="varchar(40)")
     wide = Catalog([replace(USR, columns=(USR.columns[0], grown, *USR.columns[2:]))])
     long = told(2, Op.ADD, 2, fname="a name that is rather long")
-    assert list(sink(strict_engine).write(documents(long, catalog=wide, after=first[-1].id))) == []
+    assert list(sink(strict_engine).commit("", documents(long, catalog=wide, after=first[-1].id))) == []
     assert rows(strict_engine, DATA)[-1][2] == "a name that is rather long"
 
 
 def test_where_ddl_is_ignored_new_columns_are_left_out(engine: Engine) -> None:
     first = documents(ADD)
-    sink(engine).write(first)
+    sink(engine).commit("", first)
     news = documents(told(2, Op.ADD, 2, fname="x", nick="y"), catalog=wider(Column(name="nick")), after=first[-1].id)
-    assert list(sink(engine, ddl="ignore").write(news)) == []
+    assert list(sink(engine, ddl="ignore").commit("", news)) == []
     [(mask,)] = rows(engine, "SELECT header__change_mask FROM usr__ct WHERE idu = 2")
     assert bytes(mask) == b"\x80\x01"
 
@@ -153,7 +153,7 @@ def test_where_ddl_is_ignored_new_columns_are_left_out(engine: Engine) -> None:
 def test_a_table_that_is_no_change_table_is_left_alone(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE usr__ct (a INTEGER)"))
-    outcomes = sink(engine).write(documents(ADD, told(2, Op.ADD, 1, "grp", name="staff")))
+    outcomes = sink(engine).commit("", documents(ADD, told(2, Op.ADD, 1, "grp", name="staff")))
     assert refused(*outcomes) == [(1,)]
     assert "is no change table" in str(outcomes[0].note)
     assert rows(engine, "SELECT name FROM grp__ct") == [("staff",)]
@@ -161,10 +161,10 @@ def test_a_table_that_is_no_change_table_is_left_alone(engine: Engine) -> None:
 
 def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
     found = sink(engine)
-    found.write(documents(ADD))
+    found.commit("", documents(ADD))
     other = Catalog([replace(USR, schema="hr")])
     change = replace(UPDATE, row=replace(UPDATE.row, schema="hr"))
-    [outcome] = found.write(documents(change, catalog=other, after=found.last()))
+    [outcome] = found.commit("", documents(change, catalog=other, after=found.last()))
     assert "is the change table of usr already" in str(outcome.note)
 
 
@@ -172,8 +172,8 @@ def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
 def test_names_that_the_target_cannot_hold_are_refused(engine: Engine, name: str) -> None:
     if len(name) > 9 and engine.dialect.name == "sqlite":
         name *= 40  # it takes names of any length, and SQLAlchemy 9999 characters
-    outcomes = sink(engine).write(
-        documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name))))
+    outcomes = sink(engine).commit(
+        "", documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name))))
     )
     assert refused(*outcomes) == [(1,)]
     assert len(str(outcomes[0].note)) < 250
@@ -185,7 +185,7 @@ def _with_group(catalog: Catalog) -> Catalog:
 
 def test_partitions_become_visible_when_they_are_over(engine: Engine) -> None:
     made = documents(ADD, told(2, Op.ADD, 1, "grp"), told(3, Op.ADD, 2, minutes=60), partition_every=60, size=1)
-    sink(engine).write(made)
+    sink(engine).commit("", made)
     found = rows(engine, "SELECT partition_name, table_name, partition_start_time FROM attrep_cdc_partitions")
     assert sorted(row[:2] for row in found) == [("20240506T070000_20240506T080000", name) for name in ("grp", "usr")]
     assert {str(row[2])[:19] for row in found} == {"2024-05-06 07:00:00"}
@@ -195,11 +195,11 @@ def test_partitions_become_visible_when_they_are_over(engine: Engine) -> None:
 
 def test_hex_masks_follow_the_target_too(engine: Engine) -> None:
     first = documents(ADD, mask="hex")
-    sink(engine).write(first)
+    sink(engine).commit("", first)
     middle = Catalog(
         [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
     )
-    sink(engine).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id, mask="hex"))
+    sink(engine).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id, mask="hex"))
     assert rows(engine, "SELECT header__change_mask FROM usr__ct WHERE idu = 2") == [("1080",)]
 
 
@@ -234,7 +234,7 @@ def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
         "l": "",
     }
     change = replace(change, edits=tuple([Edit(column=name, new=cell) for name, cell in cells.items()]))
-    assert list(sink(engine).write(documents(change, catalog=Catalog([EVERY])))) == []
+    assert list(sink(engine).commit("", documents(change, catalog=Catalog([EVERY])))) == []
     [found] = rows(engine, "SELECT n, w, f, b, d, x, l, z FROM every__ct")
     assert (Decimal(found[0]), Decimal(found[1]), found[2], bool(found[3])) == (
         Decimal("1.25"),
@@ -250,7 +250,7 @@ def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
 def test_what_an_older_eventlog_made_gets_its_new_columns_and_is_gone_on_with(engine: Engine) -> None:
     [first] = documents(ADD)
     [second] = documents(UPDATE, after=first.id)
-    sink(engine).write([first])
+    sink(engine).commit("", [first])
     with engine.begin() as connection:
         for table, columns in OLD.items():
             connection.execute(text(f"CREATE TABLE kept AS SELECT {columns} FROM {table}"))
@@ -258,8 +258,8 @@ def test_what_an_older_eventlog_made_gets_its_new_columns_and_is_gone_on_with(en
             connection.execute(text(f"ALTER TABLE kept RENAME TO {table}"))
     again = opened(DatabaseSink(DatabaseSettings(url=""), engine), tenure())
     assert again.last() == first.id
-    again.write([second], "a")
-    opened(again, tenure(2)).write([second], "a")
+    again.commit("a", [second])
+    opened(again, tenure(2)).commit("a", [second])
     assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
     assert rows(engine, "SELECT source_log, epoch, plan_id FROM eventlog_position") == [("log-of-tests", 2, "a")]
 
@@ -270,16 +270,16 @@ def test_who_takes_over_does_not_stumble_over_connections_that_the_server_has_en
     ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
     found = rows(postgresql, f"{ended} WHERE datname = current_database() AND pid <> pg_backend_pid()")
     assert found[0][0] > 0
-    opened(ours, tenure(2)).write(documents(ADD), "a")
+    opened(ours, tenure(2)).commit("a", documents(ADD))
     assert len(rows(postgresql, DATA)) == 1
     ours.close()
 
 
 def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
     ours = opened(DatabaseSink(DatabaseSettings(url="", task="ours"), engine), tenure(1, "ours"))
-    ours.write(documents(ADD), "a")
+    ours.commit("a", documents(ADD))
     theirs = opened(DatabaseSink(DatabaseSettings(url="", task="theirs"), engine), tenure(1, "theirs"))
-    [outcome] = theirs.write(documents(ADD), "a")
+    [outcome] = theirs.commit("a", documents(ADD))
     assert "of another event log already" in str(outcome.note)
     assert len(rows(engine, DATA)) == 1
 
@@ -287,13 +287,13 @@ def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
 def test_a_failing_document_leaves_the_position_where_it_was(engine: Engine) -> None:
     [first] = documents(ADD)
     found = sink(engine)
-    found.write([first])
+    found.commit("", [first])
     with engine.begin() as connection:
         connection.execute(text("DROP TABLE eventlog_refused"))
         connection.execute(text("DROP TABLE eventlog_position"))
     [second] = documents(UPDATE, after=first.id)
     with pytest.raises(SinkError, match="database of the change tables"):
-        found.write([second])
+        found.commit("", [second])
     assert found.last() == first.id
     assert isinstance(second, RowsDocument)
     assert second.blocks[0].rows[0][6] == AT

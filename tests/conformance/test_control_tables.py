@@ -37,7 +37,7 @@ def run(engine: Engine, statement: str) -> None:
 
 def test_without_the_setting_there_are_none(engine: Engine) -> None:
     one = opened(DatabaseSink(DatabaseSettings(url=""), create_engine(engine.url)))
-    one.write(documents(ADD))
+    one.commit("", documents(ADD))
     one.close()
     with engine.connect() as connection:
         names = engine.dialect.get_table_names(connection)
@@ -47,8 +47,8 @@ def test_without_the_setting_there_are_none(engine: Engine) -> None:
 
 def test_the_status_says_how_far_a_task_is_and_when_it_ended(engine: Engine) -> None:
     one = sink(engine)
-    one.write(documents(ADD), "a")
-    one.write(documents(ADD), "a")  # a repeat is no progress
+    one.commit("a", documents(ADD))
+    one.commit("a", documents(ADD))  # a repeat is no progress
     [said] = rows(engine, "SELECT * FROM attrep_status")
     assert (said["server_name"], said["task_name"], said["task_status"]) == (
         "eventlog",
@@ -65,7 +65,7 @@ def test_the_status_says_how_far_a_task_is_and_when_it_ended(engine: Engine) -> 
 
 def test_who_was_replaced_does_not_say_that_the_task_ended(engine: Engine) -> None:
     former = sink(engine)
-    former.write(documents(ADD), "a")
+    former.commit("a", documents(ADD))
     later = opened(DatabaseSink(DatabaseSettings(url="", control_tables=EVERY), create_engine(engine.url)), tenure(2))
     former.close()
     assert [one["task_status"] for one in rows(engine, "SELECT * FROM attrep_status")] == ["CHANGE PROCESSING"]
@@ -75,8 +75,8 @@ def test_who_was_replaced_does_not_say_that_the_task_ended(engine: Engine) -> No
 def test_the_history_counts_rows_in_stretches_of_time(engine: Engine) -> None:
     one = sink(engine)
     made = documents(ADD)
-    one.write(made, "a")
-    one.write(documents(MORE, told(3, Op.MODIFY, 2, fname=("Joe", "Jim")), after=made[-1].id), "b")
+    one.commit("a", made)
+    one.commit("b", documents(MORE, told(3, Op.MODIFY, 2, fname=("Joe", "Jim")), after=made[-1].id))
     one.close()
     slots = rows(engine, "SELECT * FROM attrep_history")
     assert sum(slot["timeslot_records"] for slot in slots) == 4  # the update has a before image
@@ -91,8 +91,8 @@ def test_a_table_that_takes_no_rows_is_suspended_until_it_does(engine: Engine) -
     run(engine, "CREATE TABLE usr__ct (x INTEGER)")
     one = sink(engine)
     made = documents(ADD)
-    one.write(made, "a")
-    one.write(documents(MORE, after=made[-1].id), "b")
+    one.commit("a", made)
+    one.commit("b", documents(MORE, after=made[-1].id))
     [said] = rows(engine, "SELECT * FROM attrep_suspended_tables")
     assert (said["table_owner"].strip(), said["table_name"]) == ("", "usr")
     assert "is no change table" in said["suspend_reason"]
@@ -102,7 +102,7 @@ def test_a_table_that_takes_no_rows_is_suspended_until_it_does(engine: Engine) -
     assert all("is no change table" in one["error"] and one["error_time"] for one in refused)
     run(engine, "DROP TABLE usr__ct")
     again = sink(engine)
-    again.write(documents(told(4, Op.ADD, 4, fname="Ada"), after=one.last()), "c")
+    again.commit("c", documents(told(4, Op.ADD, 4, fname="Ada"), after=one.last()))
     assert rows(engine, "SELECT * FROM attrep_suspended_tables") == []
     again.close()
     one.close()

@@ -90,21 +90,21 @@ def test_the_next_conversion_goes_on_where_the_former_ended(source: Path, tmp_pa
     assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 43))
 
 
-def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, Sequence[Document], str], Sequence[Outcome]]:
+def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, str, Sequence[Document]], Sequence[Outcome]]:
     """How a database writes that goes away after some documents, before or after it has the one in hand."""
     left = iter(range(after))
 
-    def write(sink: DatabaseSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
+    def commit(sink: DatabaseSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         alive = next(left, None) is not None
-        outcomes = WRITE(sink, documents, plan) if alive or taken else []
+        outcomes = COMMIT(sink, plan, documents) if alive or taken else []
         if not alive:
             raise SinkError("The database is away.")
         return outcomes
 
-    return write
+    return commit
 
 
-WRITE = DatabaseSink.write
+COMMIT = DatabaseSink.commit
 
 
 @pytest.mark.parametrize("taken", [False, True])
@@ -115,7 +115,7 @@ def test_an_interrupted_conversion_goes_on_and_nothing_is_there_twice(
     target = into(tmp_path / "t.db")
     run(source, tmp_path / "former", target)
     with monkeypatch.context() as patch:
-        patch.setattr(DatabaseSink, "write", failing(after, taken=taken))
+        patch.setattr(DatabaseSink, "commit", failing(after, taken=taken))
         with pytest.raises(SinkError, match=r"is away\. Give the same command once more"):
             run(source, tmp_path / "out", target)
     with pytest.raises(UsageError, match="interrupted while it was sent"):
@@ -137,7 +137,7 @@ def test_who_goes_on_notices_that_others_wrote_meanwhile(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(DatabaseSink, "write", failing(2, taken=False))
+        patch.setattr(DatabaseSink, "commit", failing(2, taken=False))
         with pytest.raises(SinkError, match="is away"):
             run(source, tmp_path / "out", into(tmp_path / "t.db"))
     other = write_lines(tmp_path / "other.jsonl", [log_row(1, table_key="idu=99")])
@@ -202,16 +202,16 @@ def test_an_interrupted_sending_to_kafka_goes_on(
 ) -> None:
     target = SentMessages(settings=MessageSettings(topic="again", batch_size=5), into=settings(servers))
     written: list[Document] = []
-    write = KafkaSink.write
+    commit = KafkaSink.commit
 
-    def failing(sink: KafkaSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
+    def failing(sink: KafkaSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         if len(written) == 2:
             raise SinkError("The broker is away.")
         written.extend(documents)
-        return write(sink, documents, plan)
+        return commit(sink, plan, documents)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KafkaSink, "write", failing)
+        patch.setattr(KafkaSink, "commit", failing)
         with pytest.raises(SinkError, match="is away"):
             run(source, tmp_path / "out", target)
     run(source, tmp_path / "out", target)
@@ -226,15 +226,15 @@ def test_what_a_broker_refused_before_an_interruption_is_told_after_it(
     source = write_lines(tmp_path / "log.jsonl", told)
     own = settings(servers, max_message_bytes=2000)
     target = SentMessages(settings=MessageSettings(topic="halves", batch_size=2), into=own)
-    write, left = KafkaSink.write, iter([1, 2])
+    commit, left = KafkaSink.commit, iter([1, 2])
 
-    def failing_once(sink: KafkaSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
+    def failing_once(sink: KafkaSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         if next(left, None) is None:
             raise SinkError("The broker is away.")
-        return write(sink, documents, plan)
+        return commit(sink, plan, documents)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KafkaSink, "write", failing_once)
+        patch.setattr(KafkaSink, "commit", failing_once)
         with pytest.raises(SinkError, match="is away"):
             run(source, tmp_path / "out", target)
     assert run(source, tmp_path / "out", target).outcomes == {"E refused": 1, "S published": 4}

@@ -31,7 +31,7 @@ EXPECTED = [(1, "John", None), (3, "y", None)]
 
 def stored(engine: Engine, *changes: Any, **chosen: Any) -> None:
     sink = opened(DatabaseSink(DatabaseSettings(url=""), engine))
-    sink.write(documents(*changes, after=sink.last(), **chosen))
+    sink.commit("", documents(*changes, after=sink.last(), **chosen))
 
 
 def mirrored(engine: Engine) -> list[tuple[Any, ...]]:

@@ -77,15 +77,15 @@ everywhere, lasting, owned = at(*LASTING, "stdout"), at(*LASTING), at(*OWNED)
 def test_an_empty_target_has_no_last_document(place: Place) -> None:
     sink = opened(place.make(), tenure())
     assert sink.last() == ""
-    assert list(sink.write([], "a")) == []
+    assert list(sink.commit("a", [])) == []
     assert (sink.last(), place.found()) == ("", [])
 
 
 @everywhere
 def test_documents_are_there_in_order_and_the_last_is_known(place: Place) -> None:
     sink = opened(place.make(), tenure())
-    assert list(sink.write(place.documents(1, 2), "a")) == []
-    sink.write(place.documents(10), "b")
+    assert list(sink.commit("a", place.documents(1, 2))) == []
+    sink.commit("b", place.documents(10))
     assert place.found() == [1, 2, 10]
     assert sink.last() == place.document(10).id
     sink.close()
@@ -94,7 +94,7 @@ def test_documents_are_there_in_order_and_the_last_is_known(place: Place) -> Non
 @at("files", "stdout", "http", "kafka")
 def test_more_documents_than_one_group_are_all_there(place: Place) -> None:
     sink = opened(place.make(), tenure())
-    sink.write(place.documents(*range(1, 601)), "a")
+    sink.commit("a", place.documents(*range(1, 601)))
     assert place.found() == list(range(1, 601))
     assert sink.last() == place.document(600).id
 
@@ -104,21 +104,21 @@ def test_a_plan_that_comes_again_is_there_once(place: Place) -> None:
     """In the same process, after it was closed, and from a publisher that has taken over meanwhile."""
     sink = opened(place.make(), tenure())
     plan = place.documents(1, 2)
-    sink.write(plan, "a")
-    sink.write(plan, "a")
+    sink.commit("a", plan)
+    sink.commit("a", plan)
     sink.close()
-    opened(sink, tenure()).write(plan, "a")
+    opened(sink, tenure()).commit("a", plan)
     heir = opened(place.make(), tenure(2))
-    heir.write(plan, "a")
+    heir.commit("a", plan)
     assert place.found() == [1, 2]
-    heir.write(place.documents(3), "b")
+    heir.commit("b", place.documents(3))
     assert place.found() == [1, 2, 3]
 
 
 @owned
 def test_who_takes_over_knows_the_last_document(place: Place) -> None:
     sink = opened(place.make(), tenure())
-    sink.write(place.documents(3, 11), "a")
+    sink.commit("a", place.documents(3, 11))
     assert opened(place.make(), tenure(2)).last() == place.document(11).id
 
 
@@ -126,10 +126,10 @@ def test_who_takes_over_knows_the_last_document(place: Place) -> None:
 def test_an_id_that_is_lower_than_the_last_one_is_no_repeat(place: Place) -> None:
     """A transaction that began early and was committed late has lower numbers than what was published already."""
     sink = opened(place.make(), tenure())
-    sink.write(place.documents(5), "a")
-    sink.write(place.documents(3), "b")
+    sink.commit("a", place.documents(5))
+    sink.commit("b", place.documents(3))
     assert sink.last() == place.document(5).id
-    opened(place.make(), tenure(2)).write(place.documents(2), "c")
+    opened(place.make(), tenure(2)).commit("c", place.documents(2))
     assert sorted(place.found()) == [2, 3, 5]
 
 
@@ -137,8 +137,8 @@ def test_an_id_that_is_lower_than_the_last_one_is_no_repeat(place: Place) -> Non
 def test_the_same_document_under_another_plan_is_written_again(place: Place, request: pytest.FixtureRequest) -> None:
     """As `eventlog requeue` wants it; a file takes its own place."""
     sink = opened(place.make(), tenure())
-    sink.write(place.documents(1), "a")
-    sink.write(place.documents(1), "b")
+    sink.commit("a", place.documents(1))
+    sink.commit("b", place.documents(1))
     in_files = request.node.callspec.params["place"] == "files"
     assert place.found() == ([1] if in_files else [1, 1])
 
@@ -147,17 +147,17 @@ def test_the_same_document_under_another_plan_is_written_again(place: Place, req
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_a_plan_that_broke_off_is_there_once_and_whole_when_it_is_repeated(place: Place, step: int) -> None:
     sink = opened(place.make(), tenure())
-    sink.write(place.documents(1), "a")
+    sink.commit("a", place.documents(1))
     plan = place.documents(2, 3, 4)
     with place.breaking(step):
         try:
-            sink.write(plan, "b")
+            sink.commit("b", plan)
         except CutError:
             assert set(place.found()) < {1, 2, 3, 4}
     heir = opened(place.make(), tenure(2))
-    heir.write(plan, "b")
+    heir.commit("b", plan)
     assert place.found() == [1, 2, 3, 4]
-    heir.write(place.documents(5), "c")
+    heir.commit("c", place.documents(5))
     assert place.found() == [1, 2, 3, 4, 5]
 
 
@@ -165,48 +165,48 @@ def test_a_plan_that_broke_off_is_there_once_and_whole_when_it_is_repeated(place
 def test_a_document_without_a_plan_leaves_the_plan_and_the_position_alone(place: Place) -> None:
     sink = opened(place.make(), tenure())
     plan = place.documents(1, 2)
-    sink.write(plan, "a")
-    sink.write([BEAT])
-    sink.write([BEAT])
+    sink.commit("a", plan)
+    sink.commit("", [BEAT])
+    sink.commit("", [BEAT])
     assert sink.last() == place.document(2).id
     if isinstance(sink, StdoutSink):
         return
-    sink.write(plan, "a")
-    opened(place.make(), tenure(2)).write(plan, "a")
+    sink.commit("a", plan)
+    opened(place.make(), tenure(2)).commit("a", plan)
     assert [number for number in place.found() if number] == [1, 2]
 
 
 @at(*STEADY, *RECEIVERS)
 def test_a_publisher_that_was_replaced_writes_nothing_more(place: Place) -> None:
     former = opened(place.make(), tenure())
-    former.write(place.documents(1), "a")
+    former.commit("a", place.documents(1))
     later = opened(place.make(), tenure(2))
-    later.write(place.documents(2), "b")
+    later.commit("b", place.documents(2))
     for plan in ("b", "c"):
         with pytest.raises(OccupiedError):
-            former.write(place.documents(3), plan)
-    later.write(place.documents(4), "d")
+            former.commit(plan, place.documents(3))
+    later.commit("d", place.documents(4))
     assert place.found() == [1, 2, 4]
 
 
 @owned
 def test_a_publisher_with_a_lower_number_is_refused_at_once(place: Place) -> None:
     later = opened(place.make(), tenure(5))
-    later.write(place.documents(1), "a")
+    later.commit("a", place.documents(1))
     with pytest.raises(OccupiedError, match="Somebody else has taken"):
         opened(place.make(), tenure(4))
-    later.write(place.documents(2), "b")
+    later.commit("b", place.documents(2))
     assert place.found() == [1, 2]
 
 
 @owned
 def test_another_log_is_refused_with_its_name_and_a_way_out_and_disturbs_nobody(place: Place) -> None:
     ours = opened(place.make(), tenure(1, "ours"))
-    ours.write(place.documents(1), "a")
+    ours.commit("a", place.documents(1))
     with pytest.raises(ConfigError, match="belongs to the event log ours; the event log theirs") as refused:
         opened(place.make(), tenure(9, "theirs"))
     assert "of its own" in str(refused.value.hint)
-    ours.write(place.documents(2), "b")
+    ours.commit("b", place.documents(2))
     assert place.found() == [1, 2]
 
 
@@ -214,31 +214,31 @@ def test_another_log_is_refused_with_its_name_and_a_way_out_and_disturbs_nobody(
 def test_a_conversion_stops_the_publisher_and_leaves_its_output_to_it(place: Place) -> None:
     """The publisher may have to repeat its last plan, although the conversion has written since."""
     publisher = opened(place.make(), tenure(7))
-    publisher.write(place.documents(1), "a")
+    publisher.commit("a", place.documents(1))
     conversion = opened(place.make())
     assert conversion.last() == place.document(1).id
-    conversion.write(place.documents(2), "x")
-    conversion.write(place.documents(2), "x")
+    conversion.commit("x", place.documents(2))
+    conversion.commit("x", place.documents(2))
     with pytest.raises(OccupiedError):
-        publisher.write(place.documents(3), "b")
+        publisher.commit("b", place.documents(3))
     with pytest.raises(ConfigError):
         opened(place.make(), tenure(9, "theirs"))
     again = opened(publisher, tenure(9))
     assert again.last() == place.document(2).id
-    again.write(place.documents(1), "a")
-    again.write(place.documents(3), "b")
+    again.commit("a", place.documents(1))
+    again.commit("b", place.documents(3))
     assert place.found() == [1, 2, 3]
     with pytest.raises(OccupiedError):
-        conversion.write(place.documents(4), "y")
+        conversion.commit("y", place.documents(4))
 
 
 @owned
 def test_who_opens_again_under_the_same_number_goes_on(place: Place) -> None:
     sink = opened(place.make(), tenure(3))
-    sink.write(place.documents(1), "a")
-    opened(sink, tenure(3)).write(place.documents(2), "b")
+    sink.commit("a", place.documents(1))
+    opened(sink, tenure(3)).commit("b", place.documents(2))
     sink.close()
-    opened(place.make(), tenure(3)).write(place.documents(3), "c")
+    opened(place.make(), tenure(3)).commit("c", place.documents(3))
     assert place.found() == [1, 2, 3]
 
 
@@ -246,21 +246,20 @@ def test_who_opens_again_under_the_same_number_goes_on(place: Place) -> None:
 def test_who_takes_the_lock_again_knows_what_another_one_wrote_meanwhile(place: Place) -> None:
     """The one that loses the lock and takes it again is the same process with the same sink, and must not go on from what it knew."""
     sink = opened(place.make(), tenure(1))
-    sink.write(place.documents(1), "a")
+    sink.commit("a", place.documents(1))
     other = opened(place.make(), tenure(2))
-    other.write(place.documents(2), "b")
+    other.commit("b", place.documents(2))
     other.close()
     again = opened(sink, tenure(3))
     assert again.last() == place.document(2).id
-    has = again.capabilities.has
-    assert has is None or (has("b") and not has("a"))
-    again.write(place.documents(3), "c")
+    assert (again.resolve("b").has(place.document(2).id), again.resolve("a").has(place.document(1).id)) == (True, False)
+    again.commit("c", place.documents(3))
     assert place.found() == [1, 2, 3]
 
 
 @at("files", "change files")
 def test_a_target_that_does_not_say_whose_it_is_is_told_in_a_sentence(place: Place, tmp_path: Path) -> None:
-    opened(place.make(), tenure()).write(place.documents(1), "a")
+    opened(place.make(), tenure()).commit("a", place.documents(1))
     assert place.spoilt is not None
     place.spoilt()
     with pytest.raises(DataError, match=r"json cannot be read"):
@@ -274,13 +273,13 @@ def test_each_way_to_a_receiver_is_a_sink_by_itself() -> None:
         lanes = sink.capabilities.lanes
         assert len(lanes) == 4
         for number, lane in enumerate(lanes, 1):
-            assert list(lane.write(place.documents(number), "a")) == []
+            assert list(lane.commit("a", place.documents(number))) == []
         assert place.found() == [1, 2, 3, 4]
         assert sink.last() == place.document(4).id
-        opened(place.make(), tenure(2)).write(place.documents(5), "b")
+        opened(place.make(), tenure(2)).commit("b", place.documents(5))
         for lane in lanes:
             with pytest.raises(OccupiedError):
-                lane.write(place.documents(6), "c")
+                lane.commit("c", place.documents(6))
 
 
 def test_a_position_of_an_older_eventlog_is_gone_on_from_in_change_tables_in_files(tmp_path: Path) -> None:
@@ -289,7 +288,7 @@ def test_a_position_of_an_older_eventlog_is_gone_on_from_in_change_tables_in_fil
     with sink_places.change_files(tmp_path) as place:
         sink = opened(place.make(), tenure())
         assert sink.last() == place.document(4).id
-        sink.write(place.documents(5), "b")
+        sink.commit("b", place.documents(5))
         assert opened(place.make(), tenure(2)).last() == place.document(5).id
 
 
@@ -299,6 +298,6 @@ def test_documents_of_an_older_eventlog_are_gone_on_from_in_files(tmp_path: Path
     with sink_places.files(tmp_path) as place:
         sink = opened(place.make(), tenure())
         assert sink.last() == place.document(7).id
-        sink.write(place.documents(8), "a")
+        sink.commit("a", place.documents(8))
         assert place.found() == [7, 8]
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".xml") == [".eventlog"]
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.suffix != ".xml") == ["", ".shown"]

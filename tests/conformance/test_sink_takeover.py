@@ -66,26 +66,29 @@ def test_a_writer_that_is_replaced_at_any_step_shows_nothing_after_that(folders:
     def prepared(number: int) -> Place:
         place = folders(number)
         former["sink"] = opened(place.make(), tenure())
-        former["sink"].write(place.documents(1), "a")
+        former["sink"].commit("a", place.documents(1))
         return place
 
     def takes_over(place: Place) -> None:
         later["sink"] = opened(place.make(), tenure(2))
-        later["sink"].write(place.documents(5), "c")
+        there = later["sink"].resolve("b").documents is None
+        assert place.found() == ([1, 2, 3] if there else [1])
+        later["sink"].commit("c", place.documents(5))
         seen[:] = place.found()
 
     def writes(place: Place) -> None:
         seen.clear()
         with suppress(OccupiedError):
-            former["sink"].write(place.documents(2, 3), "b")
+            former["sink"].prepare("b", place.documents(2, 3))
+            former["sink"].commit("b", place.documents(2, 3))
         if not seen:
             return
         assert place.found() == seen
         with pytest.raises(OccupiedError):
-            former["sink"].write(place.documents(4), "d")
+            former["sink"].commit("d", place.documents(4))
         heir = opened(place.make(), tenure(3))
         assert heir.last() == place.document(5).id
-        heir.write(place.documents(6), "e")
+        heir.commit("e", place.documents(6))
         assert place.found() == [*seen, 6]
 
     assert every_step(writes, takes_over, prepared) > 8
@@ -96,20 +99,20 @@ def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callabl
 
     def prepared(number: int) -> Place:
         place = folders(number)
-        opened(place.make(), tenure()).write(place.documents(1), "a")
+        opened(place.make(), tenure()).commit("a", place.documents(1))
         later.clear()
         return place
 
     def takes_over(place: Place) -> None:
         later["sink"] = opened(place.make(), tenure(3))
-        later["sink"].write(place.documents(2), "b")
+        later["sink"].commit("b", place.documents(2))
 
     def opens(place: Place) -> None:
         with suppress(OccupiedError):
             sink = opened(place.make(), tenure(2))
-            sink.write(place.documents(9) if later else [], "c")
+            sink.commit("c", place.documents(9) if later else [])
         if later:
-            later["sink"].write(place.documents(3), "d")
+            later["sink"].commit("d", place.documents(3))
             assert place.found() == [1, 2, 3]
             assert opened(place.make(), tenure(4)).last() == place.document(3).id
 
@@ -122,35 +125,35 @@ def test_who_takes_over_while_the_former_one_writes_knows_all_that_it_wrote(fold
     def prepared(number: int) -> Place:
         place = folders(number)
         former["sink"] = opened(place.make(), tenure())
-        former["sink"].write(place.documents(1), "a")
+        former["sink"].commit("a", place.documents(1))
         return place
 
     def writes(place: Place) -> None:
         with suppress(OccupiedError):
-            former["sink"].write(place.documents(2, 3), "b")
+            former["sink"].commit("b", place.documents(2, 3))
 
     def takes_over(place: Place) -> None:
         sink = opened(place.make(), tenure(2))
+        there = sink.resolve("b").documents is None
+        assert place.found() == ([1, 2, 3] if there else [1])
         assert sink.last() == place.document(max(place.found())).id
-        sink.write(place.documents(2, 3), "b")
-        sink.write(place.documents(4), "c")
+        sink.commit("b", place.documents(2, 3))
+        sink.commit("c", place.documents(4))
         assert place.found() == [1, 2, 3, 4]
         assert opened(place.make(), tenure(3)).last() == place.document(4).id
 
     assert every_step(takes_over, writes, prepared) > 5
 
 
-def test_what_the_former_one_has_staged_never_appears(tmp_path: Path) -> None:
+def test_what_the_former_one_has_prepared_never_appears(tmp_path: Path) -> None:
     with sink_places.files(tmp_path) as place:
         former = place.make()
         assert isinstance(former, FileSink)
         former.open(tenure())
-        former.stage(place.documents(1, 2))
-        for staged in former._staged:
-            staged.parts.result()
-        opened(place.make(), tenure(2)).write(place.documents(1), "a")
+        former.prepare("b", place.documents(1, 2))
+        opened(place.make(), tenure(2)).commit("a", place.documents(1))
         with pytest.raises(OccupiedError):
-            former.write(place.documents(1, 2), "b")
+            former.commit("b", place.documents(1, 2))
         assert place.found() == [1]
         former.close()
         assert list(tmp_path.glob(".*.part")) == []
@@ -172,24 +175,24 @@ def _stopped_before(tables: Place, number: int) -> bool:
     """Whether a writer has a transaction of that number; another one takes over before it, and nothing of it is there."""
     first = 100 * number
     former, heir = opened(tables.make(), tenure(2 * number)), tables.make()
-    former.write(tables.documents(first), f"a{number}")
+    former.commit(f"a{number}", tables.documents(first))
     transaction, calls = DatabaseSink._transaction, iter(range(1, number))
     found: list[int] = []
 
     def stopping(sink: DatabaseSink) -> Any:
         if sink is former and next(calls, None) is None and not found:
-            opened(heir, tenure(2 * number + 1)).write(tables.documents(first + 1), f"b{number}")
+            opened(heir, tenure(2 * number + 1)).commit(f"b{number}", tables.documents(first + 1))
             found.extend(tables.found())
         return transaction(sink)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseSink, "_transaction", stopping)
         with suppress(OccupiedError):
-            former.write(tables.documents(first + 2), f"c{number}")
+            former.commit(f"c{number}", tables.documents(first + 2))
     if found:
         assert tables.found() == found
         with pytest.raises(OccupiedError):
-            former.write(tables.documents(first + 3), f"d{number}")
+            former.commit(f"d{number}", tables.documents(first + 3))
     return bool(found)
 
 
@@ -197,7 +200,7 @@ def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
     tables: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     former = opened(tables.make(), tenure())
-    former.write(tables.documents(1), "a")
+    former.commit("a", tables.documents(1))
     heir = tables.make()
     reached, free = Event(), Event()
     advance = Control.advance
@@ -209,7 +212,7 @@ def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
         advance(control, *positional)
 
     monkeypatch.setattr(Control, "advance", frozen)
-    writing = Thread(target=former.write, args=(tables.documents(2), "b"))
+    writing = Thread(target=former.commit, args=("b", tables.documents(2)))
     taking = Thread(target=heir.open, args=(tenure(2),))
     writing.start()
     assert reached.wait(PATIENCE)
@@ -220,9 +223,9 @@ def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
     writing.join(PATIENCE)
     taking.join(PATIENCE)
     assert heir.last() == tables.document(2).id
-    heir.write(tables.documents(2), "b")
+    heir.commit("b", tables.documents(2))
     with pytest.raises(OccupiedError):
-        former.write(tables.documents(3), "c")
+        former.commit("c", tables.documents(3))
     assert tables.found() == [1, 2]
 
 
@@ -233,22 +236,22 @@ def test_the_session_of_a_publisher_that_froze_in_its_transaction_is_ended(
     settings = DatabaseSettings(url=postgresql.url.render_as_string(hide_password=False))
     former, heir = DatabaseSink(settings), DatabaseSink(settings)
     former.open(tenure())
-    former.write([sink_places.row(1)], "a")
+    former.commit("a", [sink_places.row(1)])
     advance = Control.advance
 
     def replaced(control: Control, *positional: Any) -> None:
         if control is former._control:
             heir.open(tenure(2))
-            heir.write([sink_places.row(2)], "b")
+            heir.commit("b", [sink_places.row(2)])
         advance(control, *positional)
 
     with monkeypatch.context() as patch:
         patch.setattr(Control, "advance", replaced)
         with pytest.raises(SinkError) as caught:
-            former.write([sink_places.row(3)], "c")
+            former.commit("c", [sink_places.row(3)])
     assert caught.value.may_pass
     with pytest.raises(OccupiedError):
-        former.write([sink_places.row(3)], "c")
+        former.commit("c", [sink_places.row(3)])
     with sink_places.database(postgresql) as place:
         assert place.found() == [1, 2]
     former.close()
@@ -262,7 +265,7 @@ def test_a_transaction_that_is_overtaken_at_kafka_is_not_there(
     """Before it begins, and after its messages are at the broker."""
     with sink_places.kafka(broker.servers, broker.topic()) as place:
         former = opened(place.make(), tenure())
-        former.write(place.documents(1), "a")
+        former.commit("a", place.documents(1))
         heir = place.make()
         usual = getattr(KafkaSink, name)
 
@@ -270,15 +273,15 @@ def test_a_transaction_that_is_overtaken_at_kafka_is_not_there(
             if sink is former and not heir.last():
                 assert sink._producer is not None
                 sink._producer.flush(10)
-                opened(heir, tenure(2)).write(place.documents(2), "b")
-                heir.write(place.documents(3), "c")
+                opened(heir, tenure(2)).commit("b", place.documents(2))
+                heir.commit("c", place.documents(3))
             return usual(sink, *positional)
 
         with monkeypatch.context() as patch:
             patch.setattr(KafkaSink, name, overtaken)
             with pytest.raises(OccupiedError):
-                former.write(place.documents(2), "b")
+                former.commit("b", place.documents(2))
         with pytest.raises(OccupiedError):
-            former.write(place.documents(4), "d")
-        heir.write(place.documents(5), "e")
+            former.commit("d", place.documents(4))
+        heir.commit("e", place.documents(5))
         assert place.found() == [1, 2, 3, 5]

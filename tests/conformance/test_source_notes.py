@@ -21,7 +21,7 @@ from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site
-from tests.support.memory import MemoryRows, OneEach, answer
+from tests.support.memory import MemoryRows, OneEach, UnaskedSink, answer
 from tests.support.strategies import CATALOG
 
 BACK: dict[str, Any] = {"event_type": int(Kind.UPDATE_ROW_BACK), "column_name": None, "new_value": None}
@@ -37,7 +37,7 @@ def killed(*_: object) -> None:
     raise Killed
 
 
-class Receiver:
+class Receiver(UnaskedSink):
     """Remembers plans and ids. `took` are the events in what it took; it dies with the publisher after so many documents."""
 
     capabilities = SinkCapabilities()
@@ -48,16 +48,7 @@ class Receiver:
         self._answers = {number: list(several) for number, several in (answers or {}).items()}
         self._known: dict[tuple[str, str], list[Outcome]] = {}
 
-    def open(self, tenure: object) -> None:
-        """Nobody else writes here."""
-
-    def last(self) -> str:
-        return ""
-
-    def close(self) -> None:
-        """Keeps nothing open."""
-
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         return [outcome for document in documents for outcome in self._one(document, plan)]
 
     def _one(self, document: Document, plan: str) -> Iterable[Outcome]:

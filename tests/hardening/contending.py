@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Output
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
+from tests.support.memory import UnaskedSink
 
 PATIENCE = 60.0
 DEADLOCK, SERIALIZATION = "40P01", "40001"
@@ -51,10 +51,8 @@ class Ledger:
         assert not every_word or missing == []
 
 
-class Received:
+class Received(UnaskedSink):
     """A receiver that keeps each document once, in the order in which they came."""
-
-    capabilities = SinkCapabilities()
 
     def __init__(self) -> None:
         self.documents: dict[str, bytes] = {}
@@ -66,19 +64,13 @@ class Received:
     def output(self, batch_size: int = 3) -> list[Output]:
         return [Output(format=XdsFormat(batch_size=batch_size), sink=self)]
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
     def last(self) -> str:
         return next(reversed(self.documents), "")
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         for document in documents:
             self.documents.setdefault(document.id, document.body)
         return ()
-
-    def close(self) -> None:
-        """Holds nothing."""
 
 
 def by_name(folder: Path) -> list[bytes]:

@@ -50,6 +50,7 @@ OWN: Final = {
     "files": {
         "in a document": Fault(place="eventlog.core.durable_files:_write_part", side="half"),
         "document hidden": Fault(place="eventlog.core.durable_files:_write_part", side="after"),
+        "plan begun": Fault(place="eventlog.sinks.plan_folder:PlanFolder._begin", side="after"),
         "document shown": Fault(place="pathlib:Path.replace", side="after"),
     },
     "database": {
@@ -73,10 +74,10 @@ OWN: Final = {
 def faults_of(sink: str, database: str = "sqlite") -> dict[str, Fault]:
     """Every place at which a publisher from this database to this sink can die."""
     kind = "kafka" if sink == BROKER else sink
-    write = f"{SINKS[kind]}.write"
+    commit = f"{SINKS[kind]}.commit"
     around = {
-        "before writing": Fault(place=write, side="before"),
-        "after writing": Fault(place=write, side="after"),
+        "before writing": Fault(place=commit, side="before"),
+        "after writing": Fault(place=commit, side="after"),
     }
     ahead = AHEAD if database == "postgresql" and sink != "http" else {}
     return {**COMMON, **ahead, **around, **OWN[kind]}

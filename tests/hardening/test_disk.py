@@ -97,7 +97,7 @@ def test_a_file_larger_than_allowed_is_waited_for_and_leaves_nothing(tmp_path: P
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, former[1]))
         with pytest.raises(SinkError, match="File too large") as caught:
-            sink.write([Document(id="1", body=bytes(5000), covers={})])
+            sink.commit("", [Document(id="1", body=bytes(5000), covers={})])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
         signal.signal(signal.SIGXFSZ, ignored)

@@ -155,7 +155,7 @@ def test_a_receiver_cannot_read_files_nor_exhaust_us_by_its_reply(reply: str) ->
 @pytest.mark.parametrize("identity", ["../../evil", "/etc/evil", "..", ".", "a/../../b", "\\..\\b", "nul\0byte", "C:x"])
 def test_a_document_never_leaves_its_folder(tmp_path: Path, identity: str) -> None:
     sink = opened(FileSink(tmp_path / "in" / "out", ".xml"))
-    sink.write([Document(id=identity, body=b"x", covers={})])
+    sink.commit("", [Document(id=identity, body=b"x", covers={})])
     assert sink.last() == identity
     _assert_only_below(tmp_path, tmp_path / "in" / "out")
 
@@ -167,7 +167,7 @@ def test_a_change_table_never_leaves_its_folder(tmp_path: Path, schema: str | No
     change = told(1, Op.ADD, 1, fname="Jack")
     change = replace(change, row=replace(change.row, schema=schema, table=name))
     sink = ChangeTableFiles(tmp_path / "in" / "out", CSV)
-    sink.write(documents(change, catalog=Catalog([table])))
+    sink.commit("", documents(change, catalog=Catalog([table])))
     written = _assert_only_below(tmp_path, tmp_path / "in" / "out")
     assert [path for path in written if path.suffix == ".csv"]
 

@@ -55,16 +55,16 @@ def failing(monkeypatch: pytest.MonkeyPatch, often: float, seed: int) -> None:
     dice = random.Random(seed)
     for sink in SINKS:
 
-        def write(self: Any, documents: Sequence[Any], plan: str = "", real: Any = sink.write) -> Any:
+        def commit(self: Any, plan: str, documents: Sequence[Any], real: Any = sink.commit) -> Any:
             fate = dice.random()
             if fate < often:
                 raise SinkError("It fails by intention, before it has written.", may_pass=True)
-            answers = real(self, documents, plan)
+            answers = real(self, plan, documents)
             if fate > 1 - often:
                 raise SinkError("It fails by intention, after it has written.", may_pass=True)
             return answers
 
-        monkeypatch.setattr(sink, "write", write)
+        monkeypatch.setattr(sink, "commit", commit)
 
 
 def at_work(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
@@ -79,7 +79,7 @@ def at_work(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
         return call
 
     monkeypatch.setattr(LogSource, "read_ahead", noted("read_ahead", LogSource.read_ahead))
-    monkeypatch.setattr(FileSink, "stage", noted("stage", FileSink.stage))
+    monkeypatch.setattr(FileSink, "prepare", noted("prepare", FileSink.prepare))
     return seen
 
 
@@ -112,7 +112,7 @@ def test_a_backlog_is_published_once_and_in_order(
     assert publish(config) > 0
     assert waiting(postgresql) == 0
     assert aim.check(postgresql) == tables(postgresql)
-    assert len(seen["stage"]) > 1
+    assert len(seen["prepare"]) > 1
     assert not seen["read_ahead"] & {get_ident()}
 
 

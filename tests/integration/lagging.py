@@ -10,16 +10,16 @@ from threading import Semaphore
 from eventlog.config.settings import Config
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Tenure
 from eventlog.delivery.output import Output
 from eventlog.sources.marks import Marks, lagging_outputs, read_owed
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of
-from tests.support.memory import OneEach
+from tests.support.memory import OneEach, UnaskedSink
 
 
-class Receiver:
+class Receiver(UnaskedSink):
     """A target in memory: it knows plans and ids, as real ones do, and fails when it is told to."""
 
     def __init__(self) -> None:
@@ -39,10 +39,6 @@ class Receiver:
         self.opened: list[Tenure | None] = []
         self.refuses_to_open = False
 
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities()
-
     def open(self, tenure: Tenure | None) -> None:
         if self.refuses_to_open:
             raise SinkError("Nobody answers.")
@@ -51,7 +47,7 @@ class Receiver:
     def last(self) -> str:
         return self.ids[-1] if self.ids else ""
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         if self.away:
             raise SinkError("The receiver is away.", may_pass=not self.for_good)
         time.sleep(self.seconds)

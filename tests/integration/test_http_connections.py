@@ -63,7 +63,7 @@ def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
 
     def write(lane: HttpLane) -> None:
         try:
-            lane.write([document])
+            lane.commit("", [document])
         except SinkError as error:
             raised.append(error)
 
@@ -80,7 +80,7 @@ def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
         assert [error.may_pass for error in raised] == [True, True]
         assert server.came == [1], "nothing is begun until it is closed"
         lane.close()
-        assert list(lane.write([document])) == []
+        assert list(lane.commit("", [document])) == []
         sink.close()
 
 

@@ -48,7 +48,7 @@ def document(number: int) -> Document:
 def sent(steps: list[Step], count: int = 1, /, **settings: float) -> tuple[list[Outcome], ScriptedServer]:
     """What becomes of documents 1 to `count` at a server that plays the steps."""
     with ScriptedServer(steps) as server, sink_to(server, **settings) as sink:
-        return list(sink.write([document(number) for number in range(1, count + 1)])), server
+        return list(sink.commit("", [document(number) for number in range(1, count + 1)])), server
 
 
 def refused(steps: list[Step], **settings: float) -> SinkError:
@@ -72,9 +72,9 @@ def test_a_document_is_posted_with_its_id_its_type_and_the_secret() -> None:
 
 def test_a_document_says_under_which_plan_and_from_which_publisher_it_comes() -> None:
     with ScriptedServer([answer(), answer()]) as server, sink_to(server) as sink:
-        sink.write([document(1)])
+        sink.commit("", [document(1)])
         sink.open(tenure(7, "log-1"))
-        sink.write([document(2)], "plan-1")
+        sink.commit("plan-1", [document(2)])
     plain, told = [head.split("\r\n") for head, _ in server.requests]
     assert [line for line in plain if line.startswith("Eventlog-")] == [f"Eventlog-Document: {1:020d}"]
     assert {"Eventlog-Plan: plan-1", "Eventlog-Log: log-1", "Eventlog-Epoch: 7"} < set(told)
@@ -96,7 +96,7 @@ def test_a_conflict_with_a_later_publisher_is_told_from_other_conflicts(
 ) -> None:
     steps = [answer(b"", "409 Conflict", header)]
     with ScriptedServer(steps) as server, sink_to(server) as sink, pytest.raises(error) as caught:
-        opened(sink, who).write([document(1)], "a")
+        opened(sink, who).commit("a", [document(1)])
     assert not isinstance(caught.value, SinkError) or not caught.value.may_pass
 
 
@@ -181,9 +181,9 @@ def test_an_answer_that_cannot_be_read_means_again_later(step: Step) -> None:
 def test_after_an_answer_that_cannot_be_read_the_same_document_goes_out_again() -> None:
     with ScriptedServer([raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<nd"), answer()]) as server:
         with sink_to(server) as sink:
-            assert sink.write([document(1)])[0].reason is Reason.RETRY
+            assert sink.commit("", [document(1)])[0].reason is Reason.RETRY
             assert sink.last() == ""
-            assert list(sink.write([document(1)])) == []
+            assert list(sink.commit("", [document(1)])) == []
             assert sink.last() == document(1).id
         assert server.requests[0] == server.requests[1]
 
@@ -268,7 +268,7 @@ def test_a_document_that_nobody_reads_is_left_too() -> None:
         settings = HttpSettings(url=f"http://127.0.0.1:{listener.getsockname()[1]}/", total_timeout=0.5)
         sink = HttpSink(settings)
         with pytest.raises(SinkError, match="did not answer in time"):
-            sink.write([Document(id="1", body=b"x" * 50_000_000, covers={})])
+            sink.commit("", [Document(id="1", body=b"x" * 50_000_000, covers={})])
         listener.close()
         assert unread.requests == []
 
@@ -277,13 +277,13 @@ def test_a_refused_connection_may_pass() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(SinkError, match=r"127\.0\.0\.1:\d+/ cannot be reached: Connection refused") as caught:
-        HttpSink(HttpSettings(url=f"http://127.0.0.1:{port}/")).write([document(1)])
+        HttpSink(HttpSettings(url=f"http://127.0.0.1:{port}/")).commit("", [document(1)])
     assert caught.value.may_pass
 
 
 def test_a_name_that_nobody_knows_may_pass() -> None:
     with pytest.raises(SinkError, match="cannot be reached") as caught:
-        HttpSink(HttpSettings(url="http://no-such-host.invalid/")).write([document(1)])
+        HttpSink(HttpSettings(url="http://no-such-host.invalid/")).commit("", [document(1)])
     assert caught.value.may_pass
 
 
@@ -302,12 +302,12 @@ def test_an_interruption_leaves_no_connection_in_the_middle_of_an_exchange() -> 
         raise KeyboardInterrupt
 
     with ScriptedServer([answer()]) as server, sink_to(server) as sink:
-        sink.write([document(1)])
+        sink.commit("", [document(1)])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("urllib3.connection.HTTPConnection.getresponse", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                sink.write([document(2)])
-        assert list(sink.write([document(3)])) == []
+                sink.commit("", [document(2)])
+        assert list(sink.commit("", [document(3)])) == []
     assert server.connections == 2
 
 

@@ -73,7 +73,7 @@ def send(server: ScriptedServer, **settings: object) -> None:
     """Sends two documents; SinkError when they are not taken."""
     sink = HttpSink(replace(HttpSettings(url=server.url), **settings))
     try:
-        assert list(sink.write([DOCUMENT, DOCUMENT])) == []
+        assert list(sink.commit("", [DOCUMENT, DOCUMENT])) == []
     finally:
         sink.close()
 
@@ -90,7 +90,7 @@ def test_several_connections_believe_the_same_authority(tmp_path: Path) -> None:
     with ScriptedServer([answer()], context(us)) as server:
         sink = HttpSink(HttpSettings(url=server.url, ca_file=str(us.certificate), connections=3))
         for lane in sink.lanes:
-            assert list(lane.write([DOCUMENT])) == []
+            assert list(lane.commit("", [DOCUMENT])) == []
             lane.close()  # this server listens to one at a time
     assert (len(server.requests), server.connections) == (3, 3)
 
@@ -138,7 +138,7 @@ def test_tls_to_a_server_that_speaks_none_does_not_pass_by_waiting() -> None:
         thread.start()
         sink = HttpSink(HttpSettings(url=f"https://127.0.0.1:{listener.getsockname()[1]}/"))
         with pytest.raises(SinkError, match="no way to speak TLS") as caught:
-            sink.write([DOCUMENT])
+            sink.commit("", [DOCUMENT])
         thread.join(5)
     assert not caught.value.may_pass
 

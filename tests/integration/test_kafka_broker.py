@@ -31,15 +31,15 @@ def test_a_message_that_is_too_large_is_set_aside_and_the_rest_goes_on(broker: B
     notes = {2: "x" * 5000, 5: "y" * 3000}
     batch = documents([inserted(n, note=notes.get(n, "")) for n in range(1, 7)], topic=topic, batch_size=3)
     sink = KafkaSink(settings(broker.servers))
-    said = sink.write(batch, "a")
+    said = sink.commit("a", batch)
     assert [(one.position, one.status, one.reason) for one in said] == [
         ((number,), Status.ERROR, Reason.REFUSED) for number in (2, 5)
     ]
     assert "raise the broker's limit" in (said[0].note or "")
     assert numbers(broker, topic) == [1, 3, 4, 6]
     assert sink.last() == batch[-1].id
-    assert list(sink.write(batch, "a")) == list(said)
-    assert list(opened(sink).write(batch, "a")) == list(said)
+    assert list(sink.commit("a", batch)) == list(said)
+    assert list(opened(sink).commit("a", batch)) == list(said)
     assert numbers(broker, topic) == [1, 3, 4, 6]
     sink.close()
 
@@ -61,10 +61,10 @@ def test_a_plan_whose_documents_go_one_by_one_may_break_off_between_them(
     with monkeypatch.context() as patch:
         patch.setattr(KafkaSink, "_alone", breaking)
         with pytest.raises(SinkError, match="The power goes"):
-            sink.write(batch, "a")
+            sink.commit("a", batch)
     again = opened(KafkaSink(sink._settings), tenure(2))
-    assert [one.position for one in again.write(batch, "a")] == [(2,)]
-    assert [one.position for one in again.write(batch, "a")] == [(2,)]
+    assert [one.position for one in again.commit("a", batch)] == [(2,)]
+    assert [one.position for one in again.commit("a", batch)] == [(2,)]
     assert numbers(broker, topic) == [1, 3, 4]
     again.close()
 
@@ -73,15 +73,15 @@ def test_a_topic_that_is_missing_is_said_and_made_where_that_is_wanted(broker: B
     batch = documents([inserted(1, customer="Ada")], topic="nobody.made.this")
     sink = KafkaSink(settings(broker.servers))
     with pytest.raises(SinkError, match=r"has no topic nobody\.made\.this.*create_topics") as caught:
-        sink.write(batch)
+        sink.commit("", batch)
     assert caught.value.may_pass
     broker.topic(name="nobody.made.this")
-    assert list(sink.write(batch)) == []
+    assert list(sink.commit("", batch)) == []
     assert numbers(broker, "nobody.made.this") == [1]
     sink.close()
     batch = documents([inserted(1, customer="Ada")], topic="we.make.this")
     making = KafkaSink(settings(broker.servers, create_topics=True, partitions=2))
-    assert list(making.write(batch)) == []
+    assert list(making.commit("", batch)) == []
     assert numbers(broker, "we.make.this") == [1]
     making.close()
 
@@ -90,7 +90,7 @@ def test_a_row_keeps_its_partition_and_its_order(broker: Broker) -> None:
     topic = broker.topic(partitions=4)
     changes = [updated(n % 20, customer=("", f"{n:04d}")) for n in range(200)]
     sink = KafkaSink(settings(broker.servers, compression="zstd"))
-    sink.write(documents(changes, topic=topic))
+    sink.commit("", documents(changes, topic=topic))
     found = consumed(broker.servers, topic)
     places = {(one.key, one.partition) for one in found}
     assert len(places) == 20 == len({key for key, _ in places})
@@ -106,13 +106,13 @@ def test_metadata_are_told_before_the_data_and_again_when_a_column_is_added(brok
     how: dict[str, Any] = {"mode": "metadata", "encoding": "avro", "topic": topic, "metadata_topic": about}
     sink = KafkaSink(ours)
     first = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], **how)
-    sink.write(first)
+    sink.commit("", first)
     sink.close()
     wider = orders(Column(name="rank", type="integer"))
     second = documents([inserted(3, customer="Eve", rank=7)], wider, first[-1].id, **how)
     again = KafkaSink(ours)
-    again.write(second)
-    again.write(documents([inserted(4, customer="Joe", rank=8)], wider, second[-1].id, **how))
+    again.commit("", second)
+    again.commit("", documents([inserted(4, customer="Joe", rank=8)], wider, second[-1].id, **how))
     reader = MessageReader()
     told = [reader.read(one.value) for one in consumed(broker.servers, about)]
     assert [(one.content or {})["lineage"]["tableVersion"] for one in told] == [1, 2]
@@ -126,7 +126,7 @@ def test_metadata_are_told_before_the_data_and_again_when_a_column_is_added(brok
 def test_other_documents_go_to_the_topic_that_is_named(broker: Broker) -> None:
     topic = broker.topic()
     sink = KafkaSink(settings(broker.servers, topic=topic))
-    sink.write([Document(id="1", body=b"<nds/>", covers={})])
+    sink.commit("", [Document(id="1", body=b"<nds/>", covers={})])
     assert [one.value for one in consumed(broker.servers, topic)] == [b"<nds/>"]
     sink.close()
 
@@ -135,20 +135,20 @@ def test_a_broker_that_goes_and_comes_back_has_everything_once(broker: Broker) -
     topic = broker.topic()
     batch = documents([inserted(n, customer="Ada") for n in range(1, 7)], topic=topic, batch_size=2)
     sink = KafkaSink(settings(broker.servers, timeout=30.0))
-    opened(sink, tenure()).write(batch[:1], "a")
+    opened(sink, tenure()).commit("a", batch[:1])
     sink._settings = replace(sink._settings, timeout=1.0)  # of who is away no answer is worth waiting for
     broker.stop()
     try:
         with pytest.raises(SinkError, match="does not") as caught:
-            sink.write(batch[1:], "b")
+            sink.commit("b", batch[1:])
         assert caught.value.may_pass
         with pytest.raises(SinkError, match="does not"):
             sink.open(tenure(2))
     finally:
         broker.start()
     back = KafkaSink(settings(broker.servers, transactional_id=sink._settings.transactional_id, timeout=30.0))
-    opened(back, tenure(2)).write(batch[:1], "a")
-    back.write(batch[1:], "b")
+    opened(back, tenure(2)).commit("a", batch[:1])
+    back.commit("b", batch[1:])
     assert numbers(broker, topic) == [1, 2, 3, 4, 5, 6]
     assert back.last() == batch[-1].id
     back.close()
@@ -158,7 +158,7 @@ def test_a_topic_whose_first_messages_are_gone_is_read_from_the_first_that_is_le
     """Brokers delete what is old, and a reader that begins at number 0 must not go to the end in place of the beginning."""
     topic = broker.topic()
     sink = KafkaSink(settings(broker.servers))
-    sink.write(documents([inserted(n) for n in range(1, 6)], topic=topic), "a")
+    sink.commit("a", documents([inserted(n) for n in range(1, 6)], topic=topic))
     sink.close()
     left = [value for _, value in topic_values(settings(broker.servers), topic)]
     assert len(left) == 5

@@ -25,7 +25,7 @@ def sent(servers: str, name: str, **how: Any) -> tuple[str, str]:
     """The topics of the changes and of their metadata."""
     topic, about = f"decoded.{name}", f"decoded.{name}.about"
     with closing(KafkaSink(settings(servers))) as sink:
-        sink.write(documents(CHANGES, topic=topic, metadata_topic=about, mode="metadata", **how))
+        sink.commit("", documents(CHANGES, topic=topic, metadata_topic=about, mode="metadata", **how))
     return topic, about
 
 

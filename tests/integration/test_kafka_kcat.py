@@ -73,7 +73,7 @@ def test_kcat_reads_what_was_written(broker: Broker, mode: str, encoding: str) -
     topic, about = broker.topic(), broker.topic()
     how: dict[str, Any] = {"mode": mode, "encoding": encoding, "topic": topic, "metadata_topic": about}
     with RegistryServer() as registry, closing(KafkaSink(settings(broker.servers, **registry.login))) as sink:
-        assert list(sink.write(documents(CHANGES, **how))) == []
+        assert list(sink.commit("", documents(CHANGES, **how))) == []
     found = data_messages(topic, about, broker.servers, mode, encoding, registry.schemas)
     assert [one["headers"]["operation"] for one in found] == ["INSERT", "UPDATE", "DELETE"]
     row = found[0]["data"]
@@ -88,7 +88,7 @@ def test_kcat_fetches_avro_that_says_nowhere_what_it_is(broker: Broker, mode: An
     how: dict[str, Any] = {"mode": mode, "encoding": "avro", "topic": topic}
     batch = documents(CHANGES, **how)
     with closing(KafkaSink(settings(broker.servers))) as sink:
-        sink.write(batch)
+        sink.commit("", batch)
     schema = shape_of(ORDERS, MessageSettings(mode=mode, encoding="avro")).data_text
     values = [value for _, value in fetched(broker.servers, topic)]
     if mode == "envelope":
@@ -101,7 +101,7 @@ def test_kcat_fetches_avro_that_says_nowhere_what_it_is(broker: Broker, mode: An
 def test_kcat_comes_in_with_the_same_certificates_and_passwords(broker: Broker) -> None:
     topic = broker.topic()
     with closing(KafkaSink(settings(broker.servers))) as sink:
-        sink.write(documents([inserted(1, customer="Ada")], topic=topic))
+        sink.commit("", documents([inserted(1, customer="Ada")], topic=topic))
     trust = f"ssl.ca.location={broker.authority.certificate}"
     own = (f"ssl.certificate.location={broker.writer.certificate}", f"ssl.key.location={broker.writer.key}")
     user = ("sasl.mechanism=SCRAM-SHA-512", "sasl.username=writer", f"sasl.password={USERS['writer']}")

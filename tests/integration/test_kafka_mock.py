@@ -25,7 +25,7 @@ from tests.support.sinks import opened, tenure
 def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic="mock.keys")
-    assert list(sink.write(batch)) == []
+    assert list(sink.commit("", batch)) == []
     found = {one.key: one.value for one in consumed(mock_cluster, "mock.keys")}
     assert found == {message.key: message.value for message in batch[0].messages}
     sink.close()
@@ -33,7 +33,7 @@ def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
 
 def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster, options={"queue.buffering.max.messages": 7, "linger.ms": 0}))
-    sink.write(documents([inserted(n, customer="Ada") for n in range(200)], topic="mock.queue"))
+    sink.commit("", documents([inserted(n, customer="Ada") for n in range(200)], topic="mock.queue"))
     assert len(consumed(mock_cluster, "mock.queue")) == 200
     sink.close()
 
@@ -43,7 +43,7 @@ def test_what_our_own_limit_refuses_is_set_aside_at_once(mock_cluster: str) -> N
     batch = documents(
         [inserted(1, note="x" * 3000), inserted(2, note="y"), inserted(3, note="z" * 1560)], topic="mock.size"
     )
-    said = sink.write(batch)
+    said = sink.commit("", batch)
     assert (1,) in {one.position for one in said}
     assert {one.reason for one in said} == {Reason.REFUSED}
     told = [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(mock_cluster, "mock.size")]
@@ -58,7 +58,7 @@ def test_nobody_answers_at_the_start() -> None:
         sink.open(None)
     assert caught.value.may_pass
     with pytest.raises(SinkError):
-        sink.write([Document(id="1", body=b"", covers={})])
+        sink.commit("", [Document(id="1", body=b"", covers={})])
     sink.close()
 
 
@@ -79,7 +79,7 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
         during = producers()
     assert during > before
     with pytest.raises(SinkError) as another:
-        cut.write(documents([inserted(1, customer="Ada")], topic="mock.cut"))
+        cut.commit("", documents([inserted(1, customer="Ada")], topic="mock.cut"))
     assert producers() == before
     assert caught.value.may_pass
     assert another.value.may_pass
@@ -88,7 +88,7 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
 def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     with pytest.raises(ConfigError, match=r"output\.topic is missing"):
-        sink.write([Document(id="1", body=b"", covers={})])
+        sink.commit("", [Document(id="1", body=b"", covers={})])
 
 
 @pytest.mark.parametrize("value, last", [(b'{"last":"00004"}', "00004"), (b"{", None)])
@@ -105,7 +105,7 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
             sink.open(tenure())
         return
     assert opened(sink, tenure()).last() == last
-    sink.write([Document(id="00003", body=b"<late/>", covers={})], "a")
+    sink.commit("a", [Document(id="00003", body=b"<late/>", covers={})])
     assert opened(KafkaSink(ours), tenure(2)).last() == last
     sink.close()
 
@@ -113,7 +113,7 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
 def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> None:
     clock = dt.datetime(2024, 5, 6, 7, 0, 0, 125_000, tzinfo=dt.UTC)
     sink = KafkaSink(settings(mock_cluster), clock=lambda: clock)
-    sink.write(documents([inserted(1)], mode="metadata", topic="mock.md.data", metadata_topic="mock.md"))
+    sink.commit("", documents([inserted(1)], mode="metadata", topic="mock.md.data", metadata_topic="mock.md"))
     [told] = consumed(mock_cluster, "mock.md")
     lineage = msgspec.json.decode(told.value or b"")["message"]["lineage"]
     assert lineage == {
@@ -136,7 +136,7 @@ def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_c
     for version, extra in forms:
         catalog = Catalog([replace(table, version=version) for table in orders(*extra)])
         made = documents([inserted(1)], catalog, last, **how)
-        sink.write(made)
+        sink.commit("", made)
         last = made[-1].id
     found = [
         (one.key, msgspec.json.decode(one.value or b"")["message"])
@@ -151,7 +151,7 @@ def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
     how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "avro_key": True, "topic": "mock.registry"}
     with RegistryServer() as registry:
         sink = KafkaSink(settings(mock_cluster, **registry.login))
-        sink.write(documents([inserted(1, customer="Ada")], **how))
+        sink.commit("", documents([inserted(1, customer="Ada")], **how))
         sink.close()
     [found] = consumed(mock_cluster, "mock.registry")
     key, value = found.key or b"", found.value or b""
@@ -165,4 +165,4 @@ def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
 def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     with pytest.raises(ConfigError, match=r"output\.registry is missing"):
-        sink.write(documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))
+        sink.commit("", documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))

@@ -80,7 +80,7 @@ def test_readers_that_are_not_ours_find_each_schema_by_its_number(
 ) -> None:
     name = f"{subject.replace('-', '_')}_{logical:d}"
     batch = documents(CHANGES, **how(name, subject=subject, key="row", avro_key=True, logical_types=logical))
-    assert list(sink.write(batch)) == []
+    assert list(sink.commit("", batch)) == []
     topic = f"reg.{name}"
     assert set(real_registry.asked("GET", "/subjects")) >= {one.format(task=name) for one in expected}
     operations = []
@@ -129,10 +129,10 @@ def test_columns_come_and_go_under_every_rule(
 ) -> None:
     real_registry.demand(level)
     asked = how(f"grow_{level.lower()}")
-    assert list(sink.write(documents([inserted(1, customer="Ada")], **asked))) == []
+    assert list(sink.commit("", documents([inserted(1, customer="Ada")], **asked))) == []
     wider = orders_with(rank="integer", since="date")
-    assert list(sink.write(documents([inserted(2, rank=3)], wider, sink.last(), **asked))) == []
-    assert list(sink.write(documents([inserted(3, customer="Eve")], after=sink.last(), **asked))) == []
+    assert list(sink.commit("", documents([inserted(2, rank=3)], wider, sink.last(), **asked))) == []
+    assert list(sink.commit("", documents([inserted(3, customer="Eve")], after=sink.last(), **asked))) == []
     reader = MessageReader(registry_of(sink._settings).schema_of)
     found = consumed(mock_cluster, asked["topic"])
     assert [(reader.read(one.value).row or {}).get("rank", "none") for one in found] == ["none", 3, "none"]
@@ -145,17 +145,17 @@ def test_a_type_that_changes_is_set_aside_in_the_registry_s_words_and_taken_when
     sink: KafkaSink, real_registry: RealRegistry, mock_cluster: str
 ) -> None:
     asked = how("clash")
-    sink.write(documents([inserted(1, amount="1.5")], **asked))
+    sink.commit("", documents([inserted(1, amount="1.5")], **asked))
     other = orders_with(amount="integer")
-    [said] = sink.write(documents([inserted(2, amount=7)], other, sink.last(), **asked))
+    [said] = sink.commit("", documents([inserted(2, amount=7)], other, sink.last(), **asked))
     assert (said.position, said.status, said.reason) == ((2,), Status.ERROR, Reason.REFUSED)
     note = said.note or ""
     assert note.startswith("the schema registry refuses the schema of reg.clash-value: ")
     assert "ncompatible" in note
     assert note.endswith("; change the subject's compatibility or undo the change of the table, then requeue.")
-    assert list(sink.write(documents([inserted(3, amount="2.5")], after=sink.last(), **asked))) == []
+    assert list(sink.commit("", documents([inserted(3, amount="2.5")], after=sink.last(), **asked))) == []
     real_registry.demand("NONE")
-    assert list(sink.write(documents([inserted(2, amount=7)], other, sink.last(), **asked))) == []
+    assert list(sink.commit("", documents([inserted(2, amount=7)], other, sink.last(), **asked))) == []
     reader = MessageReader(registry_of(sink._settings).schema_of)
     rows = [reader.read(one.value).row or {} for one in consumed(mock_cluster, asked["topic"])]
     assert [(row["order_id"], row["amount"]) for row in rows] == [(1, "1.50"), (3, "2.50"), (2, 7)]
@@ -165,21 +165,21 @@ def test_a_registry_that_goes_away_holds_up_only_what_it_does_not_know_and_loses
     sink: KafkaSink, real_registry: RealRegistry, mock_cluster: str
 ) -> None:
     asked, wider = how("away"), orders_with(rank="integer")
-    sink.write(documents([inserted(1, customer="Ada")], **asked))
+    sink.commit("", documents([inserted(1, customer="Ada")], **asked))
     real_registry.stop()
     try:
-        assert list(sink.write(documents([inserted(2, customer="Bob")], after=sink.last(), **asked))) == []
+        assert list(sink.commit("", documents([inserted(2, customer="Bob")], after=sink.last(), **asked))) == []
         last = sink.last()
         batch = documents([inserted(3, rank=1), inserted(4, rank=2)], wider, last, **asked)
         for _ in range(2):
             with pytest.raises(SinkError, match=r"registry .* does not answer .*tried again") as caught:
-                sink.write(batch)
+                sink.commit("", batch)
             assert caught.value.may_pass
         assert sink.last() == last
         assert len(consumed(mock_cluster, asked["topic"])) == 2
     finally:
         real_registry.start()
-    assert list(sink.write(batch)) == []
+    assert list(sink.commit("", batch)) == []
     reader = MessageReader(registry_of(sink._settings).schema_of)
     found = [(reader.read(one.value).row or {})["order_id"] for one in consumed(mock_cluster, asked["topic"])]
     assert found == [1, 2, 3, 4]
@@ -190,5 +190,5 @@ def test_an_address_without_its_path_is_said_and_waiting_does_not_help(
 ) -> None:
     with closing(KafkaSink(settings(mock_cluster, registry=real_registry.root))) as lost:
         with pytest.raises(SinkError, match=r"knows nothing of subjects.*Check output\.registry") as caught:
-            lost.write(documents([inserted(1, customer="Ada")], **how("lost")))
+            lost.commit("", documents([inserted(1, customer="Ada")], **how("lost")))
         assert not caught.value.may_pass

@@ -85,14 +85,14 @@ def test_a_column_that_is_added_is_compatible_and_one_whose_type_changes_is_set_
     how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.evolving"}
     own = {"registry": server.url, "registry_user": USER, "registry_password": PASSWORD}
     sink = KafkaSink(settings(mock_cluster, **own))
-    assert list(sink.write(documents([inserted(1, customer="Ada")], **how))) == []
+    assert list(sink.commit("", documents([inserted(1, customer="Ada")], **how))) == []
     wider = orders(Column(name="rank", type="integer"))
-    assert list(sink.write(documents([inserted(2, rank=3)], wider, sink.last(), **how))) == []
+    assert list(sink.commit("", documents([inserted(2, rank=3)], wider, sink.last(), **how))) == []
     columns = tuple(
         [Column(name=c.name, type="integer" if c.name == "amount" else c.type, key=c.key) for c in ORDERS.columns]
     )
     other = Catalog([Table(schema="shop", name="orders", columns=columns)])
-    [said] = sink.write(documents([inserted(3, amount=1)], other, sink.last(), **how))
+    [said] = sink.commit("", documents([inserted(3, amount=1)], other, sink.last(), **how))
     assert (said.position, said.status, said.reason) == ((3,), Status.ERROR, Reason.REFUSED)
     assert "incompatible" in (said.note or "")
     reader = MessageReader(registry_of(with_registry(server.url)).schema_of)
@@ -110,7 +110,7 @@ def test_nothing_is_written_while_the_registry_is_away(server: RegistryServer, m
     batch = documents([inserted(1, customer="Ada")], **how)
     sink = KafkaSink(settings(mock_cluster, **own))
     with pytest.raises(SinkError, match=r"registry .* does not answer.*tried again") as caught:
-        sink.write(batch)
+        sink.commit("", batch)
     assert caught.value.may_pass
     assert (sink.last(), consumed(mock_cluster, "mock.away")) == ("", [])
     sink.close()

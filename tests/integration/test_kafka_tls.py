@@ -40,7 +40,7 @@ def written(broker: Broker, servers: str, **how: Any) -> list[bytes | None]:
     sink = KafkaSink(settings(servers, **how))
     batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic=topic, batch_size=1)
     try:
-        assert list(sink.write(batch)) == []
+        assert list(sink.commit("", batch)) == []
         assert sink.last() == batch[-1].id
     finally:
         sink.close()
@@ -139,7 +139,7 @@ def test_a_user_needs_the_rights_that_the_documentation_names_and_no_others(brok
 
     def refused_us() -> str:
         with closing(KafkaSink(ours)) as sink, pytest.raises(SinkError) as caught:
-            sink.write(batch)
+            sink.commit("", batch)
         assert not caught.value.may_pass
         return str(caught.value)
 
@@ -151,7 +151,7 @@ def test_a_user_needs_the_rights_that_the_documentation_names_and_no_others(brok
     assert consumed(broker.servers, topic) == []
     allow(broker, ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
     with closing(KafkaSink(ours)) as sink:
-        assert list(sink.write(batch)) == []
+        assert list(sink.commit("", batch)) == []
     assert [one.key for one in consumed(broker.servers, topic)] == [b"1"]
 
 

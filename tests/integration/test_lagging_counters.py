@@ -42,7 +42,7 @@ def test_who_lags_is_told_each_transaction_whole(
     config = from_settings(settings, {}, origin="the test")
     made = outputs_of(config)
     away = threading.Event()
-    monkeypatch.setattr(made[1].sink, "write", partial(refusing, away, made[1].sink.write))
+    monkeypatch.setattr(made[1].sink, "commit", partial(refusing, away, made[1].sink.commit))
     wrote(postgresql, 60, 0)
     away.set()
     with in_thread(Publisher(config, outputs=made)):

@@ -16,10 +16,11 @@ DIES = "import os, signal, pathlib\nfrom eventlog.sources.log.source import LogS
 DIE = "lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
 CRASHES = {
     "before the plan": f"{DIES}LogSource.note = {DIE}",
-    "before the first document": f"{DIES}FileSink.write = {DIE}",
+    "before the first document": f"{DIES}FileSink.commit = {DIE}",
     "between documents": (
+        # The claim of the folder, the mark of the plan, the first document; then it dies.
         f"{DIES}real, count = pathlib.Path.replace, iter(range(99))\n"
-        f"def replace(self, target):\n    next(count) == 2 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"def replace(self, target):\n    next(count) == 3 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return real(self, target)\n"
         "pathlib.Path.replace = replace"
     ),

@@ -41,7 +41,7 @@ class End(Struct, frozen=True, kw_only=True):
 FULL = (
     "import errno; from eventlog.sinks import files\n"
     "def full(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
-    "files.FileSink.write = full"
+    "files.FileSink.commit = full"
 )
 FAULT = (
     "from eventlog.daemon.publisher import Publisher\n"
@@ -86,7 +86,7 @@ def slow(*_, **__):
 def asked(publisher, stop=Publisher.stop):
     say(b'asked')
     stop(publisher)
-files.FileSink.write = slow
+files.FileSink.commit = slow
 Publisher.stop = asked
 """
 
@@ -236,14 +236,14 @@ def test_a_database_that_goes_away_ends_a_single_cycle_with_75(tmp_path: Path) -
         log = site(engine)
         log.write(1)
         gone = (
-            "from eventlog.sinks import files; old = files.FileSink.write\n"
+            "from eventlog.sinks import files; old = files.FileSink.commit\n"
             "def then_gone(*a, **k):\n"
             "    import psycopg\n"
             f"    with psycopg.connect('{url.replace('+psycopg', '')}postgres', autocommit=True) as c:\n"
             "        c.execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE pid <> pg_backend_pid() AND backend_type = %s', ('client backend',))\n"
             "    return old(*a, **k)\n"
-            "files.FileSink.write = then_gone"
+            "files.FileSink.commit = then_gone"
         )
         engine.dispose()
         end = End(name="", code=75, program=gone, options=("--once",))

@@ -31,10 +31,10 @@ class Hanging(FileSink):
         super().__init__(folder, ".xml")
         self.reached, self.free = Flag(), Flag()
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         self.reached.set()
         assert self.free.wait(PATIENCE)
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 def test_who_hangs_gives_no_sign_of_life_so_that_a_watchdog_can_notice(sqlite: Engine, tmp_path: Path) -> None:

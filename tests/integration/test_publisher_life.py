@@ -45,9 +45,9 @@ def test_a_batch_that_was_begun_is_finished_before_it_ends(log: LogTable, tmp_pa
     log.write_all(range(1, 51))
     slow = (
         "import os, signal; from eventlog.sinks.files import FileSink\n"
-        "write = FileSink.write\n"
-        "def late(self, documents, plan):\n    os.kill(os.getpid(), signal.SIGTERM); return write(self, documents, plan)\n"
-        "FileSink.write = late"
+        "commit = FileSink.commit\n"
+        "def late(self, plan, documents):\n    os.kill(os.getpid(), signal.SIGTERM); return commit(self, plan, documents)\n"
+        "FileSink.commit = late"
     )
     with Process(log.engine, tmp_path / "out", program=slow) as process:
         assert process.end() == 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
 from sqlalchemy import Engine, text
 
+from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from tests.integration.publishing import config_of, in_thread, site, until
 from tests.support.xds_events import read_events
@@ -57,15 +59,15 @@ def test_late_commits_are_found_and_each_object_keeps_its_order(postgresql: Engi
 def watched(publisher: Publisher) -> dict[str, list[int]]:
     """What was written of each object, in the order of writing; a value of an object never comes back to an earlier one."""
     [output] = publisher._outputs
-    write_documents = output.sink.write
+    commit = output.sink.commit
     seen: dict[str, list[int]] = {}
 
-    def write_and_watch(documents: object, plan: str = "") -> object:
-        for document in documents:  # type: ignore[attr-defined]  # it is a sequence of documents
+    def commit_and_watch(plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        for document in documents:
             for event in read_events(document.body):
                 values = [int(value.text) for a in event.attributes for s in a.steps for value in s.values]
                 seen.setdefault(str(event.association), []).extend(values)
-        return write_documents(documents, plan)  # type: ignore[arg-type]  # as above
+        return commit(plan, documents)
 
-    output.sink.write = write_and_watch  # type: ignore[method-assign,assignment]  # to see what passes by
+    output.sink.commit = commit_and_watch  # type: ignore[method-assign]  # to see what passes by
     return seen

@@ -51,9 +51,9 @@ class Thief(FileSink):
         super().__init__(folder, ".xml")
         self.log = log
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         steal_lock(self.log)
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 def test_a_seat_is_taken_by_one_and_given_back(log: LogTable) -> None:

@@ -33,9 +33,9 @@ class Stuck(FileSink):
         super().__init__(folder, ".xml")
         self.free = Flag()
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         self.free.wait(PATIENCE)
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 @pytest.fixture

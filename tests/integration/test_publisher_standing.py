@@ -77,7 +77,7 @@ def test_the_next_publisher_goes_on_where_the_former_was(
     blocked = tmp_path / "out"
     log.write(1)
     with Publisher(config_of(sqlite, blocked)) as publisher, monkeypatch.context() as disk:
-        disk.setattr(FileSink, "write", full)
+        disk.setattr(FileSink, "commit", full)
         with pytest.raises(SinkError):
             publisher.run_once()
     with Publisher(config_of(sqlite, blocked)) as publisher:

@@ -18,7 +18,6 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import REFRESH_FOR, Document, Outcome
 from eventlog.core.rules import Options
-from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
@@ -34,29 +33,25 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Style, located, track
 from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
+from tests.support.memory import UnaskedSink
 from tests.support.sinks import opened
 
 Rows = dict[int, tuple[Any, ...]]
 COUNT = 60
 
 
-class Consumer:
+class Consumer(UnaskedSink):
     """Takes messages and keeps a table by them, as a program behind a topic does."""
-
-    capabilities = SinkCapabilities()
 
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}
         self.operations: set[str] = set()
         self._last = ""
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
     def last(self) -> str:
         return self._last
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         for document in documents:
             assert isinstance(document, MessagesDocument)
             assert document.id > self._last
@@ -64,9 +59,6 @@ class Consumer:
             for message in document.messages:
                 self._take(json.loads(message.value or b""))
         return ()
-
-    def close(self) -> None:
-        """Holds nothing."""
 
     def _take(self, told: dict[str, Any]) -> None:
         headers, data = told["headers"], told["data"]

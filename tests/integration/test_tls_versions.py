@@ -68,7 +68,7 @@ def test_http_speaks_tls_1_2_at_least(old: OldServer, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ssl, "create_default_context", lenient)
     sink = HttpSink(HttpSettings(url=old.url, ca_file=old.authority))
     with pytest.raises(EventlogError):
-        sink.write([Document(id="1", body=b"<n/>", covers={})])
+        sink.commit("", [Document(id="1", body=b"<n/>", covers={})])
     sink.close()
     assert old.requests == []
 
@@ -84,6 +84,6 @@ def test_kafka_is_reached_over_tls_1_2_at_least(old: OldServer) -> None:
     """Librdkafka brings an OpenSSL of its own, which speaks nothing older and has no setting for it."""
     sink = KafkaSink(settings(f"127.0.0.1:{old.port}", tls=True, ca_file=old.authority, timeout=2.0))
     with pytest.raises(EventlogError):
-        sink.write(documents([inserted(1, customer="Ada")], topic="t", batch_size=1))
+        sink.commit("", documents([inserted(1, customer="Ada")], topic="t", batch_size=1))
     sink.close()
     assert old.requests == []

@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
     history = [change(1, Op.ADD, 1), change(2, Op.ADD, 2), change(3, Op.ADD, 3), change(4, Op.MODIFY, 1, "Joe")]
     history += [change(5, Op.DELETE, 2), change(6, Op.ADD, 4, "Ada")]
     for each in history:
-        sink.write(documents(each, catalog=Catalog([WIDE]), after=sink.last()))
+        sink.commit("", documents(each, catalog=Catalog([WIDE]), after=sink.last()))
     return tmp_path / "lake"
 
 
@@ -138,7 +138,7 @@ def test_a_merge_of_what_a_real_log_tells_gives_the_tables(
 
 
 def test_json_is_read_by_its_pattern(spark: SparkSession, tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, JSON)).write(documents(change(1, Op.ADD, 1), catalog=Catalog([WIDE])))
+    opened(ChangeTableFiles(tmp_path, JSON)).commit("", documents(change(1, Op.ADD, 1), catalog=Catalog([WIDE])))
     read = spark.read.json(str(tmp_path / "usr__ct" / "*.json")).first()
     assert read is not None
     assert (read.id, read.wide, read.header__change_oper) == (1, str(2**64 - 1), "I")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from threading import Condition
 
 from eventlog.core.model import Document, Outcome, Status
-from eventlog.core.seams import SinkCapabilities, Tenure
-from tests.support.memory import answer
+from eventlog.core.seams import SinkCapabilities
+from tests.support.memory import UnaskedSink, answer
 
 Fate = Callable[[str], Status | BaseException | None]
 """What becomes of the document with this id; None is success."""
@@ -17,7 +17,7 @@ def success(_identity: str) -> None:
     """Takes everything."""
 
 
-class LanedSink:
+class LanedSink(UnaskedSink):
     """Documents meet here: each waits until so many are on their way, or until no other comes any more.
 
     `came` and `answered` are ids in their order, `together` what was on its way when one came.
@@ -38,14 +38,11 @@ class LanedSink:
         self._here: set[str] = set()
         self._moved = Condition()
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
     def last(self) -> str:
         return max(self.answered, default="")
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
-        return self.lanes[0].write(documents)
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        return self.lanes[0].commit("", documents)
 
     def close(self) -> None:
         for lane in self.lanes:
@@ -84,13 +81,7 @@ class LanedSink:
             self._busy = False
             self.broken = False
 
-        def open(self, tenure: Tenure | None) -> None:
-            """Nobody else writes here."""
-
-        def last(self) -> str:
-            return ""
-
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             assert not self._busy, "two threads use one lane"
             self._busy = True
             try:

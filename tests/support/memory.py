@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Tenure, Writer
+from eventlog.core.seams import Batch, Resolved, SinkCapabilities, SourceCapabilities, Tenure, Writer
 
 Log = list[str]
 
@@ -116,7 +116,30 @@ class Several:
             yield Document(id=f"{group[-1].positions[-1][0]:03}", body=b"", covers=covers)
 
 
-class MemorySink:
+class UnaskedSink:
+    """What a sink has to do where nobody else writes, and nobody can ask."""
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities()
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
+    def last(self) -> str:
+        return ""
+
+    def resolve(self, plan: str) -> Resolved:
+        return Resolved()
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Everything is done by `commit`."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class MemorySink(UnaskedSink):
     """Keeps documents and answers for events as it is told to, or fails at a document."""
 
     def __init__(self, log: Log, answers: Mapping[int, Status] | None = None, fails_at: str | None = None) -> None:
@@ -127,17 +150,10 @@ class MemorySink:
         self.routes: dict[str, str] = {}
         self.sizes: list[int] = []
 
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities()
-
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
     def last(self) -> str:
         return max(self.taken, default="")
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         self.log.append("write")
         self.sizes.append(len(documents))
         for document in documents:

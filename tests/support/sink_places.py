@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from eventlog.core.model import Document, Op
@@ -87,6 +88,21 @@ def files(folder: Path) -> Iterator[Place]:
         found=lambda: [_number_of(path.read_bytes()) for path in sorted(folder.glob("*.xml"))],
         breaking=lambda at: broken(Path, "replace", at, CutError()),
         spoilt=lambda: _spoilt(folder / ".eventlog"),
+    )
+
+
+@contextmanager
+def routed_files(folder: Path) -> Iterator[Place]:
+    """Each document in a folder of its own, but for those whose number three divides."""
+
+    def document(number: int) -> Document:
+        return replace(xds(number), route="" if number % 3 == 0 else f"r{number % 3}")
+
+    yield Place(
+        make=lambda: FileSink(folder, ".xml", routed=True),
+        document=document,
+        found=lambda: sorted(_number_of(path.read_bytes()) for path in folder.rglob("*.xml")),
+        breaking=lambda at: broken(Path, "replace", at, CutError()),
     )
 
 
@@ -188,7 +204,7 @@ def stdout() -> Iterator[Place]:
         make=lambda: StdoutSink(stream),
         document=xds,
         found=lambda: [_number_of(line) for line in stream.getvalue().splitlines()],
-        breaking=lambda at: broken(StdoutSink, "write", at, CutError()),
+        breaking=lambda at: broken(StdoutSink, "commit", at, CutError()),
     )
 
 

@@ -54,10 +54,17 @@ class Stopped:
 def stopped(before: int, meanwhile: Callable[[], object]) -> Iterator[Stopped]:
     """Freezes whoever works in here before that step at the file system, counted from 1, while others do their part."""
     found = Stopped(before, meanwhile)
+    with _stepping(found.step):
+        yield found
+
+
+@contextmanager
+def _stepping(look: Callable[[], None]) -> Iterator[None]:
+    """Has each step at the file system looked at before it is taken."""
 
     def stepping(function: Callable[..., Any]) -> Callable[..., Any]:
         def step(*positional: Any, **named: Any) -> Any:
-            found.step()
+            look()
             return function(*positional, **named)
 
         return step
@@ -65,6 +72,36 @@ def stopped(before: int, meanwhile: Callable[[], object]) -> Iterator[Stopped]:
     with pytest.MonkeyPatch.context() as patch:
         for name in STEPS:
             patch.setattr(os, name, stepping(getattr(os, name)))
+        yield
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing that it would still do has any effect."""
+
+
+@contextmanager
+def dying(before: int) -> Iterator[Stopped]:
+    """Kills whoever works in here before that step at the file system, counted from 1."""
+    found = Stopped(before, lambda: None)
+    with _stepping(lambda: _die(found)):
+        yield found
+
+
+def _die(found: Stopped) -> None:
+    found.step()
+    if found.happened:
+        raise KilledError
+
+
+@contextmanager
+def failing(before: int, error: OSError) -> Iterator[Stopped]:
+    """Lets that step at the file system fail, counted from 1, and no other."""
+
+    def fail() -> None:
+        raise error
+
+    found = Stopped(before, fail)
+    with _stepping(found.step):
         yield found
 
 

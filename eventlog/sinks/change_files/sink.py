@@ -2,15 +2,16 @@
 
     <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  _dfm/….dfm
 
-Law: a file's name comes from its document and from what is durably there, so a repeat writes the same files again;
-`_position.json` comes last and says what that is, and under which plan. Files are made hidden, then it is made sure that the folder is still
-ours, then they get their names; whoever takes the folder over says so first, and then removes what others have hidden.
+Law: a file's name comes from its document and from what is durably there; `_position.json` comes last and says what that
+is, and under which plan. The files of a plan stay hidden until all of them are (`plan_folder`), so nothing is there of a
+plan that broke off before: what comes next may have other rows and other numbers.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from pathlib import Path
@@ -24,14 +25,15 @@ from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.rules.meaning import refusals
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import TIME_DIGITS
 from eventlog.qlik.change_tables.partitions import read_partition
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.dfm import description, description_name
 from eventlog.sinks.change_files.row_files import file_bytes
 from eventlog.sinks.change_files.settings import PARQUET, SET_ASIDE, RowFiles
-from eventlog.sinks.ownership import OwnedFolder
+from eventlog.sinks.ownership import not_written
+from eventlog.sinks.plan_folder import Hidden, PlanFolder
 
 POSITION: Final = "_position.json"
 PARTITIONS: Final = "attrep_cdc_partitions.jsonl"
@@ -61,6 +63,16 @@ class FolderState(Struct, frozen=True, kw_only=True):
     refusals: Notes = []
     named: str = ""
     loads: dict[str, int] = {}
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """The files of some documents, hidden, and how far the folder is once they are shown; `before` is how far it was."""
+
+    documents: Sequence[RowsDocument]
+    before: FolderState
+    after: FolderState
+    refused: Notes
+    hidden: Hidden
 
 
 class Names:
@@ -95,6 +107,8 @@ def _after(named: str) -> str:
 class ChangeTableFiles:
     """Writes the rows of documents into folders of change tables."""
 
+    capabilities = SinkCapabilities(resolves=True)
+
     def __init__(
         self,
         folder: Path,
@@ -109,19 +123,16 @@ class ChangeTableFiles:
         self.form = form
         self.task = task
         self._stop = stop
-        self._owned = OwnedFolder(folder)
+        self._plans = PlanFolder(folder, self._folders)
         self._state = FolderState()
-
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(has=self.has)
+        self._prepared: dict[str, Prepared] = {}
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and reads how far it is."""
+        self._forget_prepared()
         try:
             make_folder(self.folder)
-            self._owned.take_over(tenure)
-            self._owned.remove_hidden(self._folders())
+            self._plans.take_over(tenure)
             self._state = self._read()
         except OSError as error:
             raise self._failed(error) from error
@@ -130,23 +141,55 @@ class ChangeTableFiles:
         """The change_seq of the last document that is durably there."""
         return self._state.change_seq
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
-        """Writes files of each document, durable when it returns; answers which events have no row there."""
-        rows = [one for one in documents if isinstance(one, RowsDocument)]
-        if plan and plan == self._state.plan:
-            said = self._state.refusals
-        else:
-            said = self._written(rows, plan) if rows else []
-        return refusals(said)
+    def resolve(self, plan: str) -> Resolved:
+        """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
+        self._forget_prepared()
+        try:
+            self._plans.settle()
+            self._state = self._read()
+        except OSError as error:
+            raise self._failed(error) from error
+        there = self._has(plan)
+        answers = tuple(refusals(self._state.refusals)) if there else ()
+        return Resolved(last=self._state.plan, documents=None if there else frozenset(), answers=answers)
 
-    def has(self, plan: str) -> bool:
-        """Whether the plan was the last that got its names."""
-        return bool(plan) and plan == self._state.plan
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Writes files of each document under names that nobody looks at."""
+        rows = _rows_of(documents)
+        if plan and rows and not self._has(plan):
+            self._forget_prepared()
+            self._prepared[plan] = self._made(plan, rows)
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Shows the files of each document, durable when it returns; answers which events have no row there."""
+        rows, state = _rows_of(documents), self._state
+        if not rows or self._has(plan):
+            return refusals(state.refusals if self._has(plan) else ())
+        prepared = self._prepared.pop(plan, None)
+        if prepared is not None and (prepared.before is not state or prepared.documents != rows):
+            prepared.hidden.discard()  # their names would not go on from what is there now
+            prepared = None
+        found = prepared or self._made(plan, rows)
+        try:
+            self._plans.show(found.hidden, apart=1)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._state = found.after
+        return refusals(found.refused)
 
     def close(self) -> None:
-        """Holds nothing open."""
+        self._forget_prepared()
 
-    def _written(self, documents: Sequence[RowsDocument], plan: str) -> Notes:
+    def _has(self, plan: str) -> bool:
+        """Whether the plan was the last that was shown."""
+        return bool(plan) and plan == self._state.plan
+
+    def _forget_prepared(self) -> None:
+        while self._prepared:
+            self._prepared.popitem()[1].hidden.discard()
+
+    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> Prepared:
+        """The files of documents, hidden. They come together or not at all also where they have no plan."""
         state = self._state
         versions, opened, lines = dict(state.versions), dict(state.open), []
         refused: Notes = []
@@ -160,7 +203,7 @@ class ChangeTableFiles:
                 refused += why
                 lines += _closed(opened, block)
             lines += _over(opened, document.id)
-        changed = FolderState(
+        after = FolderState(
             change_seq=documents[-1].id,
             plan=plan or state.plan,
             open=opened,
@@ -170,20 +213,14 @@ class ChangeTableFiles:
             loads=names.loads,
         )
         try:
-            self._owned.remove_left(self._folders())
             for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
                 make_folder(place)
                 flush(place.parent)
-            self._show([*files, *self._partitions_told(lines), self._position(changed)])
+            told = [*files, *self._partitions_told(lines), self._position(after)]
+            hidden = self._plans.hide(plan or secrets.token_hex(8), told)
         except OSError as error:
             raise self._failed(error) from error
-        self._state = changed
-        return refused
-
-    def _show(self, files: Sequence[File]) -> None:
-        """Makes files, and gives them their names if the folder is still ours; the last one when all others are durable."""
-        parts = self._owned.hide(files)
-        self._owned.show(parts[:-1], parts[-1:])
+        return Prepared(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
         return (Path(place) for place, _, _ in os.walk(self.folder))
@@ -262,7 +299,11 @@ class ChangeTableFiles:
             ) from None
 
     def _failed(self, error: OSError) -> SinkError:
-        return self._owned.not_written("Change tables", error)
+        return not_written("Change tables", self.folder, error)
+
+
+def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
+    return [one for one in documents if isinstance(one, RowsDocument)]
 
 
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:

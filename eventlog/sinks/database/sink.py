@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from eventlog.core.errors import ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.rules.meaning import refusals
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import moment_of
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.settings import SET_ASIDE
@@ -41,6 +41,8 @@ Refusals = list[tuple[str, Position, str]]
 class DatabaseSink:
     """Writes the rows of documents into change tables."""
 
+    capabilities = SinkCapabilities(resolves=True)
+
     def __init__(self, settings: DatabaseSettings, engine: Engine | None = None) -> None:
         self._settings = settings
         self._engine = _engine(settings.url) if engine is None else engine
@@ -54,10 +56,6 @@ class DatabaseSink:
         self._standing: TaskState | None = None
         self._converting = False
 
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(has=self.has)
-
     def open(self, tenure: Tenure | None) -> None:
         """Takes the task over, and learns how far it is.
 
@@ -65,7 +63,7 @@ class DatabaseSink:
         used would fail.
         """
         self._engine.dispose()
-        self._prepare()
+        self._make_tables()
         self._evolution.forget()
         self._converting = tenure is None
         with self._transaction() as connection:
@@ -79,7 +77,7 @@ class DatabaseSink:
         self._evolution.log = owner.log
         self._standing = now
 
-    def _prepare(self) -> None:
+    def _make_tables(self) -> None:
         try:
             with self._transaction() as connection:
                 self._control.prepare(connection)
@@ -93,7 +91,19 @@ class DatabaseSink:
         """The change_seq of the last document that is durably there."""
         return "" if self._standing is None else self._standing.change_seq
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def resolve(self, plan: str) -> Resolved:
+        """Whether the plan was the last that was committed, and what was refused of it then."""
+        with self._transaction() as connection:
+            standing = self._ours(connection)
+            there = self._is_there(standing, plan)
+            answers = tuple(self._control.refused(connection, plan)) if there else ()
+        last = standing.converted if self._converting else standing.plan
+        return Resolved(last=last, documents=None if there else frozenset(), answers=answers)
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Rows of a transaction are unseen until it ends, and gone when it breaks off."""
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """All of them in one transaction; answers which events' rows the target refused."""
         rows = [document for document in documents if isinstance(document, RowsDocument)]
         if not rows:
@@ -103,11 +113,6 @@ class DatabaseSink:
         except BaseException:
             self._evolution.forget()
             raise
-
-    def has(self, plan: str) -> bool:
-        """Whether the plan was the last that was committed."""
-        with self._transaction() as connection:
-            return self._is_there(self._ours(connection), plan)
 
     def close(self) -> None:
         if self._settings.control_tables and self._standing is not None:

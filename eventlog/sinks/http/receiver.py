@@ -143,7 +143,7 @@ class Receiver:
         if delivery.id is None:
             return
         if self._files is not None:
-            self._files.write([Document(id=delivery.id, body=delivery.body, covers={})])
+            self._files.commit("", [Document(id=delivery.id, body=delivery.body, covers={})])
         self._taken[delivery.id] = plan
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.core.secrets import shown
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
@@ -50,7 +50,7 @@ class HttpLane:
         """Says from now on for which log, and in which epoch, it sends."""
         self._poster.tenure = tenure
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
         outcomes: list[Outcome] = []
         for number, document in enumerate(documents):
@@ -128,6 +128,13 @@ class HttpSink(HttpLane):
     def last(self) -> str:
         """The id of the last document that was answered in this process; only the receiver knows what was before."""
         return max(lane.answered for lane in self.lanes)
+
+    def resolve(self, plan: str) -> Resolved:
+        """A receiver knows documents that come again; nobody can ask it before."""
+        return Resolved()
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """A receiver takes nothing that it may not use yet."""
 
     def close(self) -> None:
         super().close()

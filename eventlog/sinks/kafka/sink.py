@@ -19,7 +19,7 @@ from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.rules.meaning import refusals
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.sinks.kafka.errors import FENCED, TOO_LARGE, error_of, in_words, louder
 from eventlog.sinks.kafka.frames import Frames, too_large
@@ -75,7 +75,7 @@ class KafkaSink:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(has=self.has, refuses=self._frames.refuses)
+        return SinkCapabilities(resolves=True, refuses=self._frames.refuses)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the output over, and learns how far it is; its former writer is fenced off."""
@@ -88,7 +88,17 @@ class KafkaSink:
         """The id of the last document whose transaction was committed."""
         return self._marks.standing.last
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def resolve(self, plan: str) -> Resolved:
+        """Which documents of the plan are there, if it was the last: several transactions may have been parts of it."""
+        self._opened()
+        there, refused = self._begun(plan)
+        documents = None if there is None else frozenset(there)
+        return Resolved(last=self._taken.plan, documents=documents, answers=tuple(refusals(refused)))
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in one transaction, committed when it returns; answers for messages that no broker takes."""
         from confluent_kafka import KafkaException
 
@@ -106,11 +116,6 @@ class KafkaSink:
         except (OccupiedError, SinkError):
             self._drop()
             raise
-
-    def has(self, plan: str) -> bool:
-        """Whether the plan was the last that was committed, all of it."""
-        self._opened()
-        return self._begun(plan)[0] is None
 
     def close(self) -> None:
         """Gives back the connection; what was written is committed already."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.core.model import Document
 from tests.hardening.ledger.checking import Seen, Shown
 
 
@@ -19,16 +20,15 @@ def faulty(kind: str, flag: str, seed: int) -> None:
     from eventlog.sinks.files import FileSink
 
     dice = random.Random(seed)
-    writes = itertools.count(dice.randrange(2))
-    real: Callable[..., Any] = FileSink.write
+    commits = itertools.count(dice.randrange(2))
+    real: Callable[..., Any] = FileSink.commit
 
-    def write(self: FileSink, *arguments: Any) -> Any:
-        documents, *plan = arguments
-        if documents and next(writes) and _first(Path(flag)):
-            documents = WRONGS[kind](list(documents), dice)
-        return real(self, documents, *plan)
+    def commit(self: FileSink, plan: str, documents: Sequence[Document]) -> Any:
+        if documents and next(commits) > 0 and _first(Path(flag)):
+            return real(self, plan, WRONGS[kind](list(documents), dice))
+        return real(self, plan, documents)
 
-    setattr(FileSink, "write", write)  # noqa: B010  # a plain assignment is refused: a method is no variable
+    setattr(FileSink, "commit", commit)  # noqa: B010  # a plain assignment is refused: a method is no variable
 
 
 def _first(flag: Path) -> bool:

@@ -59,10 +59,10 @@ class Failing(MemorySink):
 
     away = True
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         if self.away:
             raise SinkError("The receiver is away.")
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 def test_after_each_failure_it_waits_twice_as_long_up_to_half_a_minute(
@@ -215,10 +215,10 @@ def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document
     monkeypatch.setattr(rest, "monotonic", lambda: now[0])
 
     class Beats(MemorySink):
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             if [document.id for document in documents] == [HEARTBEAT]:
                 beats.append(now[0] - 1000)
-            return super().write(documents, plan)
+            return super().commit(plan, documents)
 
     def wait(_rest: CycleWait, seconds: float, each: Callable[[], None] = lambda: None, **_alert: object) -> None:
         for _ in range(round(seconds)):

@@ -17,14 +17,14 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, CutTransaction, Document, Event, Op, Outcome, RowId, Status, Transaction
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Tenure
+from eventlog.core.seams import Batch, Resolved, SinkCapabilities, SourceCapabilities
 from eventlog.delivery.pipeline import MOST_LEFT_EVENTS, Output, Pipeline, Work
 from eventlog.delivery.read_ahead import ReadAhead
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.notes import COUNTED, Decided, read_counted, split_counted
-from tests.support.memory import MemorySink, OneEach
+from tests.support.memory import MemorySink, OneEach, UnaskedSink
 from tests.support.shares import met, shares
 
 COLUMNS = (
@@ -129,7 +129,7 @@ class MemoryLog:
         self.in_hand = [event.position[0] for event in following.events] if following is not None else []
 
 
-class Topic:
+class Topic(UnaskedSink):
     """Takes each plan once, and fails when it is told to: before a plan is there, or after."""
 
     def __init__(self) -> None:
@@ -138,15 +138,15 @@ class Topic:
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(has=lambda plan: plan in self.plans)
+        return SinkCapabilities(resolves=True)
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
+    def resolve(self, plan: str) -> Resolved:
+        return Resolved(documents=None if plan in self.plans else frozenset())
 
     def last(self) -> str:
         return max([one.id for documents in self.plans.values() for one in documents], default="")
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         fails, self.fails = self.fails, None
         if fails == "before":
             raise SinkError("It is away.")
@@ -154,9 +154,6 @@ class Topic:
         if fails == "after":
             raise SinkError("It went away.")
         return ()
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
     def told(self) -> dict[int, list[tuple[int | None, bool | None]]]:
         """What each transaction's messages say of their place; numbers of documents go on from batch to batch."""
@@ -386,7 +383,7 @@ def test_what_a_target_has_no_room_for_is_in_no_transaction() -> None:
         @property
         def capabilities(self) -> SinkCapabilities:
             no_room = lambda one: "there is no room." if one.positions == ((2,),) else None  # noqa: E731  # said once
-            return SinkCapabilities(has=lambda plan: plan in self.plans, refuses=no_room)
+            return SinkCapabilities(resolves=True, refuses=no_room)
 
     log, topic = MemoryLog([row(number, 1, number) for number in range(1, 4)]), Narrow()
     report = pipeline(log, topic, limit=10).go_round()

@@ -15,21 +15,17 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import SinkCapabilities, Tenure
+from eventlog.core.seams import SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.pipeline import Output, Pipeline
 from tests.support.examples import examples
-from tests.support.memory import MemoryRows, MemorySource, Several
+from tests.support.memory import MemoryRows, MemorySource, Several, UnaskedSink
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, histories
 
 
-class FragileSink:
+class FragileSink(UnaskedSink):
     """Keeps what each document covers; fails after so many documents, in one of two ways."""
-
-    @property
-    def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities()
 
     def __init__(self) -> None:
         self.kept: dict[str, list[Position]] = {}
@@ -37,13 +33,10 @@ class FragileSink:
         self.breaks_after: int | None = None
         self.trouble: type[BaseException] = SinkError
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
     def last(self) -> str:
         return max(self.kept, default="")
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         for document in documents:
             if self.breaks_after == 0:
                 self.breaks_after = None
@@ -53,9 +46,6 @@ class FragileSink:
             self.kept[document.id] = [position for positions in document.covers.values() for position in positions]
             self.written.append(document.id)
         return ()
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 class FragileLanes(FragileSink):
@@ -70,9 +60,9 @@ class FragileLanes(FragileSink):
         self.lanes = [self] * lanes
         self._turn = Lock()
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         with self._turn:
-            return super().write(documents, plan)
+            return super().commit(plan, documents)
 
     def break_off(self) -> None:
         """Nothing is on its way for long."""

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Tenure
+from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from tests.support.examples import examples
-from tests.support.memory import Several, answer, event
+from tests.support.memory import Several, UnaskedSink, answer, event
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG
 
@@ -58,7 +58,7 @@ class Log:
         self.notes = dict(notes or {})
 
 
-class Whimsical:
+class Whimsical(UnaskedSink):
     """Answers as dice say, and watches who comes while what is still to be taken."""
 
     @property
@@ -77,13 +77,7 @@ class Whimsical:
         self._here: list[str] = []
         self._turn = Lock()
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
-    def last(self) -> str:
-        return ""
-
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         [document] = documents
         positions = [position for covered in document.covers.values() for position in covered]
         with self._turn:
@@ -104,9 +98,6 @@ class Whimsical:
 
     def break_off(self) -> None:
         """Nothing is on its way for long."""
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
     def _look(self, positions: Sequence[Position], objects: set[str]) -> None:
         """Notes what must not be: an object twice on its way, a change before an earlier one of its object was taken."""

@@ -92,9 +92,9 @@ def test_each_output_is_told_of_with_the_time_that_it_took(monkeypatch: pytest.M
     monkeypatch.setattr("eventlog.delivery.pipeline.monotonic", lambda: clock[0])
 
     class Slow(MemorySink):
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             clock[0] += len(documents)
-            return super().write(documents, plan)
+            return super().commit(plan, documents)
 
     seconds: dict[str, float] = {}
     source = MemorySource([], inserts(3))
@@ -105,7 +105,7 @@ def test_each_output_is_told_of_with_the_time_that_it_took(monkeypatch: pytest.M
 
 def test_of_several_failures_the_lasting_one_is_told() -> None:
     class Refusing(MemorySink):
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             raise SinkError("The folder is gone.", may_pass=False)
 
     source = MemorySource([], inserts(1))
@@ -272,11 +272,11 @@ class Remembering(MemorySink):
         super().__init__([], answers)
         self.given: list[Document] = []
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         for document in documents:
             self.given.append(document)
-            super().write([document])
-        return super().write(documents, plan)
+            super().commit("", [document])
+        return super().commit(plan, documents)
 
 
 @pytest.mark.parametrize("fails_at", ["002", "003"])

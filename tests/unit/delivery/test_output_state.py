@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
-from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import (
     Delivery,
     Output,
@@ -25,6 +24,7 @@ from eventlog.delivery.output import (
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import Progress
 from eventlog.xds.write import XdsFormat
+from tests.support.memory import UnaskedSink
 
 standings = st.dictionaries(
     st.text(),
@@ -39,27 +39,16 @@ standings = st.dictionaries(
 )
 
 
-class Receiver:
+class Receiver(UnaskedSink):
     """A sink that answers as it was told to, and goes away when it was told nothing."""
-
-    capabilities = SinkCapabilities()
 
     def __init__(self, answers: Sequence[Outcome] | None) -> None:
         self._answers = answers
 
-    def open(self, tenure: Tenure | None) -> None:
-        """Nobody else writes here."""
-
-    def last(self) -> str:
-        return ""
-
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         if self._answers is None:
             raise SinkError("Nobody is there.")
         return self._answers
-
-    def close(self) -> None:
-        pass
 
 
 def delivered(answers: Sequence[Outcome] | None) -> tuple[Delivery, SinkError | None]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, Format, SinkCapabilities
+from eventlog.core.seams import Batch, Format, Resolved, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -38,9 +38,9 @@ class PlanningSink(MemorySink):
         super().__init__([], fails_at=fails_at)
         self.plans: list[tuple[str, list[str]]] = []
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         self.plans.append((plan, [document.id for document in documents]))
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 class Receiver(MemorySink):
@@ -51,7 +51,7 @@ class Receiver(MemorySink):
         self.later: int | None = later
         self.order: list[int] = []
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         found: list[Outcome] = []
         for document in documents:
             for positions in document.covers.values():
@@ -110,12 +110,12 @@ class Scripted(Receiver):
         super().__init__(0)
         self.script = list(script)
 
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         said = self.script.pop(0) if self.script else "takes"
         if said == "fails":
             raise SinkError("The line is cut.")
         self.later = int(documents[0].id) if said == "later" else None
-        return super().write(documents, plan)
+        return super().commit(plan, documents)
 
 
 def values(objects: int, each: int) -> list[Event]:
@@ -198,7 +198,7 @@ def test_several_plans_that_wait_are_all_noted_until_each_has_gone(monkeypatch: 
     monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)
 
     class Twice(Receiver):
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             [document] = documents
             if document.id in ("1", "2") and document.id not in self.taken:
                 self.taken[document.id] = b""
@@ -206,7 +206,7 @@ def test_several_plans_that_wait_are_all_noted_until_each_has_gone(monkeypatch: 
             if document.id == "3" and "3" not in self.taken:
                 self.taken["3"] = b""
                 raise SinkError("The line is dead.")
-            return super().write(documents, plan)
+            return super().commit(plan, documents)
 
     source, sink = Noting(inserts(3)), Twice(later=0)
     by_object = Strictness(on_retry="object")
@@ -268,10 +268,10 @@ def test_a_row_that_is_held_after_its_document_was_taken_does_not_come_again_whe
     class Recording(PlanningSink):
         @property
         def capabilities(self) -> SinkCapabilities:
-            return SinkCapabilities(has=self.has)
+            return SinkCapabilities(resolves=True)
 
-        def has(self, plan: str) -> bool:
-            return plan in {known for known, _ in self.plans}
+        def resolve(self, plan: str) -> Resolved:
+            return Resolved(documents=None if plan in {known for known, _ in self.plans} else frozenset())
 
     source, sink = Noting(inserts(2)), Recording()
     source.dies = True
@@ -325,10 +325,7 @@ def test_a_held_row_that_a_target_certainly_lacks_is_planned_anew() -> None:
     class Lacking(PlanningSink):
         @property
         def capabilities(self) -> SinkCapabilities:
-            return SinkCapabilities(has=self.has)
-
-        def has(self, plan: str) -> bool:
-            return False
+            return SinkCapabilities(resolves=True)
 
     sink = Lacking()
     source = held_and_released(sink)
@@ -344,7 +341,7 @@ def test_documents_of_many_plans_that_wait_stay_planned_each_by_itself(monkeypat
     class Busy(MemorySink):
         """Takes nothing of five objects yet, and fails at a sixth."""
 
-        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
             [document] = documents
             if document.id == "6":
                 raise SinkError("The line is dead.")
@@ -380,26 +377,26 @@ def test_a_chunk_ends_where_it_is_just_full(limit: str, most: int, monkeypatch: 
     assert [len(ids) for _, ids in sink.plans] == [2, 2, 1]
 
 
-def test_documents_are_staged_while_their_plan_is_noted_and_not_once_an_answer_holds_some() -> None:
-    class Staging(PlanningSink):
+def test_documents_are_prepared_while_their_plan_is_noted_and_not_once_an_answer_holds_some() -> None:
+    class Preparing(PlanningSink):
         def __init__(self) -> None:
             super().__init__()
-            self.staged: list[list[str]] = []
+            self.prepared: list[list[str]] = []
             self.answers = {1: Status.NEW}
 
         @property
         def capabilities(self) -> SinkCapabilities:
-            return SinkCapabilities(stage=self.stage)
+            return SinkCapabilities(prepares=True)
 
-        def stage(self, documents: Sequence[Document]) -> None:
-            assert self.plans == [] or len(self.plans) == len(self.staged)
-            self.staged.append([document.id for document in documents])
+        def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+            assert self.plans == [] or len(self.plans) == len(self.prepared)
+            self.prepared.append([document.id for document in documents])
 
-    by_object, sink = Strictness(on_retry="object"), Staging()
+    by_object, sink = Strictness(on_retry="object"), Preparing()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)
         pipeline(Noting(inserts(3)), sink, answers=True, strictness=by_object).go_round()
-    assert sink.staged == [["1"]]
+    assert sink.prepared == [["1"]]
     assert [ids for _, ids in sink.plans] == [["1"], ["2"], ["3"]]
 
 

@@ -69,9 +69,9 @@ class Queue:
 class Noting(MemorySink):
     """Notes which document it takes."""
 
-    def write(self, documents: Sequence[object], plan: str = "") -> Sequence[Outcome]:
+    def commit(self, plan: str, documents: Sequence[object]) -> Sequence[Outcome]:
         self.log.extend(f"write {document.id}" for document in documents)  # type: ignore[attr-defined]  # documents
-        return super().write(documents, plan)  # type: ignore[arg-type]  # as above
+        return super().commit(plan, documents)  # type: ignore[arg-type]  # as above
 
 
 def relay(source: Queue, sink: MemorySink, *, answers: bool = False, **facts: object) -> ReadAhead:
@@ -192,24 +192,24 @@ def test_a_backlog_leaves_the_interpreter_as_it_was() -> None:
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
 
 
-class Staged(Noting):
+class Prepared(Noting):
     """Notes what it may begin with."""
 
     @property
     def capabilities(self) -> SinkCapabilities:
-        return SinkCapabilities(stage=self.stage)
+        return SinkCapabilities(prepares=True)
 
-    def stage(self, documents: Sequence[Document]) -> None:
-        self.log.append("stage " + " ".join(document.id for document in documents))
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        self.log.append("prepare " + " ".join(document.id for document in documents))
 
 
-def test_what_follows_is_staged_before_what_is_ahead_of_it_is_settled() -> None:
+def test_what_follows_is_prepared_before_what_is_ahead_of_it_is_settled() -> None:
     log: Log = []
-    runner = relay(Queue(log, inserts(4)), Staged(log))
+    runner = relay(Queue(log, inserts(4)), Prepared(log))
     runner.go_round(ahead=True)
     runner.forget()
-    assert log.index("stage 1 2") < log.index("write 1")
-    assert "stage 3 4" in log, "with the round of the batch ahead of it"
+    assert log.index("prepare 1 2") < log.index("write 1")
+    assert "prepare 3 4" in log, "with the round of the batch ahead of it"
     assert "write 3" not in log
 
 

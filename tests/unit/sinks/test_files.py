@@ -41,20 +41,20 @@ def test_different_ids_never_share_a_name(found: list[str]) -> None:
 
 
 def test_ids_of_the_formats_stand_as_they_are(tmp_path: Path) -> None:
-    opened(FileSink(tmp_path, ".xml")).write([document("00000000000000000012.00000000000000000003")])
+    opened(FileSink(tmp_path, ".xml")).commit("", [document("00000000000000000012.00000000000000000003")])
     assert [entry.name for entry in tmp_path.iterdir()] == ["00000000000000000012.00000000000000000003.xml"]
 
 
 @pytest.mark.parametrize("identity", ["../../etc/passwd", "/etc/passwd", "..", ".", "", "a\0b", "C:\\x", "é" * 300])
 def test_no_id_leaves_the_folder(tmp_path: Path, identity: str) -> None:
     folder = tmp_path / "out"
-    opened(FileSink(folder, ".xml")).write([document(identity)])
+    opened(FileSink(folder, ".xml")).commit("", [document(identity)])
     assert opened(FileSink(folder, ".xml")).path(identity).read_bytes() == b"<nds/>"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_id_too_long_for_a_name_is_still_known_after_a_restart(tmp_path: Path) -> None:
-    opened(FileSink(tmp_path, ".xml")).write([document("x" * 400), document("y" * 400)])
+    opened(FileSink(tmp_path, ".xml")).commit("", [document("x" * 400), document("y" * 400)])
     assert opened(FileSink(tmp_path, ".xml")).last() == "y" * 400
 
 
@@ -64,7 +64,7 @@ def test_files_of_other_people_are_no_documents(tmp_path: Path) -> None:
     (tmp_path / ".hidden.xml").write_text("x")
     sink = opened(FileSink(tmp_path, ".xml"))
     assert sink.last() == ""
-    sink.write([document("5")])
+    sink.commit("", [document("5")])
     assert opened(FileSink(tmp_path, ".xml")).last() == "5"
 
 
@@ -72,8 +72,7 @@ def test_what_others_have_hidden_goes_when_the_folder_is_opened(tmp_path: Path) 
     for name in (".eventlog-4711-0.part", ".eventlog-0123456789abcdef-7.part", ".theirs.part"):
         (tmp_path / name).write_text("half")
     former = opened(FileSink(tmp_path, ".xml"))
-    former.stage([document("1")])
-    former._staged[0].parts.result()
+    former.prepare("a", [document("1")])
     FileSink(tmp_path, ".xml").open(None)
     assert [entry.name for entry in tmp_path.iterdir()] == [".theirs.part"]
 
@@ -105,7 +104,7 @@ def test_a_full_disk_leaves_nothing_behind_and_may_pass(
     sink = opened(FileSink(tmp_path, ".xml"))
     failing(monkeypatch, errno.ENOSPC)
     with pytest.raises(SinkError, match=f"{tmp_path}.*[Nn]o space left") as caught:
-        sink.write([document(f"{number:03}") for number in range(count)])
+        sink.commit("", [document(f"{number:03}") for number in range(count)])
     assert caught.value.may_pass
     assert list(tmp_path.iterdir()) == []
     assert sink.last() == ""
@@ -119,7 +118,7 @@ def test_a_folder_that_may_not_be_written_does_not_pass(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(SinkError, match="Permission denied") as caught:
-        sink.write([document("1")])
+        sink.commit("", [document("1")])
     assert not caught.value.may_pass
 
 
@@ -129,7 +128,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
         FileSink(tmp_path / "out", ".xml").open(None)
 
 
-def test_every_file_and_then_the_folder_is_flushed_before_write_returns(
+def test_every_file_and_then_the_folder_is_flushed_before_commit_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[str] = []
@@ -141,12 +140,12 @@ def test_every_file_and_then_the_folder_is_flushed_before_write_returns(
 
     sink = opened(FileSink(tmp_path, ".xml"))
     monkeypatch.setattr(os, "fsync", fsync)
-    sink.write([document(str(number)) for number in range(5)])
+    sink.commit("", [document(str(number)) for number in range(5)])
     assert flushed == ["file"] * 5 + ["folder"]
 
 
 def test_a_large_document_is_written_whole(tmp_path: Path) -> None:
     body = os.urandom(10_000_000)
     sink = opened(FileSink(tmp_path, ".bin"))
-    sink.write([document("1", body)])
+    sink.commit("", [document("1", body)])
     assert sink.path("1").read_bytes() == body

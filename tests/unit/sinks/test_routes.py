@@ -63,8 +63,9 @@ def test_what_was_one_document_stays_one() -> None:
 def test_files_stand_in_folders_and_the_last_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     sink = opened(FileSink(folder, ".xml", routed=True))
-    sink.write(
-        [Document(id=str(number), body=b"x", covers={}, route=route) for number, route in enumerate(("", "a/b", "c"))]
+    sink.commit(
+        "",
+        [Document(id=str(number), body=b"x", covers={}, route=route) for number, route in enumerate(("", "a/b", "c"))],
     )
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.xml"))
     assert found == ["0.xml", "a/b/1.xml", "c/2.xml"]
@@ -118,5 +119,5 @@ def test_two_tables_may_be_sent_to_one_folder(tmp_path: Path) -> None:
     changes = [change(1, "all"), change(2, "all", "grp")]
     [document] = encode(ChangeTableFormat(), changes, CATALOG)
     assert isinstance(document, Document)
-    opened(ChangeTableFiles(tmp_path)).write([document])
+    opened(ChangeTableFiles(tmp_path)).commit("", [document])
     assert len(list((tmp_path / "all__ct").glob("*.parquet"))) == 2

@@ -21,7 +21,7 @@ from eventlog.sinks.stdout import StdoutSink
 sink = StdoutSink()
 try:
     while True:
-        sink.write([Document(id="1", body=b"x" * 10000, covers={})])
+        sink.commit("", [Document(id="1", body=b"x" * 10000, covers={})])
 except SinkError as error:
     sys.stderr.write(f"{error.may_pass} {error}")
     sys.exit(error.exit_code)
@@ -35,8 +35,8 @@ def documents(*bodies: bytes) -> list[Document]:
 def test_documents_are_separated_by_a_newline_and_no_more() -> None:
     stream = io.BytesIO()
     sink = StdoutSink(stream)
-    assert sink.write(documents(b"<a/>", b"<b/>\n")) == ()
-    sink.write([])
+    assert sink.commit("", documents(b"<a/>", b"<b/>\n")) == ()
+    sink.commit("", [])
     sink.close()
     assert stream.getvalue() == b"<a/>\n<b/>\n"
     assert sink.last() == "2"
@@ -45,7 +45,7 @@ def test_documents_are_separated_by_a_newline_and_no_more() -> None:
 def test_what_was_written_is_flushed() -> None:
     raw = io.BytesIO()
     stream = io.BufferedWriter(raw)
-    StdoutSink(stream).write(documents(b"<a/>"))
+    StdoutSink(stream).commit("", documents(b"<a/>"))
     assert raw.getvalue() == b"<a/>\n"
 
 
@@ -69,7 +69,7 @@ def test_other_errors_may_pass() -> None:
         os.fdopen(read, "rb", buffering=0) as stream,
         pytest.raises(SinkError, match="does not take documents") as caught,
     ):
-        StdoutSink(stream).write(documents(b"<a/>"))
+        StdoutSink(stream).commit("", documents(b"<a/>"))
     assert caught.value.may_pass
 
 
@@ -79,4 +79,4 @@ def test_a_stream_without_a_descriptor_may_break_too() -> None:
             raise BrokenPipeError
 
     with pytest.raises(SinkError, match="Nobody reads"):
-        StdoutSink(Broken()).write(documents(b"<a/>"))
+        StdoutSink(Broken()).commit("", documents(b"<a/>"))

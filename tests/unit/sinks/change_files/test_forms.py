@@ -42,7 +42,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_json_has_a_line_for_each_row_with_values_as_in_messages(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, JSON)).write(documents(ADD, EMPTY))
+    opened(ChangeTableFiles(tmp_path, JSON)).commit("", documents(ADD, EMPTY))
     [file] = (tmp_path / "usr__ct").glob("*.json")
     first, second = map(json.loads, file.read_bytes().splitlines())
     assert list(first)[:3] == ["header__change_seq", "header__change_oper", "header__change_mask"]
@@ -66,7 +66,7 @@ def test_a_mask_that_is_text_stays_it() -> None:
 
 def test_the_preset_has_the_defaults_of_the_product(tmp_path: Path) -> None:
     sink = opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv")))
-    sink.write(made(ADD, EMPTY, LOADED))
+    sink.commit("", made(ADD, EMPTY, LOADED))
     assert names(tmp_path) == [
         "_position.json",
         "usr/LOAD00000001.csv.gz",
@@ -92,8 +92,8 @@ def test_names_by_time_are_given_once_and_again_to_who_repeats(tmp_path: Path) -
     first = made(ADD)
     second = made(EMPTY, told(9, Op.ADD, 1, "grp", name="x"), after=first[-1].id)
     for _ in range(2):
-        opened(ChangeTableFiles(tmp_path, form)).write(first, "a")
-    opened(ChangeTableFiles(tmp_path, form)).write(second, "b")
+        opened(ChangeTableFiles(tmp_path, form)).commit("a", first)
+    opened(ChangeTableFiles(tmp_path, form)).commit("b", second)
     assert [name for name in names(tmp_path) if name.endswith(".csv")] == [
         "grp__ct/20240506-070809122.csv",
         "usr__ct/20240506-070809120.csv",
@@ -106,14 +106,14 @@ def test_the_next_millisecond_may_be_in_the_next_year(tmp_path: Path) -> None:
     late = replace(ADD, transaction=Transaction(id=1, time=dt.datetime(2024, 12, 31, 23, 59, 59, 999_000)))
     sink = opened(ChangeTableFiles(tmp_path, form))
     for number in range(11):
-        sink.write(made(late, after="" if not number else sink.last()))
+        sink.commit("", made(late, after="" if not number else sink.last()))
     assert max(path.stem for path in tmp_path.rglob("*.csv")) == "20250101-000000000"
 
 
 def test_changes_whose_time_nobody_knows_have_names_too(tmp_path: Path) -> None:
     sink = opened(ChangeTableFiles(tmp_path, replace(CSV, names="time")))
     for _ in range(2):
-        sink.write(made(replace(ADD, transaction=None, time=None), after=sink.last()))
+        sink.commit("", made(replace(ADD, transaction=None, time=None), after=sink.last()))
     assert [path.name for path in sorted(tmp_path.rglob("*.csv"))] == [
         "00000000-000000000.csv",
         "00000000-000000001.csv",
@@ -125,9 +125,9 @@ def test_changes_whose_time_nobody_knows_have_names_too(tmp_path: Path) -> None:
 def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
     form = replace(CSV, full_load="files")
     first = made(ADD, LOADED, partition_every=60)
-    opened(ChangeTableFiles(tmp_path, form)).write(first)
+    opened(ChangeTableFiles(tmp_path, form)).commit("", first)
     again = made(LOADED, partition_every=60, after=first[-1].id)
-    opened(ChangeTableFiles(tmp_path, form)).write(again)
+    opened(ChangeTableFiles(tmp_path, form)).commit("", again)
     loads = sorted((tmp_path / "usr").glob("*.csv"))
     assert [path.name for path in loads] == ["LOAD00000001.csv", "LOAD00000002.csv"]
     rows = list(csv.reader(io.StringIO(loads[1].read_text())))
@@ -137,9 +137,9 @@ def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
 
 def test_without_it_a_full_load_is_rows_among_the_others(tmp_path: Path) -> None:
     many = [replace(LOADED, row=replace(LOADED.row, key=f"idu={n}"), positions=((n,),)) for n in range(9)]
-    opened(ChangeTableFiles(tmp_path, CSV)).write(made(*many, loads=False))
+    opened(ChangeTableFiles(tmp_path, CSV)).commit("", made(*many, loads=False))
     assert {path.parent.name for path in tmp_path.rglob("*.csv")} == {"usr__ct"}
-    opened(ChangeTableFiles(tmp_path / "b", CSV)).write(made(*many, ADD))
+    opened(ChangeTableFiles(tmp_path / "b", CSV)).commit("", made(*many, ADD))
     assert {path.parent.name for path in (tmp_path / "b").rglob("*.csv")} == {"usr", "usr__ct"}
 
 
@@ -185,7 +185,7 @@ def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
 
 
 def test_the_position_of_an_older_version_is_understood(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, CSV)).write(documents(ADD))
+    opened(ChangeTableFiles(tmp_path, CSV)).commit("", documents(ADD))
     state = json.loads((tmp_path / "_position.json").read_bytes())
     for key in ("named", "loads"):
         del state[key]

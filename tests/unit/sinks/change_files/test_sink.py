@@ -42,7 +42,7 @@ def parquet(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_parquet_holds_the_rows_with_their_types(tmp_path: Path) -> None:
-    assert list(opened(ChangeTableFiles(tmp_path)).write(documents(ADD, UPDATE, GROUP))) == []
+    assert list(opened(ChangeTableFiles(tmp_path)).commit("", documents(ADD, UPDATE, GROUP))) == []
     added, before, after = parquet(tmp_path / "usr__ct")
     assert added["header__change_mask"] == b"\x80\x0f"
     assert (added["pay"], added["photo"], added["header__timestamp"]) == (
@@ -55,7 +55,7 @@ def test_parquet_holds_the_rows_with_their_types(tmp_path: Path) -> None:
 
 
 def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, CSV)).write(documents(ADD, UPDATE, GROUP))
+    opened(ChangeTableFiles(tmp_path, CSV)).commit("", documents(ADD, UPDATE, GROUP))
     [path] = (tmp_path / "usr__ct").glob("*.csv")
     head, *_, last = path.read_text().splitlines()
     assert head.startswith("header__change_seq,header__change_oper,header__change_mask")
@@ -69,7 +69,7 @@ def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
     "form, where, called", [(PARQUET, "_dfm", "parquet"), (CSV, "", "delimited"), (JSON, "", "json")]
 )
 def test_each_file_has_a_description(tmp_path: Path, form: RowFiles, where: str, called: str) -> None:
-    opened(ChangeTableFiles(tmp_path, form)).write(documents(ADD))
+    opened(ChangeTableFiles(tmp_path, form)).commit("", documents(ADD))
     [data] = (tmp_path / "usr__ct").glob(f"*.{form.format}")
     said = json.loads((data.parent / where / f"{data.stem}.dfm").read_bytes())
     assert data.name == f"20240506-07080912-0000000000000000001.{form.format}"
@@ -88,28 +88,28 @@ BIG = told(4, Op.ADD, 2**70)
 
 def test_a_value_that_a_file_cannot_hold_is_set_aside(tmp_path: Path) -> None:
     made = documents(ADD, BIG, told(5, Op.ADD, 3, pay="123456789012"))
-    outcomes = opened(ChangeTableFiles(tmp_path)).write(made, "a")
+    outcomes = opened(ChangeTableFiles(tmp_path)).commit("a", made)
     assert [(one.position, one.reason) for one in outcomes] == [((4,), Reason.REFUSED), ((5,), Reason.REFUSED)]
     assert "usr__ct: column idu" in str(outcomes[0].note)
     assert [row["idu"] for row in parquet(tmp_path)] == [1]
-    assert opened(ChangeTableFiles(tmp_path)).write(made, "a") == outcomes
+    assert opened(ChangeTableFiles(tmp_path)).commit("a", made) == outcomes
     assert [row["idu"] for row in parquet(tmp_path)] == [1]
 
 
 def test_a_block_of_refused_rows_alone_makes_no_file(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path)).write(documents(BIG))
+    opened(ChangeTableFiles(tmp_path)).commit("", documents(BIG))
     assert parquet(tmp_path) == []
 
 
 def test_by_option_it_stops(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="usr__ct does not take a row"):
-        opened(ChangeTableFiles(tmp_path, stop=True)).write(documents(ADD, BIG))
+        opened(ChangeTableFiles(tmp_path, stop=True)).commit("", documents(ADD, BIG))
     assert opened(ChangeTableFiles(tmp_path)).last() == ""
 
 
 def test_partitions_are_folders_and_are_listed_when_they_are_over(tmp_path: Path) -> None:
     made = documents(ADD, GROUP, told(4, Op.ADD, 2, minutes=60), partition_every=60, size=1)
-    opened(ChangeTableFiles(tmp_path)).write(made)
+    opened(ChangeTableFiles(tmp_path)).commit("", made)
     folders = sorted(path.name for path in (tmp_path / "usr__ct").iterdir())
     assert folders == ["20240506T070000_20240506T080000", "20240506T080000_20240506T090000"]
     lines = [json.loads(line) for line in (tmp_path / "attrep_cdc_partitions.jsonl").read_text().splitlines()]
@@ -119,9 +119,11 @@ def test_partitions_are_folders_and_are_listed_when_they_are_over(tmp_path: Path
 
 def test_a_new_column_makes_a_new_version(tmp_path: Path) -> None:
     first = documents(ADD)
-    opened(ChangeTableFiles(tmp_path)).write(first)
+    opened(ChangeTableFiles(tmp_path)).commit("", first)
     wide = Catalog([Table(name="usr", columns=(Column(name="idu", type="integer", key=1), Column(name="nick")))])
-    opened(ChangeTableFiles(tmp_path)).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id))
+    opened(ChangeTableFiles(tmp_path)).commit(
+        "", documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id)
+    )
     versions = [json.loads(path.read_bytes())["dataInfo"]["tableVersion"] for path in sorted(tmp_path.rglob("*.dfm"))]
     assert versions == [1, 2]
 
@@ -134,7 +136,7 @@ def test_a_schema_stands_before_the_name_and_leads_nowhere(tmp_path: Path) -> No
     from eventlog.core.model import RowId
 
     made = documents(replace(change, row=RowId("hr", "../t", "a=1")), catalog=Catalog([table]), headers=())
-    opened(ChangeTableFiles(tmp_path / "in")).write(made)
+    opened(ChangeTableFiles(tmp_path / "in")).commit("", made)
     assert [path.parent.name for path in (tmp_path / "in").rglob("*.parquet")] == ["hr...%2ft__ct"]
     assert isinstance(made[0], RowsDocument)
 
@@ -244,7 +246,7 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
     }
 
 
-def test_what_was_hidden_in_a_folder_that_was_away_is_removed_once_it_is_there_again(
+def test_what_was_hidden_in_a_folder_that_was_away_goes_once_it_is_there_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, folder = tmp_path / "real", tmp_path / "out"
@@ -260,10 +262,11 @@ def test_what_was_hidden_in_a_folder_that_was_away_is_removed_once_it_is_there_a
     with monkeypatch.context() as patched:
         patched.setattr(OwnedFolder, "confirm", away)
         with pytest.raises(SinkError, match="cannot be written"):
-            sink.write(documents(ADD))
+            sink.commit("a", documents(ADD))
     assert len(list(real.rglob("*.part"))) == 3
     folder.unlink()
     folder.symlink_to(real)
-    sink.write(documents(ADD))
+    assert sink.resolve("a").documents == frozenset()
+    sink.commit("a", documents(ADD))
     assert list(real.rglob("*.part")) == []
     assert len(list((real / "usr__ct").glob("*.csv"))) == 1

@@ -1,4 +1,4 @@
-"""Documents that are staged: on the disk under names that nobody looks at, until their turn comes or they are not wanted."""
+"""Documents that are prepared: on the disk under names that nobody looks at, until their turn comes or they are not wanted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, RowId
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
-from eventlog.sinks.files import GROUP_DOCUMENTS, FileSink
+from eventlog.sinks.files import FileSink
 from eventlog.sources.notes import Progress
 from tests.support.memory import OneEach
 from tests.support.sinks import opened
@@ -33,7 +33,7 @@ def shown(folder: Path) -> list[str]:
 
 
 def hidden(folder: Path) -> int:
-    return sum(entry.name.startswith(".") for entry in folder.iterdir())
+    return sum(entry.name.endswith(".part") for entry in folder.iterdir())
 
 
 @pytest.fixture
@@ -41,80 +41,88 @@ def sink(tmp_path: Path) -> FileSink:
     return opened(FileSink(tmp_path, ".xml"))
 
 
-def test_nobody_sees_what_is_staged_before_it_is_written(sink: FileSink, tmp_path: Path) -> None:
-    sink.stage(documents(1, 2))
-    sink.stage(documents(3))
+def test_nobody_sees_what_is_prepared_before_it_is_committed(sink: FileSink, tmp_path: Path) -> None:
+    sink.prepare("a", documents(1, 2))
+    sink.prepare("b", documents(3))
     assert shown(tmp_path) == []
     assert sink.last() == ""
-    sink.write(documents(1, 2))
+    sink.commit("a", documents(1, 2))
     assert shown(tmp_path) == ["0001.xml", "0002.xml"]
-    sink.write(documents(3))
+    sink.commit("b", documents(3))
     assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml", "0002.xml", "0003.xml"], 0)
 
 
-def test_staging_twice_writes_once(sink: FileSink, tmp_path: Path) -> None:
-    sink.stage(documents(1))
-    sink.stage(documents(1))
-    sink.write(documents(1))
+def test_preparing_twice_writes_once(sink: FileSink, tmp_path: Path) -> None:
+    sink.prepare("a", documents(1))
+    sink.prepare("a", documents(1))
+    assert hidden(tmp_path) == 1
+    sink.commit("a", documents(1))
+    sink.prepare("a", documents(1))
     sink.close()
     assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml"], 0)
 
 
 def test_what_is_not_wanted_after_all_leaves_nothing_behind(sink: FileSink, tmp_path: Path) -> None:
-    sink.stage(documents(1))
-    sink.stage(documents(2))
-    sink.write(documents(2))
-    sink.stage(documents(3))
-    sink.stage(documents(4))
-    sink.write(documents(5))
+    sink.prepare("a", documents(1))
+    sink.prepare("b", documents(2))
+    sink.commit("b", documents(2))
+    sink.prepare("c", documents(3))
+    sink.prepare("d", documents(4))
+    sink.commit("e", documents(5))
     assert (shown(tmp_path), hidden(tmp_path)) == (["0002.xml", "0005.xml"], 0)
-    sink.stage(documents(6))
+    sink.prepare("f", documents(6))
     sink.close()
     assert (shown(tmp_path), hidden(tmp_path)) == (["0002.xml", "0005.xml"], 0)
 
 
-def test_more_than_are_flushed_together_are_not_staged(sink: FileSink, tmp_path: Path) -> None:
-    sink.stage(documents(*range(GROUP_DOCUMENTS + 1)))
-    assert hidden(tmp_path) == 0
+def test_a_plan_that_has_become_less_shows_what_it_is_now(sink: FileSink, tmp_path: Path) -> None:
+    sink.prepare("a", documents(1, 2, 3))
+    sink.commit("a", documents(1, 3))
+    assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml", "0003.xml"], 0)
 
 
-def test_one_thread_stages_while_another_writes(sink: FileSink, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_document_without_a_plan_leaves_what_is_prepared_alone(sink: FileSink, tmp_path: Path) -> None:
+    sink.prepare("a", documents(1))
+    sink.commit("", documents(0))
+    assert (shown(tmp_path), hidden(tmp_path)) == (["0000.xml"], 1)
+    sink.commit("a", documents(1))
+    assert (shown(tmp_path), hidden(tmp_path)) == (["0000.xml", "0001.xml"], 0)
+
+
+def test_one_thread_prepares_while_another_commits(
+    sink: FileSink, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)
-    groups = [documents(number) for number in range(400)]
-    for group in groups[:100]:
-        sink.stage(group)
+    groups = {str(number): documents(number) for number in range(400)}
     with ThreadPoolExecutor(1) as beside:
-        writing = beside.submit(lambda: [sink.write(group) for group in groups])
-        for group in groups[100:]:
-            sink.stage(group)
-        writing.result()
+        committing = beside.submit(lambda: [sink.commit(plan, group) for plan, group in groups.items()])
+        for plan, group in groups.items():
+            sink.prepare(plan, group)
+        committing.result()
     sink.close()
     assert (len(shown(tmp_path)), hidden(tmp_path)) == (400, 0)
 
 
-def test_what_went_wrong_meanwhile_is_said_when_they_are_written(
-    sink: FileSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_nothing_behind(sink: FileSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        sink.stage(documents(1))
         with pytest.raises(SinkError, match=r"[Nn]o space left"):
-            sink.write(documents(1))
+            sink.prepare("a", documents(1))
     assert list(tmp_path.iterdir()) == []
-    sink.write(documents(1))
+    sink.commit("a", documents(1))
     assert shown(tmp_path) == ["0001.xml"]
 
 
-def test_a_delivery_that_is_made_ahead_stages_what_it_will_hand_over(sink: FileSink, tmp_path: Path) -> None:
+def test_a_delivery_that_is_made_ahead_prepares_what_it_will_hand_over(sink: FileSink, tmp_path: Path) -> None:
     pieces = [Piece(changes=[change(1), change(2)])]
     delivery = Delivery(Output(format=OneEach(), sink=sink), pieces, Progress(), Strictness())
-    delivery.stage()
+    delivery.prepare()
     delivery.encode(None)
-    delivery.stage()
+    delivery.prepare()
     assert shown(tmp_path) == []
     delivery.run(None, lambda: None, lambda: None)
     assert len(shown(tmp_path)) == 2
@@ -122,21 +130,22 @@ def test_a_delivery_that_is_made_ahead_stages_what_it_will_hand_over(sink: FileS
     assert hidden(tmp_path) == 0
 
 
-def test_what_was_hidden_in_a_folder_that_was_away_is_removed_once_it_is_there_again(tmp_path: Path) -> None:
+def test_what_was_hidden_in_a_folder_that_was_away_goes_once_it_is_there_again(tmp_path: Path) -> None:
     real, folder = tmp_path / "real", tmp_path / "out"
     real.mkdir()
     folder.symlink_to(real)
     sink = opened(FileSink(folder, ".xml"))
-    sink.stage(documents(1))
-    sink.stage(documents(2))
-    sink._staged[-1].parts.result()
+    sink.prepare("a", documents(1))
+    sink.prepare("b", documents(2))
     (tmp_path / "file").touch()
     folder.unlink()
     folder.symlink_to(tmp_path / "file")
     with pytest.raises(SinkError, match="cannot be written"):
-        sink.write(documents(1))
+        sink.commit("a", documents(1))
     assert hidden(real) == 2
     folder.unlink()
     folder.symlink_to(real)
-    sink.write(documents(1))
+    assert sink.resolve("a").documents == frozenset()
+    assert hidden(real) == 0
+    sink.commit("a", documents(1))
     assert (shown(real), hidden(real)) == (["0001.xml"], 0)

@@ -1,0 +1,227 @@
+"""Plans in a folder: hidden, begun, shown, and whoever comes later can see how far a plan came.
+
+    .eventlog-<holder>=<maker>=<plan>=<number>=<name>.part   a hidden file
+    .eventlog-<epoch>=<maker>=<plan>.shown                   the mark: the plan that is shown
+
+The maker is one try to prepare a plan, the holder is who may show or remove what it made.
+
+Law: the mark comes when every file of a plan is hidden, and before the first of them gets its name.
+So nothing is there of a plan without it. Of one with it, who comes next shows what is still hidden.
+
+Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or took
+is shown or removed by them. So a former owner that goes on finds nothing that it could show, and takes
+nothing from those after it. Its mark says nothing any more either: that of the highest epoch counts,
+and whoever takes the folder over makes one of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from eventlog.core.durable_files import (
+    PartialFile,
+    discard_files,
+    flush,
+    hide_parts,
+    make_empty,
+    remove_leftovers,
+    show_files,
+)
+from eventlog.core.errors import DataError
+from eventlog.core.seams import Resolved, Tenure
+from eventlog.sinks.ownership import OwnedFolder
+
+BEGINNING: Final = ".eventlog-"
+HIDDEN, SHOWN = ".part", ".shown"
+_hidden_name = re.compile(r"\.eventlog-([0-9a-f]+)=([0-9a-f]+)=([^=]*)=(\d+)=(.+)\.part").fullmatch
+_mark_name = re.compile(r"\.eventlog-(\d{20})=([0-9a-f]*)=([^=]*)\.shown").fullmatch
+_name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
+"""What `hide_files` makes, and what former versions have hidden."""
+
+
+class Mark(Struct, frozen=True, order=True):
+    """Which try of which plan is shown, as the owner of this epoch has it."""
+
+    epoch: int
+    maker: str = ""
+    plan: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{BEGINNING}{self.epoch:020d}={self.maker}={quote(self.plan, safe='')}{SHOWN}"
+
+
+class Hidden(Struct, frozen=True, kw_only=True):
+    """The files of one try to prepare a plan, in the order in which they get their names."""
+
+    plan: str
+    maker: str
+    parts: list[PartialFile]
+
+    def discard(self) -> None:
+        discard_files(self.parts)
+
+
+class TakenFile(Struct, frozen=True, kw_only=True):
+    """A hidden file that is ours now, whoever made it."""
+
+    maker: str
+    plan: str
+    number: int
+    part: PartialFile
+
+    def belongs_to(self, mark: Mark) -> bool:
+        return bool(mark.plan) and (self.maker, self.plan) == (mark.maker, mark.plan)
+
+
+class PlanFolder:
+    """A folder with an owner, and the plans that are shown in it. Files may be in any of its `places`."""
+
+    def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
+        self.folder = folder
+        self.plan = ""
+        """The plan that is shown last, all of it."""
+        self._places = places
+        self._owned = OwnedFolder(folder)
+        self._holder = secrets.token_hex(4)
+        self._mark: Mark | None = None
+
+    def take_over(self, tenure: Tenure | None) -> None:
+        """Makes the folder ours, and settles what its former owner left."""
+        self._owned.take_over(tenure)
+        self.settle()
+
+    def resolved(self, plan: str) -> Resolved:
+        """What is there of a plan: all of it or nothing."""
+        return Resolved(last=self.plan, documents=None if plan and plan == self.plan else frozenset())
+
+    def settle(self) -> list[Path]:
+        """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
+        try:
+            taken = [self._taken(path) for place in self._places() for path in _hidden_in(place)]
+            marks = self._marks()
+            self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
+            mark = self._own_mark(marks)
+            begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
+            self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has taken it
+            raise
+        for one in taken:
+            one.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
+        self._mark, self.plan = mark, "" if mark is None else mark.plan
+        return [one.part.target for one in begun]
+
+    def hide(self, plan: str, files: Sequence[tuple[Path, bytes]]) -> Hidden:
+        """Writes files that nobody sees yet, durable when it returns."""
+        maker = secrets.token_hex(4)
+        whose = f"{BEGINNING}{self._holder}={maker}={quote(plan, safe='')}="
+        parts = [
+            (PartialFile(target.with_name(f"{whose}{number}={target.name}{HIDDEN}"), target), content)
+            for number, (target, content) in enumerate(files)
+        ]
+        return Hidden(plan=plan, maker=maker, parts=hide_parts(parts))
+
+    def show(self, hidden: Hidden, *, apart: int = 0) -> None:
+        """Gives files their names if the folder is still ours, durable when it returns.
+
+        So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.
+        """
+        begun = False
+        try:
+            self._owned.confirm()
+            begun = bool(hidden.plan)
+            if begun:
+                self._begin(hidden)
+            self._name(hidden.parts, apart)
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has taken the files
+            raise
+        finally:
+            if not begun:
+                hidden.discard()
+        self.plan = hidden.plan or self.plan
+
+    def _begin(self, hidden: Hidden) -> None:
+        """Makes the mark. Names in one folder reach the disk in order: one file there needs no flush before it."""
+        mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
+        path = self.folder / mark.name
+        if self._mark is None:
+            make_empty(path)
+        else:
+            (self.folder / self._mark.name).replace(path)
+        self._mark = mark
+        if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
+            flush(self.folder)
+
+    def _name(self, parts: list[PartialFile], apart: int) -> None:
+        cut = len(parts) - apart
+        for group in (parts[:cut], parts[cut:]) if apart else (parts,):
+            show_files(group)
+
+    def _taken(self, path: Path) -> TakenFile:
+        found = _hidden_name(path.name)
+        if found is None:
+            raise _no_name_of_ours(path)
+        _, maker, plan, number, name = found.groups()
+        ours = path.with_name(f"{BEGINNING}{self._holder}={maker}={plan}={number}={name}{HIDDEN}")
+        if ours != path:
+            path.replace(ours)
+        part = PartialFile(ours, path.with_name(name))
+        return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
+
+    def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
+        """The mark of the highest epoch, as our own from now on; others go. None where there is nothing to mark."""
+        if not there and not self._owned.epoch:
+            return None
+        latest = there[-1] if there else Mark(self._owned.epoch)
+        ours = Mark(self._owned.epoch, latest.maker, latest.plan)
+        if ours not in there:
+            make_empty(self.folder / ours.name)
+            flush(self.folder)
+        for mark in there:
+            if mark != ours:
+                (self.folder / mark.name).unlink(missing_ok=True)
+        return ours
+
+    def _marks(self) -> list[Mark]:
+        """All marks, the latest last. Whoever looks once may miss one that is renamed meanwhile, in a large folder."""
+        found = sorted(self._look_for_marks())
+        while (again := sorted(self._look_for_marks())) != found:
+            found = again
+        return found
+
+    def _look_for_marks(self) -> Iterator[Mark]:
+        for path in _ours_in(self.folder, SHOWN):
+            found = _mark_name(path.name)
+            if found is None:
+                raise _no_name_of_ours(path)
+            yield Mark(int(found[1]), found[2], unquote(found[3]))
+
+
+def _hidden_in(place: Path) -> list[Path]:
+    """The files of plans that are hidden there; those that have no plan are removed."""
+    remove_leftovers(place)
+    return [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
+
+
+def _ours_in(place: Path, ending: str) -> list[Path]:
+    """The files there whose names begin and end so."""
+    with os.scandir(place) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(BEGINNING)]
+    return [place / name for name in names if name.endswith(ending)]
+
+
+def _no_name_of_ours(path: Path) -> DataError:
+    hint = (
+        "Names that begin so are eventlog's own and say how far the folder is; give it its former name, or remove it."
+    )
+    return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)
