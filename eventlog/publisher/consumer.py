@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import told_after
-from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
+from eventlog.core.model import SEVERITY, CutTransaction, Event, Outcome, Position, Reason, Status
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Tenure
@@ -24,10 +24,10 @@ from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Encoded, encode, waits
 from eventlog.publisher.journal import Done, HoldsChanged, Journal, Plan, Replaced
-from eventlog.publisher.sending import Sending, by_position
-from eventlog.publisher.tables import Parked, Planned
+from eventlog.publisher.letters import by_number, by_position
+from eventlog.publisher.sending import Sending
+from eventlog.publisher.tables import Detail, JournalRow, Parked, Planned
 from eventlog.publisher.take import BEHIND, Parking, Take, take
-from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -117,7 +117,8 @@ class Consumer:
             self._resolve()
             self._resolved = True
         now = self._journal.now()
-        with self._journal.transaction():
+        with self._journal.reading():
+            row = self._journal.output(self.name)
             on_the_way = self._journal.planned(self.name)  # only of a target that cannot be asked
             if on_the_way and self.output.sink.capabilities.resolves:
                 said = f"Somebody else publishes to {self.name}: it has a plan that this publisher did not make."
@@ -129,7 +130,7 @@ class Consumer:
             return self._hand_over(on_the_way, now)
         if taken.is_empty:
             return Turn(later=None if soonest is None else max(0, soonest - now))
-        return self._publish(taken, now)
+        return self._publish(row, taken, now)
 
     def _taken(self, on_the_way: Sequence[Planned], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
@@ -149,22 +150,26 @@ class Consumer:
 
     # --- what is new -------------------------------------------------------------------------------------------------
 
-    def _publish(self, taken: Take, now: int) -> Turn:
-        row = self._journal.output(self.name)
+    def _publish(self, row: JournalRow, taken: Take, now: int) -> Turn:
+        """Decides, prepares, plans and commits the rows of a take."""
         encoded = self._encoded(taken, row.told)
         again = self._parked_again(taken, encoded, now)
-        planned = self._planned(taken, encoded, {one.record for one in again}, row.plans + 1)
+        plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
+        planned = self._planned(plan_id, taken, encoded, {one.record for one in again})
         if planned:
-            self.output.sink.prepare(planned[0].plan, encoded.documents)
-        records = {event.position[0] for event in taken.events}
-        in_documents = Stretches(part for one in planned for part in one.records.parts)
-        over = records.difference(in_documents, (one.record for one in again))
-        ended = _worst_by_number(encoded.said.values())
+            self.output.sink.prepare(plan_id, encoded.documents)
+        over = {event.position[0] for event in taken.events}
+        over.difference_update(one.record for one in again)
+        for one in planned:
+            over.difference_update(*(detail.records for detail in one.details))
+        ended = by_number(encoded.said.values()) if over else {}
         plan = Plan(
             stamp=taken.stamp,
+            plan=plan_id,
+            sealed=taken.sealed,
             passed=taken.batches,
             unparked=taken.unparked,
-            documents=planned,
+            planned=planned,
             parked=[*taken.parked, *again],
             said={number: ended[number] for number in over if number in ended},
             over=over,
@@ -178,10 +183,10 @@ class Consumer:
             sent = self._hand_over(planned, now)
             return replace(sent, rows=turn.rows, changes=turn.changes)
         self._confirm()
-        outcomes = self.output.sink.commit(planned[0].plan, encoded.documents)
+        outcomes = self.output.sink.commit(plan_id, encoded.documents)
         self._after = encoded.documents[-1].id
-        self._finish(planned, by_position(outcomes), now, has=planned[0].plan)
-        return replace(turn, documents=len(planned))
+        self._finish(planned, by_position(outcomes), now, taken.objects)
+        return replace(turn, documents=len(encoded.documents))
 
     def _encoded(self, taken: Take, told: Mapping[int, int]) -> Encoded:
         """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
@@ -225,50 +230,49 @@ class Consumer:
             )
         return parking.rows
 
-    def _planned(self, taken: Take, encoded: Encoded, again: AbstractSet[int], count: int) -> list[Planned]:
-        """The documents as the journal keeps them; with each the rows that end with it, because it superseded them."""
+    def _planned(
+        self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]
+    ) -> list[Planned]:
+        """The documents as the journal keeps them. With each end the rows that it superseded."""
         losers: dict[Position, list[Outcome]] = {}
         for outcome in encoded.said.values():
             if outcome.winner is not None and outcome.position[0] not in again:
                 losers.setdefault(outcome.winner, []).append(outcome)
-        plan = f"{count:012d}-{secrets.token_hex(4)}"
-        resolves = self.output.sink.capabilities.resolves
+        details: list[Detail] = []
+        for document in encoded.documents:
+            covered = [position for several in document.covers.values() for position in several]
+            if losers:
+                covered += [one.position for position in covered for one in losers.get(position, ())]
+            said = tuple(encoded.said[one] for one in covered if one in encoded.said) if encoded.said else ()
+            records = tuple(dict.fromkeys(position[0] for position in covered))
+            details.append(Detail(document.id, records, said, document.cut))
+        if not details:
+            return []
         attempts = taken.attempts
-        found: list[Planned] = []
-        for place, document in enumerate(encoded.documents):
-            objects: dict[str, list[int]] = {}
-            said: list[Outcome] = []
-            for position in (position for several in document.covers.values() for position in several):
-                for one in (position, *(loser.position for loser in losers.get(position, ()))):
-                    objects.setdefault(taken.objects[one[0]], []).append(one[0])
-                    if one in encoded.said:
-                        said.append(encoded.said[one])
-            found.append(
-                Planned(
-                    plan=plan,
-                    place=place,
-                    document=document.id,
-                    objects=objects,
-                    records=Stretches.of(record for records in objects.values() for record in records),
-                    said=_worst_by_number(said),
-                    cut=document.cut,
-                    covers=None if resolves else document.covers,
-                    body=None if resolves else document.body.decode(),
-                    route=document.route,
-                    attempts=max([attempts.get(n, 0) for several in objects.values() for n in several], default=0)
-                    if attempts
-                    else 0,
-                )
+        if self.output.sink.capabilities.resolves:
+            return [Planned(plan=plan, place=0, details=details, attempts=max(attempts.values(), default=0))]
+        return [
+            Planned(
+                plan=plan,
+                place=place,
+                details=[detail],
+                objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
+                covers=document.covers,
+                body=document.body.decode(),
+                route=document.route,
+                attempts=max((attempts.get(record, 0) for record in detail.records), default=0) if attempts else 0,
             )
-        return found
+            for place, (detail, document) in enumerate(zip(details, encoded.documents, strict=True))
+        ]
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def _finish(
         self,
         planned: Sequence[Planned],
-        said: Mapping[Position, Outcome],
+        answers: Mapping[Position, Outcome],
         now: int,
+        objects: Mapping[int, str],
         *,
         has: str | None = None,
         freed: Sequence[Planned] = (),
@@ -276,60 +280,58 @@ class Consumer:
         """Enters what was said of documents. Those that were `freed` come again, for something before them does."""
         ended: dict[int, Outcome] = {}
         parking = Parking(self.name)
+        cut: list[CutTransaction] = []
+        spoken = by_number(answers.values())
         for one in planned:
-            judged = self._judge(one, said)
-            ended.update(judged.said)
-            delay = self._delay(one.attempts + 1) if judged.again else 0
-            for name, records in one.objects.items():
-                for record in sorted(records):
-                    outcome = judged.again.get(record)
-                    if outcome is not None and record in one.records:
-                        parking.add(
-                            record, name, outcome.reason.value, now + delay, outcome.note, one.attempts + 1
-                        )
+            for detail in one.details:
+                cut.extend(detail.cut)
+                if not detail.said and (not spoken or spoken.keys().isdisjoint(detail.records)):
+                    continue
+                judged = self._judge(one, detail, spoken, objects)
+                ended.update(judged.said)
+                delay = self._delay(one.attempts + 1) if judged.again else 0
+                for record, outcome in sorted(judged.again.items()):
+                    reason = outcome.reason.value
+                    parking.add(record, objects[record], reason, now + delay, outcome.note, one.attempts + 1)
         for one in freed:
-            for name, records in one.objects.items():
-                for record in sorted(records):
-                    if record in one.records:
-                        parking.add(record, name, BEHIND, now, None, one.attempts)
-        row = self._journal.output(self.name)
-        told = told_after(row.told, [part for one in planned for part in one.cut])
-        done = Done(documents=[*planned, *freed], said=ended, again=parking.rows, has=has, told=told)
+            for record in sorted(record for detail in one.details for record in detail.records):
+                if record in objects:  # else somebody has taken the row away, or settled it
+                    parking.add(record, objects[record], BEHIND, now, None, one.attempts)
+        told = told_after(self._journal.output(self.name).told, cut) if cut else None
+        done = Done(planned=[*planned, *freed], said=ended, again=parking.rows, told=told, has=has)
         self._statuses.update(self._journal.done(self.name, done))
 
-    def _judge(self, one: Planned, said: Mapping[Position, Outcome]) -> Judged:
+    def _judge(
+        self, one: Planned, detail: Detail, answers: Mapping[int, Outcome], objects: Mapping[int, str]
+    ) -> Judged:
         """What was said of a document, change by change: all events of a change end alike, and silence is success.
 
         What the receiver took of an object behind a change that it did not take comes again: only a repeat leaves the
         right state there.
         """
-        ended: dict[int, Outcome] = dict(one.said)
+        ended = by_number(detail.said)
         again: dict[int, Outcome] = {}
-        answers = _worst_by_number(said.values()) if said else {}
         changes = [[position[0] for position in covered] for covered in (one.covers or {}).values()]
-        changes = changes or [[record] for records in one.objects.values() for record in records]
-        objects = {record: name for name, records in one.objects.items() for record in records}
         blocked: set[str] = set()
-        for records in changes:
+        for records in changes or [[record] for record in detail.records]:
             spoken = [answers[record] for record in records if record in answers]
             worst = max(spoken, key=lambda outcome: SEVERITY[outcome.status], default=None)
-            names = {objects[record] for record in records}
             if worst is not None and worst.status is Status.NEW:
                 worst = self._given_up(worst, one.attempts)
+            names = {objects[record] for record in records if record in objects}
             if (worst is not None and worst.status is Status.NEW) or names & blocked:
                 waiting = worst or Outcome(position=(records[0],), status=Status.NEW, reason=Reason.HELD)
-                again.update({record: waiting for record in records})
+                again.update({record: waiting for record in records if record in objects})
                 blocked |= names
             elif worst is not None:
                 for record in records:
                     former = ended.get(record)
                     if former is None or SEVERITY[worst.status] > SEVERITY[former.status]:
                         ended[record] = replace(worst, position=(record,))
-        if again:  # what a row superseded waits with it
-            winners = {outcome.winner[0]: record for record, outcome in one.said.items() if outcome.winner}
-            for winner, loser in winners.items():
-                if winner in again:
-                    again[loser] = again[winner]
+        for outcome in detail.said:  # what a row superseded waits with it
+            loser = outcome.position[0]
+            if outcome.winner is not None and outcome.winner[0] in again and loser in objects:
+                again[loser] = again[outcome.winner[0]]
         return Judged({record: outcome for record, outcome in ended.items() if record not in again}, again)
 
     def _given_up(self, outcome: Outcome, attempts: int) -> Outcome:
@@ -349,13 +351,18 @@ class Consumer:
         """Sends documents whose turn it is, in order. A readable answer ends with the document; without one it keeps its
         plan, id and body, and nothing of its objects passes it.
         """
+
+        def enter(over: Sequence[Planned], freed: Sequence[Planned], said: Mapping[Position, Outcome]) -> None:
+            objects = self._objects([*over, *freed]) if said or freed else {}
+            self._finish(over, said, now, objects, freed=freed)
+
         sending = Sending(
             self.output.sink,
             waiting,
             now=now,
             stops=self._settings.strictness.on_retry == "stop",
             confirm=self._confirm,
-            enter=lambda over, freed, answers: self._finish(over, answers, now, freed=freed),
+            enter=enter,
         )
         try:
             sending.run()
@@ -366,37 +373,38 @@ class Consumer:
                 self._journal.later(self.name, unread, due)
         return Turn(documents=sending.answered, moved=sending.answered > 0)
 
+    def _objects(self, planned: Sequence[Planned]) -> Mapping[int, str]:
+        """The objects of the rows behind documents, as far as they still wait."""
+        return self._journal.objects([record for one in planned for record in one.records])
+
     # --- what is in doubt --------------------------------------------------------------------------------------------
 
     def _resolve(self) -> None:
         """Learns what the target has. What it does not have of an open plan goes back, and is decided anew."""
         sink = self.output.sink
         row, waiting = self._journal.output(self.name), self._journal.planned(self.name)
-        plan = waiting[-1].plan if waiting else ""
+        plan = row.plan if waiting else ""
         if not sink.capabilities.resolves:
             self._after = sink.last()
             return
         found = sink.resolve(plan)
         self._after = sink.last()
         warning = None
-        if found.last not in (row.has, plan):
-            side = "behind the journal" if found.last < row.has else "ahead of the journal"
-            warning = f"The target is {side}: it has plan {found.last or 'none'}, and {row.has or 'none'} was done."
-        if warning != row.warning:
+        known = (row.plan, row.has) if waiting else (row.plan,)
+        if found.last not in known:
+            side = "behind the journal" if found.last < row.plan else "ahead of the journal"
+            warning = f"The target is {side}: it has plan {found.last or 'none'}, and {row.plan or 'none'} was made."
+        if warning is not None and warning != row.warning:
             self._journal.warn(self.name, warning)
         if not waiting:
             return
-        there = [one for one in waiting if one.document in found.documents]
-        missing = [one for one in waiting if one.document not in found.documents]
-        now = self._journal.now()
-        self._finish(there, by_position(found.answers), now, has=found.last or None, freed=missing)
-
-
-def _worst_by_number(outcomes: Iterable[Outcome]) -> dict[int, Outcome]:
-    """The worst that was said of the rows with each number; what a database cannot tell apart ends alike."""
-    found: dict[int, Outcome] = {}
-    for outcome in outcomes:
-        former = found.get(outcome.position[0])
-        if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
-            found[outcome.position[0]] = outcome
-    return found
+        there: list[Planned] = []
+        missing: list[Planned] = []
+        for one in waiting:
+            for is_there, group in ((True, there), (False, missing)):
+                details = [detail for detail in one.details if found.has(detail.document) == is_there]
+                if details:
+                    group.append(replace(one, details=details))
+        objects = self._objects(waiting)
+        has = found.last if found.last == plan else row.has
+        self._finish(there, by_position(found.answers), self._journal.now(), objects, has=has, freed=missing)

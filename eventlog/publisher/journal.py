@@ -15,27 +15,22 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import groupby
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, EventlogError, SourceError
-from eventlog.core.model import SEVERITY, Event, Outcome, Outcomes, Reason, Status
-from eventlog.publisher.tables import (
-    FAR,
-    JournalRow,
-    Parked,
-    Planned,
-    read_planned,
-    written_planned,
-)
-from eventlog.sources.log.left_out import NEVER_HELD, LeftOut
-from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
-from eventlog.sources.log.seen import SLOTS, fewer, gap_parameters
+from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
+from eventlog.publisher.letters import worst_of
+from eventlog.publisher.memory import Memory, Sealed, read_memory
+from eventlog.publisher.tables import FAR, JournalRow, Parked, Planned, encoded
+from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.sources.log.left_out import NEVER_HELD
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import note_of, settle
 from eventlog.sources.marks import HOLDING, Marks, Stretches
 from eventlog.sql.log import ALL, Log, id_list
@@ -46,9 +41,6 @@ if TYPE_CHECKING:
     from eventlog.core.schema import Catalog
     from eventlog.sources.log.lock import LogLock
 
-MOST_STRETCHES: Final = 1_000
-"""So many stretches of taken numbers are known exactly; of more, neighbouring ones count as one."""
-
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
 
@@ -56,7 +48,13 @@ SWEPT_BATCHES: Final = 10
 """Of so many batches it is looked at once whether their rows still wait."""
 
 PIECE_ROWS: Final = 10_000
-"""So many rows are parked, swept or settled in one transaction at most."""
+"""So many rows are swept in one transaction at most."""
+
+MERGED_ROWS: Final = 10_000
+"""Batches are made one while they have no more rows together."""
+
+MANY_ROWS: Final = 20
+"""From so many on rows that wait alike are parked by one statement."""
 
 
 class HoldsChanged(EventlogError):
@@ -67,66 +65,37 @@ class Replaced(SourceError):
     """Somebody else has changed what only the holder of the lock may change."""
 
 
-class Sealed(Struct, frozen=True):
-    """A batch: its rows, and what their values have together, in bytes."""
-
-    records: Stretches
-    weight: int
-
-
 class Plan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that wait, or over, because nothing is told of them.
 
-    `passed` are batches of which the output has nothing ahead any more; `unparked` are rows that waited until now;
-    `gone` are rows that wait no longer, since somebody else has taken them away or given them a letter.
+    `sealed` are new rows, which become a batch by this; `passed` are batches of which the output has nothing ahead any
+    more. `unparked` are rows that waited until now. `gone` are rows that wait no longer, since somebody else has
+    taken them away or given them a letter.
     """
 
     stamp: str
+    plan: str = ""
+    sealed: Sealed | None = None
     passed: Sequence[int] = ()
     unparked: Sequence[Parked] = ()
-    documents: Sequence[Planned] = ()
+    planned: Sequence[Planned] = ()
     parked: Sequence[Parked] = ()
-    said: Mapping[int, Outcome] = {}
     over: Collection[int] = ()
+    said: Mapping[int, Outcome] = {}
     gone: Stretches = Stretches()
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What became of planned documents: their rows are over, but for those that come `again`."""
+    """What became of planned documents: their rows are over, but for those that come `again`.
 
-    documents: Sequence[Planned]
+    `has` is the plan that the target is known to have, where that is not the last one that it was given.
+    """
+
+    planned: Sequence[Planned]
     said: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
+    told: Mapping[int, int] | None = None
     has: str | None = None
-    told: Mapping[int, int] = {}
-
-
-class _Memory(Struct, kw_only=True):
-    """What the tables hold, as far as it is needed in each turn."""
-
-    stamp: str
-    batches: dict[int, Sealed]
-    outputs: dict[str, JournalRow]
-    planned: dict[str, Stretches]
-    parked: Stretches
-    """Rows that wait for any output; where they are too many, also what lies between near ones."""
-    exact: bool
-    """Whether all of `parked` waits."""
-    any_said: bool
-    any_held: bool
-
-    @property
-    def taken(self) -> Stretches:
-        """Rows that were sealed and have no letter yet."""
-        parts = [part for batch in self.batches.values() for part in batch.records.parts]
-        for planned in self.planned.values():
-            parts.extend(planned.parts)
-        return Stretches([*parts, *self.parked.parts])
-
-    @property
-    def last_batch(self) -> int:
-        """One number above this one no batch and no position has ever had."""
-        return max([0, *self.batches, *(output.position for output in self.outputs.values())])
 
 
 class Journal:
@@ -137,84 +106,60 @@ class Journal:
         self.settings = settings
         self._lock = lock
         self._marks = Marks(log)
-        self._rows = WaitingRows(log, catalog, settings, LeftOut(log, catalog))
-        self._memory: _Memory | None = None
-        self._fresh: dict[int, Sequence[Event]] = {}
-        """The events of batches that were sealed just now: who takes such a batch need not read it again."""
+        self._rows = UnsealedRows(log, settings, catalog)
+        self._memory: Memory | None = None
         self._one_at_a_time = RLock()
         self._current: Connection | None = None
-        self._stamped: Connection | None = None
         self._swept = 0
         self._ahead = self._next_look = float("-inf")
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self) -> Iterator[tuple[Connection, _Memory]]:
-        """A transaction of the holder of the lock, or the one that this thread is in already.
-
-        After any exception nothing that memory knew counts.
-        """
+    def transaction(self) -> Iterator[tuple[Connection, Memory]]:
+        """A transaction of the holder of the lock. After any exception nothing that memory knew counts."""
         with self._one_at_a_time:
-            if self._current is not None:
-                yield self._current, self._known(self._current)
-                return
             try:
                 with self.log.transaction() as connection:
-                    self._marks.lock(connection, HOLDING)
+                    [(stamp,)] = self._ask(connection, "journal_lock")
                     self._lock.assure(connection)
-                    self._current = connection
-                    yield connection, self._known(connection)
+                    yield connection, self._known(connection, str(stamp))
             except BaseException:  # perhaps it was committed, perhaps not
                 self.forget_memory()
                 raise
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Connection, Memory]]:
+        """Lone statements, or those of the reading that this thread is in already. Nothing that is read so is acted on
+        but by a plan, which fails where somebody held or released rows meanwhile.
+        """
+        with self._one_at_a_time:
+            if self._current is not None and self._memory is not None:
+                yield self._current, self._memory
+                return
+            try:
+                with self.log.transaction(lone=True) as connection:
+                    # The mark is read first: what somebody writes after it has the plan fail.
+                    stamp = self._marks.get(connection, HOLDING) or NEVER_HELD
+                    memory = self._known(connection, stamp)
+                    self._current = connection
+                    yield connection, memory
+            except BaseException:
+                self.forget_memory()
+                raise
             finally:
-                self._current = self._stamped = None
+                self._current = None
 
     def forget_memory(self) -> None:
         """Has the next turn read the tables again."""
         with self._one_at_a_time:
             self._memory = None
-            self._fresh = {}
 
-    def _known(self, connection: Connection) -> _Memory:
+    def _known(self, connection: Connection, stamp: str) -> Memory:
         """What the tables hold; read again where somebody else has written since."""
-        if self._memory is not None and self._stamped is connection:
-            return self._memory  # nobody else writes while this transaction has the mark locked
-        stamp, self._stamped = self._marks.get(connection, HOLDING) or NEVER_HELD, connection
-        if self._memory is not None and self._memory.stamp == stamp:
-            return self._memory
-        self._fresh = {}
-        parked, exact = self._read_parked(connection)
-        self._memory = _Memory(
-            stamp=stamp,
-            batches={
-                int(number): Sealed(_stretches(records), int(weight))
-                for number, records, weight in self._ask(connection, "batches_read")
-            },
-            outputs={row.name: row for row in map(JournalRow.read, self._ask(connection, "outputs_read"))},
-            planned={},
-            parked=parked,
-            exact=exact,
-            any_said=self._ask(connection, "said_any")[0][0] is not None,
-            any_held=self._ask(connection, "hold_any")[0][0] is not None,
-        )
-        for output, _, _, records in self._ask(connection, "planned_records"):
-            before = self._memory.planned.get(str(output), Stretches())
-            self._memory.planned[str(output)] = before | _stretches(records)
+        if self._memory is None or self._memory.stamp != stamp:
+            self._memory = read_memory(connection, self.log, stamp)
         return self._memory
-
-    def _read_parked(self, connection: Connection) -> tuple[Stretches, bool]:
-        """The rows that wait for any output, and whether these are exactly they."""
-        [(count, first, last)] = self._ask(connection, "parked_count")
-        if not count:
-            return Stretches(), True
-        if int(count) <= MOST_STRETCHES:
-            numbers = self._ask(connection, "parked_numbers")
-            return Stretches.of(int(number) for (number,) in numbers), True
-        width = max(1, (int(last) - int(first)) // MOST_STRETCHES)
-        found = self._ask(connection, "parked_stretches", width=width)
-        return Stretches((int(begin), int(end)) for begin, end in found), False
 
     def _ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query), values)
@@ -243,7 +188,7 @@ class Journal:
 
     def output(self, name: str) -> JournalRow:
         """How far an output is."""
-        with self.transaction() as (_, memory):
+        with self.reading() as (_, memory):
             return _known_output(memory, name)
 
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
@@ -261,27 +206,28 @@ class Journal:
                 else:
                     self._rename(connection, memory, former, name)
 
-    def _add(self, connection: Connection, memory: _Memory, name: str) -> None:
+    def _add(self, connection: Connection, memory: Memory, name: str) -> None:
         foremost = max(memory.outputs.values(), key=lambda one: one.position, default=None)
         position = memory.last_batch if foremost is None else foremost.position
-        self._tell(connection, "output_make", [{"name": name, "position": position}])
-        memory.outputs[name] = JournalRow(name=name, position=position)
+        row = JournalRow(name=name, position=position)
+        self._tell(connection, "output_make", [row.written()])
+        memory.outputs[name] = row
         if foremost is None:
             return
         self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])
-        planned = self._planned(connection, foremost.name)
+        records = sorted(memory.planned.get(foremost.name, ()))
+        objects = self._rows.objects(connection, records)
         waiting = [
-            Parked(output=name, record=record, object=one.object_of(record), reason="new", due=0)
-            for one in planned
-            for record in one.records
+            Parked(output=name, record=record, object=objects[record], reason="new", due=0)
+            for record in records
+            if record in objects
         ]
         self._park(connection, memory, waiting)
 
-    def _rename(self, connection: Connection, memory: _Memory, former: str, name: str) -> None:
+    def _rename(self, connection: Connection, memory: Memory, former: str, name: str) -> None:
         for query in ("output_rename", "planned_rename", "parked_rename", "said_rename"):
             self._tell(connection, query, [{"name": name, "former": former}])
-        row = memory.outputs.pop(former)
-        memory.outputs[name] = msgspec.structs.replace(row, name=name)
+        memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
         if former in memory.planned:
             memory.planned[name] = memory.planned.pop(former)
 
@@ -290,94 +236,37 @@ class Journal:
         with self.transaction() as (connection, memory):
             row = _known_output(memory, name)
             self._tell(connection, "output_pause", [{"name": name, "paused": why}])
-            memory.outputs[name] = msgspec.structs.replace(row, paused=why)
+            memory.outputs[name] = replace(row, paused=why)
 
     def warn(self, name: str, warning: str | None) -> None:
         """Keeps what was found about a target that somebody should know."""
         with self.transaction() as (connection, memory):
-            row = _known_output(memory, name)
-            self._tell(connection, "output_warn", [{"name": name, "warning": warning}])
-            memory.outputs[name] = msgspec.structs.replace(row, warning=warning)
+            self._move(connection, memory, replace(_known_output(memory, name), warning=warning))
 
     def forget(self, name: str) -> None:
         """Gives up an output, and what waits for it."""
         with self.transaction() as (connection, memory):
             _known_output(memory, name)
-            waited = [int(number) for (number,) in self._ask(connection, "parked_numbers")]
-            waited += [*memory.planned.pop(name, ())]
-            waited += [number for batch in memory.batches.values() for number in batch.records]
+            waited = {int(number) for (number,) in self._ask(connection, "parked_numbers")}
+            waited.update(memory.planned.pop(name, ()))
+            waited.update(number for batch in memory.batches.values() for number in batch.records)
             for query in ("planned_forget", "parked_forget", "said_forget"):
                 self._tell(connection, query, [{"output": name}])
             self._tell(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
-            memory.parked, memory.exact = self._read_parked(connection)
             if memory.outputs:
-                self._settle(connection, memory, name, sorted(set(waited)), {})
+                self._settle(connection, memory, name, sorted(waited), {})
             self._drop_passed(connection, memory)
 
-    # --- sealing -----------------------------------------------------------------------------------------------------
-
-    def seal(self, limit: int) -> bool:
-        """Makes the next waiting rows a batch; whether there were any.
-
-        Rows above all that is taken are asked for first, then those between: a transaction that commits meanwhile may
-        have its later rows missed, and never its earlier ones.
-        """
-        with self.transaction() as (connection, memory):
-            taken = memory.taken
-            share = self.settings.share
-            if self.settings.handle_future_events or not taken:
-                known = taken if self.settings.handle_future_events else Stretches()
-                found = self._rows.next(connection, Request(limit=limit, room=share, known=known))
-            else:
-                beyond = {"beyond": taken.parts[-1][1]}
-                request = Request(limit=limit, room=share, among="among_beyond", bounds=beyond)
-                found = self._rows.next(connection, request)
-                late = self._late(connection, taken, limit)
-                if late:
-                    request = Request(
-                        limit=ALL, room=share, among="among_noted", bounds={"ids": id_list(late)}
-                    )
-                    between = self._rows.next(connection, request)
-                    full = len(late) >= limit or found.weight + between.weight > share
-                    found = between if full else _together(between, found)
-            if not found.events:
-                return False
-            events = found.rows
-            sealed = Sealed(Stretches.of(event.position[0] for event in events), found.weight)
-            number = memory.last_batch + 1
-            values = {"id": number, "records": _text(sealed.records), "weight": sealed.weight}
-            self._tell(connection, "batch_make", [values])
-            memory.batches[number] = sealed
-            self._fresh[number] = events
-            return True
-
-    def _late(self, connection: Connection, taken: Stretches, limit: int) -> list[int]:
-        """Numbers of waiting rows that lie below or between those that are taken.
-
-        All gaps are asked for each time. An earlier row may be in one whose transaction has just committed a later
-        row of the same object above all of them.
-        """
-        parts = taken.parts
-        gaps = [(-(2**62), parts[0][0] - 1)]
-        gaps += [(before[1] + 1, after[0] - 1) for before, after in pairwise(parts)]
-        asked = fewer(gaps, SLOTS if self.log.dialect.constant_ranges else MOST_STRETCHES)
-        query = self.log.query("late_numbers", **{"except": "except_none"}, unread="unread_none")
-        late: list[int] = []
-        while asked and len(late) < limit:
-            values = {"limit": PIECE_ROWS, **gap_parameters(self.log, asked)}
-            page = [int(number) for (number,) in self.log.rows(connection, query, values)]
-            late += [number for number in page if number not in taken]
-            if len(page) < PIECE_ROWS:
-                break
-            asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
-        return late[:limit]
+    def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
+        self._tell(connection, "output_move", [row.written()])
+        memory.outputs[row.name] = row
 
     # --- what an output may take -------------------------------------------------------------------------------------
 
     def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
         """The batches that an output has ahead of it: the first one, and more while all have so many rows and bytes."""
-        with self.transaction() as (_, memory):
+        with self.reading() as (_, memory):
             position = _known_output(memory, name).position
             found: dict[int, Sealed] = {}
             rows = weight = 0
@@ -391,86 +280,105 @@ class Journal:
                 found[number] = batch
             return found
 
+    def new_rows(self, limit: int) -> Sealed | None:
+        """The next waiting rows that no batch has; they are sealed by the plan that takes them. None where none wait."""
+        with self.reading() as (connection, memory):
+            return self._rows.next(connection, memory, limit)
+
     def due(self, name: str, now: int, limit: int) -> list[Parked]:
         """Rows that waited and whose objects' turn it is, in their order."""
-        with self.transaction() as (connection, memory):
-            if not memory.parked:
+        with self.reading() as (connection, memory):
+            if not memory.any_parked:
                 return []
             leaders = self._ask(connection, "parked_due", output=name, now=now, limit=limit)
-            if not leaders:
-                return []
-            objects = list(dict.fromkeys(str(one) for one, _ in leaders))
-            values = {"output": name, "objects": msgspec.json.encode(objects).decode(), "limit": limit}
-            return [
-                Parked(
-                    output=name,
-                    record=int(record),
-                    object=str(one),
-                    reason=str(reason),
-                    attempts=int(attempts),
-                    due=None if due is None else int(due),
-                )
-                for record, one, reason, attempts, due in self._ask(connection, "parked_rows", **values)
-            ]
+            return self._parked_of(connection, name, (str(one) for one, _ in leaders), limit)
+
+    def _parked_of(
+        self, connection: Connection, name: str, objects: Iterable[str], limit: int = ALL
+    ) -> list[Parked]:
+        """The rows that wait of some objects, in their order."""
+        asked = sorted(set(objects))
+        if not asked:
+            return []
+        values = {"output": name, "objects": encoded(asked), "limit": limit}
+        return [
+            Parked(
+                output=name,
+                record=int(record),
+                object=str(one),
+                reason=str(reason),
+                attempts=int(attempts),
+                due=None if due is None else int(due),
+            )
+            for record, one, reason, attempts, due in self._ask(connection, "parked_rows", **values)
+        ]
 
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
         """Those of these objects of which rows wait for an output."""
         asked = sorted(set(objects))
-        with self.transaction() as (connection, memory):
-            if not memory.parked or not asked:
+        with self.reading() as (connection, memory):
+            if not memory.any_parked or not asked:
                 return set()
-            values = {"output": name, "objects": msgspec.json.encode(asked).decode()}
+            values = {"output": name, "objects": encoded(asked)}
             return {str(one) for (one,) in self._ask(connection, "parked_objects", **values)}
 
-    def held(self, numbers: Sequence[int]) -> set[int]:
+    def held(self, numbers: Collection[int]) -> set[int]:
         """Those of these rows that somebody holds."""
-        with self.transaction() as (connection, memory):
+        with self.reading() as (connection, memory):
             if not memory.any_held or not numbers:
                 return set()
-            return {int(one) for (one,) in self._ask(connection, "held_among", ids=id_list(numbers))}
+            return {int(one) for (one,) in self._ask(connection, "held_among", ids=id_list([*numbers]))}
 
-    def events(self, batches: Collection[int], numbers: Sequence[int]) -> Sequence[Event]:
-        """The events of these rows, as far as they still wait; those of batches that were sealed just now are at hand."""
-        with self.transaction() as (connection, _):
-            at_hand = [event for batch in batches for event in self._fresh.get(batch, ())]
-            known = {event.position[0] for event in at_hand}
-            asked = [number for number in numbers if number not in known]
-            if not asked:
-                return at_hand
-            request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(asked)})
-            return [*at_hand, *self._rows.next(connection, request).rows]
+    def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
+        """The events of these batches and rows, as far as they still wait; some batches have theirs at hand."""
+        at_hand: list[Event] = []
+        asked = list(numbers)
+        for batch in batches:
+            if batch.events is None:
+                asked.extend(batch.records)
+            else:
+                at_hand.extend(batch.events)
+        if not asked:
+            return at_hand
+        with self.reading() as (connection, _):
+            return [*at_hand, *self._rows.events(connection, sorted(set(asked)))]
+
+    def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
+        """The objects that these rows speak of, as far as they still wait."""
+        with self.reading() as (connection, _):
+            return self._rows.objects(connection, sorted(set(numbers)))
 
     def going_on(self, events: Sequence[Event]) -> frozenset[int] | None:
         """The transactions of these events that have rows behind them; None where nobody can say that."""
-        with self.transaction() as (connection, _):
-            return self._rows.going_on(connection, events, (), more=True)
+        with self.reading() as (connection, _):
+            return self._rows.going_on(connection, events)
 
     def planned(self, name: str) -> list[Planned]:
         """The documents of an output that may be on their way, in their order."""
-        with self.transaction() as (connection, memory):
+        with self.reading() as (connection, memory):
             if name not in memory.planned:
                 return []
-            documents = self._planned(connection, name)
+            documents = [Planned.read(row) for row in self._ask(connection, "planned_read", output=name)]
             if not documents:
                 del memory.planned[name]
             return documents
 
     def stamp(self) -> str:
         """What changes each time that somebody holds or releases rows, or changes an output."""
-        with self.transaction() as (_, memory):
+        with self.reading() as (_, memory):
             return memory.stamp
 
     def retried_until(self, name: str) -> int:
         """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
-        with self.transaction() as (connection, memory):
-            if not memory.parked:
+        with self.reading() as (connection, memory):
+            if not memory.any_parked:
                 return 0
             return int(self._ask(connection, "parked_retried", output=name)[0][0] or 0)
 
     def soonest(self, name: str) -> int | None:
         """When the next row may go that waits; None where none has a time."""
-        with self.transaction() as (connection, memory):
-            if not memory.parked:
+        with self.reading() as (connection, memory):
+            if not memory.any_parked:
                 return None
             found = self._ask(connection, "parked_soonest", output=name)[0][0]
             return None if found is None or int(found) >= FAR else int(found)
@@ -480,26 +388,26 @@ class Journal:
     def plan(self, name: str, plan: Plan) -> Mapping[Status, int]:
         """Makes durable where rows go, before anything goes out; how many rows got which letter.
 
-        HoldsChanged where somebody held or released rows since they were read.
+        HoldsChanged where somebody held or released rows since they were read, or another output has sealed them.
         """
         with self.transaction() as (connection, memory):
-            if memory.stamp != plan.stamp:
+            if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
                 raise HoldsChanged("Rows were held or released meanwhile; they are read again.")
             row = _known_output(memory, name)
+            position = max([row.position, *plan.passed])
+            if plan.sealed is not None:
+                position = self._seal(connection, memory, name, plan.sealed)
             self._unpark(connection, memory, plan.unparked)
-            self._tell(connection, "planned_make", [written_planned(name, one) for one in plan.documents])
-            planned = Stretches([part for one in plan.documents for part in one.records.parts])
-            memory.planned[name] = memory.planned.get(name, Stretches()) | planned
+            self._tell(connection, "planned_make", [one.written(name) for one in plan.planned])
+            if plan.planned:
+                records = Stretches(part for one in plan.planned for part in one.records.parts)
+                memory.planned[name] = memory.planned.get(name, Stretches()) | records
+                row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
             self._park(connection, memory, plan.parked)
             self._leave(connection, memory, plan.gone)
-            row = msgspec.structs.replace(
-                row,
-                position=max([row.position, *plan.passed]),
-                plans=row.plans + bool(plan.documents),
-            )
-            self._tell(connection, "output_move", [row.written("name", "position", "plans")])
-            memory.outputs[name] = row
-            self._lead(connection, name, [one.object for one in plan.unparked])
+            if plan.planned or position != row.position:
+                self._move(connection, memory, replace(row, position=position))
+            self._lead(connection, name, (one.object for one in plan.unparked))
             letters = self._settle(connection, memory, name, sorted(plan.over), plan.said)
             self._drop_passed(connection, memory)
         return letters
@@ -508,15 +416,19 @@ class Journal:
         """Planned documents are over, but for rows that come again: those are parked. How many got which letter."""
         with self.transaction() as (connection, memory):
             row = _known_output(memory, name)
-            places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.documents]
+            places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
-            records = Stretches([part for one in done.documents for part in one.records.parts])
+            records = Stretches(part for one in done.planned for part in one.records.parts)
+            # Somebody else may have taken rows out of a document since it was read.
+            records &= memory.planned.get(name, Stretches())
             memory.planned[name] = memory.planned.get(name, Stretches()) - records
-            self._park(connection, memory, done.again)
-            row = msgspec.structs.replace(row, has=done.has or row.has, told=dict(done.told))
-            self._tell(connection, "output_has", [row.written("name", "has", "told")])
-            memory.outputs[name] = row
-            over = [*(records - Stretches.of(one.record for one in done.again))]
+            again = [one for one in done.again if one.record in records]
+            self._park(connection, memory, again)
+            told = row.told if done.told is None else done.told
+            if done.has is not None or told != row.told:
+                has = {} if done.has is None else {"plan": done.has, "has": done.has}
+                self._move(connection, memory, replace(row, told=told, **has))
+            over = [*(records - Stretches.of(one.record for one in again))]
             return self._settle(connection, memory, name, over, done.said)
 
     def later(self, name: str, documents: Sequence[Planned], due: int) -> None:
@@ -534,119 +446,153 @@ class Journal:
         Of objects whose first row has gone so, the next one may go.
         """
         with self.transaction() as (connection, memory):
-            gone = self._gone_from_batches(connection, memory)
+            gone = self._gone(connection, memory)
             leaders: list[dict[str, Any]] = []
-            if memory.parked:
+            if memory.any_parked:
                 found = self._ask(connection, "parked_gone", limit=PIECE_ROWS)
                 gone |= Stretches.of(int(number) for (number,) in found)
             self._leave(connection, memory, gone)
-            if memory.parked:
+            if memory.any_parked:
                 leaders = [
                     {"output": str(output), "record_id": int(record), "due": 0}
                     for output, _, record in self._ask(connection, "parked_leaderless")
                 ]
                 self._tell(connection, "parked_due_at", leaders)
-                memory.parked, memory.exact = self._read_parked(connection)
+                memory.any_parked = bool(self._ask(connection, "parked_count")[0][0])
+            memory.seen -= self._set_back(connection, memory)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self._ask(connection, "hold_any")[0][0] is not None
             self._drop_passed(connection, memory)
             return bool(gone) or bool(leaders)
 
-    def _gone_from_batches(self, connection: Connection, memory: _Memory) -> Stretches:
-        """Rows of planned documents, and of some batches, that wait no longer; of the others another time."""
-        gone = Stretches()
+    def _gone(self, connection: Connection, memory: Memory) -> Stretches:
+        """Rows of planned documents, and of some batches, that wait no longer; of the other batches another time."""
         numbers = sorted(memory.batches)
         some = [number for number in numbers if number > self._swept][:SWEPT_BATCHES] or numbers[:SWEPT_BATCHES]
-        for number in some:
-            records = memory.batches[number].records
-            found = self._ask(connection, "still_waiting", ids=id_list([*records]))
-            gone |= records - Stretches.of(int(one) for (one,) in found)
         self._swept = max(some, default=0)
-        planned = Stretches(part for records in memory.planned.values() for part in records.parts)
-        if planned:
-            found = self._ask(connection, "still_waiting", ids=id_list([*planned]))
-            gone |= planned - Stretches.of(int(one) for (one,) in found)
+        taken = [memory.batches[number].records for number in some] + [*memory.planned.values()]
+        gone = Stretches()
+        for records in taken:
+            if records:
+                found = self._ask(connection, "still_waiting", ids=id_list([*records]))
+                gone |= records - Stretches.of(int(one) for (one,) in found)
         return gone
 
-    def _planned(self, connection: Connection, name: str) -> list[Planned]:
-        return [read_planned(row) for row in self._ask(connection, "planned_read", output=name)]
+    def _set_back(self, connection: Connection, memory: Memory) -> Stretches:
+        """Rows that need not be looked for, as far as is known, and wait again because somebody has set them back."""
+        if not memory.any_parked or not memory.seen:
+            return memory.seen
+        run = (memory.seen.parts[0][0], memory.seen.parts[-1][1])
+        return Stretches.of(self._rows.unsealed(connection, memory, run, PIECE_ROWS))
 
-    def _park(self, connection: Connection, memory: _Memory, waiting: Sequence[Parked]) -> None:
-        self._tell(connection, "parked_make", [one.written() for one in waiting])
-        if waiting:
-            memory.parked |= Stretches.of(one.record for one in waiting)
-            if len(memory.parked.parts) > 2 * MOST_STRETCHES:
-                memory.parked, memory.exact = self._read_parked(connection)
+    # --- parts of a transaction --------------------------------------------------------------------------------------
 
-    def _unpark(self, connection: Connection, memory: _Memory, waited: Sequence[Parked]) -> None:
-        values = [{"output": one.output, "record_id": one.record} for one in waited]
-        self._tell(connection, "parked_drop", values)
-        if waited and memory.exact:
-            if len(memory.outputs) > 1:  # another one may have the same rows waiting
-                memory.parked, memory.exact = self._read_parked(connection)
+    def _seal(self, connection: Connection, memory: Memory, name: str, sealed: Sealed) -> int:
+        """Gives new rows a number. Where nobody else has them ahead, no table has to know the batch.
+
+        The batch before becomes one with it where no other output stands between the two, so that an output which is far
+        behind has few large ones.
+        """
+        number = memory.last_batch + 1
+        others = [row.position for row in memory.outputs.values() if row.name != name]
+        if not others:
+            return number
+        former = max(memory.batches, default=0)
+        if former and all(position < former for position in others):
+            joined = memory.batches[former].joined(sealed)
+            if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
+                self._tell(connection, "batch_drop", [{"id": former}])
+                del memory.batches[former]
+                sealed = joined
+        values = {"id": number, "records": encoded(sealed.records.parts), "weight": sealed.weight}
+        self._tell(connection, "batch_make", [values])
+        memory.batches[number] = sealed
+        memory.keep_few_events()
+        return number
+
+    def _park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
+        single: list[dict[str, Any]] = []
+        for alike, group in groupby(waiting, _parked_alike):
+            rows = list(group)
+            if len(rows) < MANY_ROWS:
+                single.extend(one.written() for one in rows)
             else:
-                memory.parked -= Stretches.of(one.record for one in waited)
+                output, name, reason, note, attempts, due = alike
+                values = {"output": output, "object": name, "reason": reason, "note": note}
+                ids = id_list([one.record for one in rows])
+                self._tell(
+                    connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}]
+                )
+        self._tell(connection, "parked_make", single)
+        memory.any_parked = memory.any_parked or bool(waiting)
+        memory.add_seen(Stretches.of(one.record for one in waiting))
+
+    def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
+        if not waited:
+            return
+        ids = id_list([one.record for one in waited])
+        self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
 
     def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
         """Lets the first row go of each object of which rows wait behind one that waits no longer."""
-        asked = sorted(set(objects))
-        if not asked:
-            return
-        values = {"output": name, "objects": msgspec.json.encode(asked).decode(), "limit": ALL}
-        first: dict[str, int] = {}
+        first: dict[str, Parked] = {}
         led: set[str] = set()
-        for record, one, _, _, due in self._ask(connection, "parked_rows", **values):
-            first.setdefault(str(one), int(record))
-            if due is not None:
-                led.add(str(one))
+        for one in self._parked_of(connection, name, objects):
+            first.setdefault(one.object, one)
+            if one.due is not None:
+                led.add(one.object)
         leaders = [
-            {"output": name, "record_id": record, "due": 0}
-            for one, record in first.items()
-            if one not in led
+            {"output": name, "record_id": one.record, "due": 0}
+            for one in first.values()
+            if one.object not in led
         ]
         self._tell(connection, "parked_due_at", leaders)
 
-    def _leave(self, connection: Connection, memory: _Memory, gone: Stretches) -> None:
+    def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
         """Takes rows out of everything: their numbers may come again, and would be new rows then."""
         if not gone:
             return
         runs = [{"first": first, "last": last} for first, last in gone.parts]
         self._tell(connection, "parked_drop_run", runs)
         self._tell(connection, "said_drop", runs)
-        for number, batch in list(memory.batches.items()):
-            left = batch.records - gone
-            if left != batch.records:
-                self._tell(connection, "batch_less", [{"id": number, "records": _text(left)}])
-                memory.batches[number] = Sealed(left, batch.weight)
-        memory.parked = memory.parked - gone if memory.exact else memory.parked
-        if any(records & gone for records in memory.planned.values()):
-            for output, plan, place, text in self._ask(connection, "planned_records"):
-                records = _stretches(text)
-                if records & gone:
-                    values = {"output": output, "plan": plan, "place": place, "records": _text(records - gone)}
-                    self._tell(connection, "planned_less", [values])
-                    memory.planned[str(output)] -= gone
+        for number, batch in memory.batches.items():
+            if batch.records & gone:
+                batch = Sealed(batch.records - gone, batch.weight)  # noqa: PLW2901  # it is another one now
+                values = {"id": number, "records": encoded(batch.records.parts)}
+                self._tell(connection, "batch_less", [values])
+                memory.batches[number] = batch
+        memory.seen -= gone
+        for output, records in memory.planned.items():
+            if records & gone:
+                self._leave_planned(connection, output, gone)
+                memory.planned[output] = records - gone
 
-    def _drop_passed(self, connection: Connection, memory: _Memory) -> None:
+    def _leave_planned(self, connection: Connection, output: str, gone: Stretches) -> None:
+        for row in self._ask(connection, "planned_read", output=output):
+            one = Planned.read(row)
+            if one.records & gone:
+                one = replace(one, details=[detail.without(gone) for detail in one.details])
+                written = one.written(output)
+                columns = ("output", "plan", "place", "records", "details")
+                self._tell(connection, "planned_less", [{name: written[name] for name in columns}])
+
+    def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more."""
         first = min((output.position for output in memory.outputs.values()), default=0)
         passed = [
-            number
-            for number, batch in memory.batches.items()
-            if number <= first or not batch.records
+            number for number, batch in memory.batches.items() if number <= first or not batch.records
         ]
         self._tell(connection, "batch_drop", [{"id": number} for number in passed])
         for number in passed:
             del memory.batches[number]
-            self._fresh.pop(number, None)
 
     # --- letters -----------------------------------------------------------------------------------------------------
 
     def _settle(
         self,
         connection: Connection,
-        memory: _Memory,
+        memory: Memory,
         name: str,
         over: Sequence[int],
         said: Mapping[int, Outcome],
@@ -656,7 +602,48 @@ class Journal:
         """
         if not over:
             return {}
-        final = self._over_for_all(connection, memory, name, over)
+        final = self._over_for_all(connection, memory, name, Stretches.of(over))
+        answers: dict[int, list[Outcome]] = {}
+        if said:
+            others = Stretches.of(over) - final
+            self._keep_said(connection, memory, name, {n: said[n] for n in said if n in others})
+            answers = {number: [outcome] for number, outcome in said.items() if number in final}
+        if not final:
+            return {}
+        if memory.any_said:
+            self._add_said(connection, memory, final, answers)
+        ended: dict[tuple[int, ...], Outcome] = {}
+        for number, several in answers.items():
+            worst = worst_of(number, several, len(memory.outputs))
+            if worst is not None:
+                ended[number,] = worst
+        settle(
+            connection, self.log, Outcomes([(n,) for n in final], ended), self.settings, {}, waited=False
+        )
+        letters = Counter(outcome.status for outcome in ended.values())
+        letters[Status.SUCCESS] += len(final) - len(ended)
+        memory.add_seen(final)
+        return +letters
+
+    def _over_for_all(
+        self, connection: Connection, memory: Memory, name: str, final: Stretches
+    ) -> Stretches:
+        """Those of these rows that no output has ahead, parked or planned."""
+        for other, row in memory.outputs.items():
+            if planned := memory.planned.get(other):
+                final -= planned
+            for number, batch in memory.batches.items():
+                if number > row.position:
+                    final -= batch.records
+        if memory.any_parked:
+            values = {"output": name if name in memory.outputs else "-", "ids": id_list([*final])}
+            found = self._ask(connection, "parked_elsewhere", **values)
+            final -= Stretches.of(int(number) for (number,) in found)
+        return final
+
+    def _keep_said(
+        self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]
+    ) -> None:
         kept = [
             {
                 "record_id": number,
@@ -666,52 +653,20 @@ class Journal:
                 "note": note_of(outcome),
             }
             for number, outcome in said.items()
-            if number not in final and (outcome.reason is not Reason.PUBLISHED or outcome.note)
+            if outcome.reason is not Reason.PUBLISHED or outcome.note
         ]
         self._tell(connection, "said_make", kept)
         memory.any_said = memory.any_said or bool(kept)
-        numbers = [number for number in over if number in final]
-        if not numbers:
-            return {}
-        answers = {number: [outcome] for number, outcome in said.items() if number in final}
-        if memory.any_said:
-            self._add_said(connection, memory, numbers, answers)
-        others = {
-            (number,): ended
-            for number, several in answers.items()
-            if (ended := worst_of(number, several, len(memory.outputs))) is not None
-        }
-        outcomes = Outcomes([(number,) for number in numbers], others)
-        settle(connection, self.log, outcomes, self.settings, {}, waited=False)
-        letters = Counter(outcome.status for outcome in others.values())
-        letters[Status.SUCCESS] += len(numbers) - len(others)
-        return +letters
-
-    def _over_for_all(
-        self, connection: Connection, memory: _Memory, name: str, over: Sequence[int]
-    ) -> set[int]:
-        """Those of these rows that no output has ahead, parked or planned."""
-        final = Stretches.of(over)
-        for other, row in memory.outputs.items():
-            final -= memory.planned.get(other, Stretches())
-            for number, batch in memory.batches.items():
-                if number > row.position:
-                    final -= batch.records
-        if memory.parked & final:
-            values = {"output": name if name in memory.outputs else "", "ids": id_list([*final])}
-            found = self._ask(connection, "parked_elsewhere", **values)
-            final -= Stretches.of(int(number) for (number,) in found)
-        return {*final}
 
     def _add_said(
         self,
         connection: Connection,
-        memory: _Memory,
-        numbers: Sequence[int],
+        memory: Memory,
+        final: Stretches,
         answers: dict[int, list[Outcome]],
     ) -> None:
         """Adds what other outputs have said of these rows, and forgets it."""
-        for first, last in Stretches.of(numbers).parts:
+        for first, last in final.parts:
             found = self._ask(connection, "said_read", first=first, last=last)
             for number, _, status, reason, note in found:
                 outcome = Outcome(
@@ -723,17 +678,7 @@ class Journal:
         memory.any_said = self._ask(connection, "said_any")[0][0] is not None
 
 
-def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome | None:
-    """What a row ends with; None where it was simply published. Left out by policies it is only where all say so."""
-    filtered = [one for one in several if one.reason is Reason.FILTERED]
-    counted = several if len(filtered) == outputs else [one for one in several if one not in filtered]
-    if not counted:
-        return None
-    worst = max(counted, key=lambda one: SEVERITY[one.status])
-    return msgspec.structs.replace(worst, position=(number,))
-
-
-def _known_output(memory: _Memory, name: str) -> JournalRow:
+def _known_output(memory: Memory, name: str) -> JournalRow:
     if name not in memory.outputs:
         said = f"Somebody has forgotten the output {name} while this publisher writes to it."
         hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
@@ -741,20 +686,5 @@ def _known_output(memory: _Memory, name: str) -> JournalRow:
     return memory.outputs[name]
 
 
-def _together(*batches: Any) -> Any:
-    events = sorted((event for batch in batches for event in batch.events), key=lambda one: one.position)
-    return msgspec.structs.replace(
-        batches[0], events=events, weight=sum(batch.weight for batch in batches)
-    )
-
-
-def _text(records: Stretches) -> str:
-    return msgspec.json.encode(records.parts).decode()
-
-
-def _stretches(text: str) -> Stretches:
-    try:
-        return Stretches(msgspec.json.decode(text, type=list[tuple[int, int]]))
-    except msgspec.DecodeError as error:
-        hint = "It stands in the journal's tables beside the log; `eventlog check` says where."
-        raise DataError(f"A list of rows in the journal cannot be read: {error}.", hint=hint) from error
+def _parked_alike(one: Parked) -> tuple[Any, ...]:
+    return one.output, one.object, one.reason, one.note, one.attempts, one.due

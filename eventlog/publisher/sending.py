@@ -6,12 +6,13 @@ rows, and everything behind them in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from eventlog.core.model import SEVERITY, Outcome, Position, Status
+from eventlog.core.model import Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
+from eventlog.publisher.letters import by_position
 from eventlog.publisher.tables import Planned
 
 ANSWERED_DOCUMENTS: Final = 50
@@ -63,7 +64,7 @@ class Sending:
         documents = [one.again() for one in self._waiting]
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
-            turns = Turns([tuple(one.objects) for one in self._waiting])
+            turns = Turns([one.objects for one in self._waiting])
             with LaneThreads(lanes[: len(documents)]) as crew:
                 crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
             return
@@ -113,13 +114,3 @@ class Sending:
                 names.update(one.objects)
                 self._finished.add(place)
                 self._freed.append(one)
-
-
-def by_position(outcomes: Iterable[Outcome]) -> dict[Position, Outcome]:
-    """The worst that was said of each event."""
-    found: dict[Position, Outcome] = {}
-    for outcome in outcomes:
-        former = found.get(outcome.position)
-        if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
-            found[outcome.position] = outcome
-    return found

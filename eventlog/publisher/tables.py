@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import CutTransaction, Document, Outcome, Position
@@ -19,13 +20,15 @@ T = TypeVar("T")
 
 
 class JournalRow(Struct, frozen=True, kw_only=True):
-    """One output. `has` is the last plan that its target is known to have, `told` how much of each unfinished
-    transaction it was told; `warning` is what was found about the target that somebody should know.
+    """One output. `plan` is the last that it was given and `has` the one before it, which its target is known to have;
+    `told` is how much of each unfinished transaction it was told, and `warning` what was found about its target that
+    somebody should know.
     """
 
     name: str
     position: int
     plans: int = 0
+    plan: str = ""
     has: str = ""
     paused: str | None = None
     told: Mapping[int, int] = {}
@@ -33,27 +36,29 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JournalRow:
-        name, position, plans, has, paused, told, warning = row
+        name, position, plans, plan, has, paused, told, warning = row
         return cls(
             name=str(name),
             position=int(position),
             plans=int(plans),
+            plan=plan or "",
             has=has or "",
             paused=paused,
-            told={} if told is None else _decoded(told, dict[int, int]),
+            told={} if told is None else decoded(told, dict[int, int]),
             warning=warning,
         )
 
-    def written(self, *columns: str) -> dict[str, Any]:
-        """Some of its columns as the table has them; nothing is an empty text there, which Oracle would not keep."""
-        values: dict[str, Any] = {
+    def written(self) -> dict[str, Any]:
+        """As the table has it; nothing is an empty text there, which Oracle would not keep."""
+        return {
             "name": self.name,
             "position": self.position,
             "plans": self.plans,
+            "plan": self.plan or None,
             "has": self.has or None,
-            "told": _encoded(self.told) if self.told else None,
+            "told": encoded(self.told) if self.told else None,
+            "warning": self.warning,
         }
-        return {column: values[column] for column in columns}
 
 
 class Parked(Struct, frozen=True, kw_only=True):
@@ -80,81 +85,87 @@ class Parked(Struct, frozen=True, kw_only=True):
         }
 
 
-class Planned(Struct, frozen=True, kw_only=True):
-    """A document that may be on its way: its plan and place in it, the rows behind it, and what ends with them.
+class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """A document that may be on its way: its id, the rows behind it that still wait for what becomes of it, and what
+    ends with them; `cut` are the transactions that it has a part of.
+    """
 
-    `objects` are those that it speaks of, with the rows of each; `records` are those of them that still wait for what
-    becomes of it, for somebody may have taken rows away since. `covers`, `body` and `route` are kept where the
-    target cannot be asked what it has: then the document goes again as it is.
+    document: str
+    records: tuple[int, ...]
+    said: tuple[Outcome, ...] = ()
+    cut: tuple[CutTransaction, ...] = ()
+
+    def without(self, gone: Stretches) -> Detail:
+        """The same, without rows that wait no longer."""
+        return replace(self, records=tuple(record for record in self.records if record not in gone))
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """Documents of one plan that may be on their way. A target that can be asked what it has gets all of a plan in
+    one; for one that cannot each document stands alone, with the objects that it speaks of and all that it takes to
+    send it again as it is.
     """
 
     plan: str
     place: int
-    document: str
-    objects: Mapping[str, Sequence[int]]
-    records: Stretches
-    said: Mapping[int, Outcome] = {}
-    cut: tuple[CutTransaction, ...] = ()
+    details: Sequence[Detail]
+    objects: Sequence[str] = ()
     covers: Mapping[str, tuple[Position, ...]] | None = None
     body: str | None = None
     route: str = ""
     attempts: int = 0
     due: int = 0
 
-    def object_of(self, record: int) -> str:
-        """The object that a row of it speaks of."""
-        return next(name for name, records in self.objects.items() if record in records)
+    @property
+    def records(self) -> Stretches:
+        """The rows behind its documents."""
+        return Stretches.of(record for detail in self.details for record in detail.records)
 
     def again(self) -> Document:
-        """The document as it was."""
-        return Document(
-            id=self.document, body=(self.body or "").encode(), covers=self.covers or {}, route=self.route
+        """The one document as it was."""
+        body, covers = (self.body or "").encode(), self.covers or {}
+        return Document(id=self.details[0].document, body=body, covers=covers, route=self.route)
+
+    def written(self, output: str) -> dict[str, Any]:
+        """As the table has it."""
+        return {
+            "output": output,
+            "plan": self.plan,
+            "place": self.place,
+            "documents": len(self.details),
+            "records": encoded(self.records.parts),
+            "details": encoded(self.details),
+            "objects": encoded(self.objects) if self.objects else None,
+            "covers": None if self.covers is None else encoded(self.covers),
+            "body": self.body or None,
+            "route": self.route or None,
+            "attempts": self.attempts,
+        }
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> Planned:
+        """A row as `planned_read` finds it."""
+        plan, place, details, objects, covers, body, route, attempts, due = row
+        return cls(
+            plan=str(plan),
+            place=int(place),
+            details=decoded(details, list[Detail]),
+            objects=() if objects is None else decoded(objects, list[str]),
+            covers=None if covers is None else decoded(covers, dict[str, tuple[Position, ...]]),
+            body=body,
+            route=route or "",
+            attempts=int(attempts),
+            due=int(due),
         )
 
 
-def written_planned(output: str, one: Planned) -> dict[str, Any]:
-    """A planned document as the table has it."""
-    return {
-        "output": output,
-        "plan": one.plan,
-        "place": one.place,
-        "document": one.document,
-        "objects": _encoded(one.objects),
-        "records": _encoded(one.records.parts),
-        "said": _encoded(list(one.said.values())) if one.said else None,
-        "cut": _encoded(one.cut) if one.cut else None,
-        "covers": None if one.covers is None else _encoded(one.covers),
-        "body": one.body or None,
-        "route": one.route or None,
-        "attempts": one.attempts,
-    }
-
-
-def read_planned(row: Sequence[Any]) -> Planned:
-    """A planned document as `planned_read` finds it."""
-    plan, place, document, objects, records, said, cut, covers, body, route, attempts, due = row
-    outcomes = [] if said is None else _decoded(said, list[Outcome])
-    return Planned(
-        plan=str(plan),
-        place=int(place),
-        document=str(document),
-        objects=_decoded(objects, dict[str, list[int]]),
-        records=Stretches(_decoded(records, list[tuple[int, int]])),
-        said={outcome.position[0]: outcome for outcome in outcomes},
-        cut=() if cut is None else _decoded(cut, tuple[CutTransaction, ...]),
-        covers=None if covers is None else _decoded(covers, dict[str, tuple[Position, ...]]),
-        body=body,
-        route=route or "",
-        attempts=int(attempts),
-        due=int(due),
-    )
-
-
-def _encoded(value: object) -> str:
+def encoded(value: object) -> str:
+    """A value as a column has it, in JSON."""
     return msgspec.json.encode(value).decode()
 
 
-def _decoded(text: str, kind: type[T]) -> T:
+def decoded(text: str, kind: type[T]) -> T:
+    """What `encoded` wrote; DataError where somebody else has written it."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:

@@ -5,7 +5,6 @@ Law: waiting passes on. What waits blocks what comes after it of the same object
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +12,10 @@ from msgspec import Struct
 
 from eventlog.core.model import Event, Reason
 from eventlog.core.rules.screen import Identities
+from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import FAR, Parked, Planned
+from eventlog.publisher.unsealed import object_of
 from eventlog.sources.marks import Stretches
-from eventlog.sql.journal_tables import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from eventlog.publisher.journal import Journal
@@ -30,11 +30,12 @@ Unreadable = Mapping[str, tuple[int, str]]
 class Take(Struct, frozen=True, kw_only=True):
     """Rows that may go to an output, and what becomes of the others that it has passed then.
 
-    `records` are all rows of the batches; `gone` are rows that wait no longer.
+    `sealed` are new rows, and `records` all rows of it and the batches; `gone` are rows that wait no longer.
     """
 
     stamp: str
     batches: tuple[int, ...] = ()
+    sealed: Sealed | None = None
     unparked: Sequence[Parked] = ()
     events: Sequence[Event] = ()
     parked: Sequence[Parked] = ()
@@ -45,7 +46,7 @@ class Take(Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes by it."""
-        return not (self.batches or self.unparked or self.gone)
+        return not (self.batches or self.unparked or self.gone) and self.sealed is None
 
     @property
     def attempts(self) -> dict[int, int]:
@@ -109,20 +110,23 @@ def take(
     """The next rows of an output; `on_the_way` are documents that may be at a target which cannot be asked."""
     stamp = journal.stamp()
     due = journal.due(output, now, limit)
-    batches = journal.next_batches(output, limit - len(due), journal.settings.share) if len(due) < limit else {}
-    if not batches and len(due) < limit and journal.seal(limit):
+    batches: dict[int, Sealed] = {}
+    sealed: Sealed | None = None
+    if len(due) < limit:
         batches = journal.next_batches(output, limit - len(due), journal.settings.share)
-    ahead = Stretches(part for batch in batches.values() for part in batch.records.parts)
-    if not due and not ahead:
+        if not batches:  # all that was sealed is behind this output, so it is the foremost
+            sealed = journal.new_rows(limit - len(due))
+    if not due and not batches and sealed is None:
         return Take(stamp=stamp)
+    ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
     waited = {one.record: one for one in due}
-    numbers = sorted({*waited, *ahead})
-    events = journal.events([*batches], numbers)
+    events = journal.events(ahead, waited)
     by_number: dict[int, list[Event]] = {}
     for event in events:
         by_number.setdefault(event.position[0], []).append(event)
-    objects = {number: _object_of(identities, alike[0]) for number, alike in by_number.items()}
-    held = journal.held([*by_number])
+    objects = {number: object_of(identities, alike[0]) for number, alike in by_number.items()}
+    held = journal.held(by_number)
+    records = Stretches(part for batch in ahead for part in batch.records.parts)
     unsent = {name for one in on_the_way for name in one.objects}
     waiting = journal.waiting_objects(output, (objects[number] for number in by_number if number not in waited))
     waiting -= {one.object for one in due}
@@ -149,11 +153,12 @@ def take(
     return Take(
         stamp=stamp,
         batches=tuple(batches),
+        sealed=sealed,
         unparked=unparked,
         events=going,
         parked=parking.rows,
-        gone=Stretches.of(numbers) - Stretches.of(by_number),
-        records=ahead,
+        gone=(records | Stretches.of(waited)) - Stretches.of(by_number),
+        records=records,
         objects=objects,
     )
 
@@ -167,18 +172,7 @@ def _wait(
     if parking.blocks(name):
         return BEHIND, now, None
     for event in events:
-        if event.table in unreadable:
+        if event.table is not None and event.table in unreadable:
             until, note = unreadable[event.table]
             return Reason.NO_RIGHT.value, until, note
     return None
-
-
-def _object_of(identities: Identities, event: Event) -> str:
-    """What rows of one object are parked under; a row that names no object is alone."""
-    row = identities.row_id(event.table, event.key)
-    if row is None:
-        return f"#{event.position[0]}"
-    name = f"{row.schema}.{row.table}/{row.key}" if row.schema else f"{row.table}/{row.key}"
-    if len(name.encode()) <= NAME_CHARACTERS:
-        return name
-    return f"~{hashlib.blake2b(name.encode(), digest_size=32).hexdigest()}"

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine, text
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
 from eventlog.core.model import Change, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.rules import Options, Round
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.care import hold, release
@@ -76,26 +76,10 @@ class Target:
                 self.came.append(Taken(uid, record, object_name, plan, status))
 
 
-class Capabilities(Struct, frozen=True):
-    """What the models can do."""
-
-    resolves: bool = True
-    lanes: Sequence[Any] = ()
-    refuses: None = None
-
-
-class Resolved(Struct, frozen=True):
-    """What a target has of a plan."""
-
-    last: str
-    documents: frozenset[str] = frozenset()
-    answers: Sequence[Outcome] = ()
-
-
 class ModelSink:
     """A target that can be asked, and can be taken over."""
 
-    capabilities = Capabilities()
+    capabilities = SinkCapabilities(resolves=True)
 
     def __init__(self, target: Target, world: World) -> None:
         self.target, self.world, self.epoch, self.point = target, world, 0, world.point
@@ -157,16 +141,11 @@ class ModelFiles(ModelSink):
     def resolve(self, plan: str) -> Resolved:
         self.mine()
         target = self.target
-        there: Iterable[str] = target.manifest.get(plan, [])
         if target.last != plan and plan in target.manifest:
             self.show(plan, target.manifest[plan])
-        documents = self.world.ids_of(self.target.name, plan) if plan and target.last == plan else there
-        target.manifest.pop(plan, None)
-        for key in [key for key in target.hidden if key[0] != plan or target.last == plan or plan not in target.manifest]:
-            del target.hidden[key]
-        for other in [other for other in target.manifest if other != plan]:
-            del target.manifest[other]
-        return Resolved(target.last, frozenset(documents) if target.last == plan else frozenset())
+        target.manifest.clear()
+        target.hidden.clear()
+        return Resolved(last=target.last, documents=None if plan and target.last == plan else frozenset())
 
 
 class ModelTable(ModelSink):
@@ -183,9 +162,9 @@ class ModelTable(ModelSink):
     def resolve(self, plan: str) -> Resolved:
         self.mine()
         if not plan or self.target.last != plan:
-            return Resolved(self.target.last)
-        answers = [outcome for several in self.target.answers.values() for outcome in several]
-        return Resolved(plan, frozenset(self.target.answers), answers)
+            return Resolved(last=self.target.last)
+        answers = tuple(outcome for several in self.target.answers.values() for outcome in several)
+        return Resolved(last=plan, documents=frozenset(self.target.answers), answers=answers)
 
 
 class ModelBus(ModelTable):
@@ -208,7 +187,7 @@ class ModelBus(ModelTable):
 
 
 class ModelReceiver(ModelSink):
-    capabilities = Capabilities(resolves=False)
+    capabilities = SinkCapabilities(resolves=False)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         return [outcome for one in documents for outcome in self.send(plan, one)]
@@ -468,10 +447,6 @@ class World:
     def sending(self, name: str, records: Sequence[int]) -> None:
         if any(self.retried.get((name, record), 0) > self.now for record in records):
             self.fail("sent again before its time", name, records)
-
-    def ids_of(self, name: str, plan: str) -> list[str]:
-        sql = "SELECT document FROM event_log_planned WHERE output = :output AND plan = :plan"
-        return [str(one) for (one,) in self.ask(sql, output=name, plan=plan)]
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
         found = self.ask("SELECT output, plan, records FROM event_log_planned")

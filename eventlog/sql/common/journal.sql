@@ -14,19 +14,15 @@ UPDATE /* batches */event_log_batch SET records = :records WHERE id = :id;
 DELETE FROM /* batches */event_log_batch WHERE id = :id;
 
 -- outputs_read: every output
-SELECT name, position, plans, has, paused, told, warning FROM /* outputs */event_log_output ORDER BY name;
+SELECT name, position, plans, plan, has, paused, told, warning FROM /* outputs */event_log_output ORDER BY name;
 
 -- output_make: a new output
-INSERT INTO /* outputs */event_log_output (name, position, plans) VALUES (:name, :position, 0);
+INSERT INTO /* outputs */event_log_output (name, position, plans) VALUES (:name, :position, :plans);
 
--- output_move: where an output is once a plan is made
-UPDATE /* outputs */event_log_output SET position = :position, plans = :plans WHERE name = :name;
-
--- output_has: the last plan that the target is known to have
-UPDATE /* outputs */event_log_output SET has = :has, told = :told WHERE name = :name;
-
--- output_warn: what was found about the target that somebody should know
-UPDATE /* outputs */event_log_output SET warning = :warning WHERE name = :name;
+-- output_move: how far an output is
+UPDATE /* outputs */event_log_output
+SET position = :position, plans = :plans, plan = :plan, has = :has, told = :told, warning = :warning
+WHERE name = :name;
 
 -- output_pause: nothing goes to the output until somebody resumes it
 UPDATE /* outputs */event_log_output SET paused = :paused WHERE name = :name;
@@ -49,24 +45,21 @@ UPDATE /* said */event_log_said SET output = :name WHERE output = :former;
 -- planned_records: the rows that may be on their way
 SELECT output, plan, place, records FROM /* planned */event_log_planned;
 
--- planned_read: the documents of an output that may be on their way, in their order
-SELECT plan, place, document, objects, records, said, cut, covers, body, route, attempts, due
+-- planned_read: what an output was given and may have, in its order
+SELECT plan, place, details, objects, covers, body, route, attempts, due
 FROM /* planned */event_log_planned WHERE output = :output ORDER BY plan, place;
 
--- planned_make: a document that may be on its way from now on
+-- planned_make: documents that may be on their way from now on
 INSERT INTO /* planned */event_log_planned
-  (output, plan, place, document, objects, records, said, cut, covers, body, route, attempts, due)
-VALUES (:output, :plan, :place, :document, :objects, :records, :said, :cut, :covers, :body, :route, :attempts, 0);
+  (output, plan, place, documents, records, details, objects, covers, body, route, attempts, due)
+VALUES (:output, :plan, :place, :documents, :records, :details, :objects, :covers, :body, :route, :attempts, 0);
 
--- planned_less: takes rows out of a document that wait no longer; the document stays as it is
-UPDATE /* planned */event_log_planned SET records = :records
+-- planned_less: takes rows out of documents that wait no longer; the documents stay as they are
+UPDATE /* planned */event_log_planned SET records = :records, details = :details
 WHERE output = :output AND plan = :plan AND place = :place;
 
 -- planned_drop: a document is over
 DELETE FROM /* planned */event_log_planned WHERE output = :output AND plan = :plan AND place = :place;
-
--- planned_drop_all: all documents of a plan are over
-DELETE FROM /* planned */event_log_planned WHERE output = :output AND plan = :plan;
 
 -- planned_later: nobody could read what was answered, so the document goes again as it is
 UPDATE /* planned */event_log_planned SET due = :due, attempts = :attempts
@@ -98,7 +91,7 @@ SELECT COUNT(*), MIN(record_id), MAX(record_id) FROM /* parked */event_log_parke
 SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
 
 -- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked
+SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
 GROUP BY FLOOR(record_id / :width) ORDER BY 1;
 
 -- parked_copy: a new output lacks what another one has waiting
@@ -170,4 +163,11 @@ SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
 WHERE kept.due IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM /* log */event_log AS entry
     WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
+ORDER BY 1 LIMIT :limit;
+
+-- unsealed_numbers: rows between two numbers that wait and that no output has parked
+SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last
+  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY 1 LIMIT :limit;

@@ -53,3 +53,25 @@ SELECT * FROM (
         WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N')
     ORDER BY 1
 ) WHERE ROWNUM <= :limit;
+
+-- parked_make_many: rows of one object wait for the same reason
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT :output, listed.n, :object, :reason, :note, :attempts, :due
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed;
+
+-- parked_drop_many: rows wait no longer
+DELETE FROM /* parked */event_log_parked
+WHERE output = :output AND record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
+-- journal_lock: waits for who writes the journal, and says how often holds have changed
+SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;
+
+-- unsealed_numbers: rows between two numbers that wait and that no output has parked
+SELECT * FROM (
+    SELECT waiting./* record_id */record_id FROM /* log */event_log waiting
+    WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last
+      AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept
+                      WHERE kept.record_id = waiting./* record_id */record_id)
+    ORDER BY 1
+) WHERE ROWNUM <= :limit;

@@ -18,5 +18,18 @@ SELECT record_id FROM /* holds */event_log_hold
 WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
 
 -- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked
+SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
 GROUP BY record_id / CAST(:width AS bigint) ORDER BY 1;
+
+-- parked_make_many: rows of one object wait for the same reason
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT CAST(:output AS text), listed, CAST(:object AS text), CAST(:reason AS text), CAST(:note AS text),
+       CAST(:attempts AS integer), CAST(:due AS bigint)
+FROM unnest(CAST(translate(:ids, '[]', '{}') AS bigint[])) AS listed;
+
+-- parked_drop_many: rows wait no longer
+DELETE FROM /* parked */event_log_parked
+WHERE output = :output AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
+
+-- journal_lock: waits for who writes the journal, and says how often holds have changed
+SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;

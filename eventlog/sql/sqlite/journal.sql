@@ -17,5 +17,16 @@ WHERE output <> :output AND record_id IN (SELECT value FROM json_each(:ids));
 SELECT record_id FROM /* holds */event_log_hold WHERE record_id IN (SELECT value FROM json_each(:ids));
 
 -- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked
+SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
 GROUP BY record_id / :width ORDER BY 1;
+
+-- parked_make_many: rows of one object wait for the same reason
+INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
+SELECT :output, value, :object, :reason, :note, :attempts, :due FROM json_each(:ids);
+
+-- parked_drop_many: rows wait no longer
+DELETE FROM /* parked */event_log_parked
+WHERE output = :output AND record_id IN (SELECT value FROM json_each(:ids));
+
+-- journal_lock: waits for who writes the journal, and says how often holds have changed
+UPDATE /* marks */event_log_mark SET value = value WHERE name = 'holding' RETURNING value;

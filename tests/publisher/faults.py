@@ -1,0 +1,365 @@
+"""Faults put into the journal, one at a time: random histories must find each. python -m tests.publisher.faults [WORDS]
+
+Each is a piece of the package's text and what stands there instead. A fault that is not found says that the histories
+are missing something; one whose text is gone says that this list is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+HISTORIES = 300
+JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
+COMMON = "sql/common/journal.sql"
+
+
+class JournalFault(NamedTuple):
+    """What is wrong, where, and by which change of the text."""
+
+    what: str
+    file: str
+    right: str
+    wrong: str
+
+    @property
+    def path(self) -> Path:
+        return Path("eventlog") / (self.file if "/" in self.file else f"publisher/{self.file}")
+
+
+FAULTS = [
+    # letters and what was said
+    JournalFault("the least that was said", JOURNAL, "worst = max(counted", "worst = min(counted"),
+    JournalFault("left out by one is left out by all", JOURNAL, "len(filtered) == outputs", "filtered"),
+    JournalFault(
+        "what was said is not kept for others", JOURNAL, '"said_make", kept)', '"said_make", [])'
+    ),
+    JournalFault(
+        "what others said is not asked", JOURNAL, "        if memory.any_said:\n", "        if False:\n"
+    ),
+    JournalFault(
+        "what was said stays when rows leave",
+        JOURNAL,
+        '        self._tell(connection, "said_drop", runs)\n',
+        "",
+    ),
+    JournalFault(
+        "settled although another output has it ahead",
+        JOURNAL,
+        "if number > row.position:",
+        "if False:",
+    ),
+    JournalFault(
+        "settled although planned",
+        JOURNAL,
+        "            final -= memory.planned.get(other, Stretches())\n",
+        "",
+    ),
+    JournalFault(
+        "settled although parked elsewhere", JOURNAL, "if memory.parked & final:", "if False:"
+    ),
+    JournalFault("letters over those of others", "sql/sqlite/log.sql", "(:ids)) AND /* status */status = 'N';", "(:ids));"),
+    # memory and errors
+    JournalFault(
+        "memory outlives an error",
+        JOURNAL,
+        "            except BaseException:  # perhaps it was committed, perhaps not\n                self.forget_memory()\n",
+        "            except BaseException:  # perhaps it was committed, perhaps not\n",
+    ),
+    JournalFault(
+        "memory outlives what others write", JOURNAL, "self._memory.stamp == stamp:", "self._memory.stamp:"
+    ),
+    JournalFault(
+        "resolved outlives an error",
+        CONSUMER,
+        "        self._resolved = False\n        self._journal.forget_memory()\n",
+        "        self._journal.forget_memory()\n",
+    ),
+    JournalFault("a late publisher may write", JOURNAL, "                    self._lock.assure(connection)\n", ""),
+    # resolve
+    JournalFault(
+        "resolve: nothing is there",
+        CONSUMER,
+        "there = [one for one in waiting if one.document in found.documents]",
+        "there = []",
+    ),
+    JournalFault(
+        "resolve: everything is there",
+        CONSUMER,
+        "missing = [one for one in waiting if one.document not in found.documents]",
+        "missing, there = [], list(waiting)",
+    ),
+    JournalFault(
+        "resolve: refusals are forgotten", CONSUMER, "by_position(found.answers)", "by_position(())"
+    ),
+    JournalFault(
+        "another publisher's plan goes unnoticed",
+        CONSUMER,
+        "if on_the_way and self.output.sink.capabilities.resolves:",
+        "if False:",
+    ),
+    JournalFault(
+        "the target is not taken over",
+        CONSUMER,
+        "            self.output.sink.open(tenure)\n",
+        "            self.output.sink.epoch = 10**9\n",
+    ),
+    # answers
+    JournalFault(
+        "a document without an answer is over",
+        SENDING,
+        "        self._begun.add(number)\n",
+        "        self._begun.add(number)\n        self._over.append(one)\n",
+    ),
+    JournalFault(
+        "a document without an answer goes again at once under another plan",
+        CONSUMER,
+        "                self._journal.later(self.name, unread, due)\n",
+        "                self._finish([], {}, now, freed=unread)\n",
+    ),
+    JournalFault(
+        "what is behind an unread document goes",
+        SENDING,
+        "            self._blocked.update(one.objects)\n",
+        "",
+    ),
+    JournalFault(
+        "what is behind a retried document goes",
+        SENDING,
+        "            self._free_behind(number)\n",
+        "            pass\n",
+    ),
+    JournalFault(
+        "what is behind a freed document goes",
+        SENDING,
+        "                names.update(one.objects)\n",
+        "",
+    ),
+    JournalFault(
+        "what is freed is not parked", CONSUMER, "        for one in freed:\n", "        for one in []:\n"
+    ),
+    JournalFault("retried rows are over", CONSUMER, "if outcome is not None and record in one.records:", "if False:"),
+    JournalFault(
+        "retried rows have no time", CONSUMER, "outcome.reason.value, now + delay,", "outcome.reason.value, 0,"
+    ),
+    JournalFault(
+        "what was taken behind a retried change is over", CONSUMER, "or names & blocked:", "or False:"
+    ),
+    JournalFault(
+        "on_retry = stop reads on",
+        CONSUMER,
+        'if self._settings.strictness.on_retry == "stop":\n            until',
+        "if False:\n            until",
+    ),
+    JournalFault(
+        "on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"
+    ),
+    # holds
+    JournalFault("a hold between take and plan", JOURNAL, "if memory.stamp != plan.stamp:", "if False:"),
+    JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
+    JournalFault(
+        "holds of what waited are not asked",
+        TAKE,
+        "held=number in held,",
+        "held=number in held and former is None,",
+    ),
+    JournalFault(
+        "release lets nothing go", COMMON, "SET due = 0\nWHERE reason = 'held'", "SET due = due\nWHERE reason = 'held'"
+    ),
+    JournalFault(
+        "hold does not say who has a row",
+        "care.py",
+        "if any(first <= run[1] and run[0] <= last for run in runs)",
+        "if False",
+    ),
+    # waiting
+    JournalFault(
+        "times are not looked at",
+        TAKE,
+        "if former is not None and former.due is not None and former.due > now:",
+        "if False:",
+    ),
+    JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
+    JournalFault(
+        "next passes what is parked", TAKE, "blocked=waiting | unsent", "blocked=unsent"
+    ),
+    JournalFault("next passes documents that wait", TAKE, "blocked=waiting | unsent", "blocked=waiting"),
+    JournalFault(
+        "waiting does not pass on",
+        TAKE,
+        "        leads = name not in self._led\n        self._blocked.add(name)\n",
+        "        leads = name not in self._led\n",
+    ),
+    JournalFault(
+        "what stays does not block",
+        TAKE,
+        '        """A row of this object goes on waiting as it does."""\n        self._blocked.add(name)\n',
+        '        """A row of this object goes on waiting as it does."""\n',
+    ),
+    JournalFault(
+        "nobody leads behind a row that went",
+        JOURNAL,
+        "            self._lead(connection, name, [one.object for one in plan.unparked])\n",
+        "",
+    ),
+    JournalFault(
+        "nobody leads behind a row that is gone",
+        JOURNAL,
+        '                self._tell(connection, "parked_due_at", leaders)\n                memory.parked',
+        "                memory.parked",
+    ),
+    # sealing and leaving
+    JournalFault("taken rows are sealed again", JOURNAL, "if self.settings.handle_future_events or not taken:", "if True:"),
+    JournalFault("late commits are not looked for", JOURNAL, "                if late:\n", "                if False:\n"),
+    JournalFault(
+        "taken rows come as late ones", JOURNAL, "for number in page if number not in taken", "for number in page"
+    ),
+    JournalFault(
+        "a batch's number comes again",
+        JOURNAL,
+        "return max([0, *self.batches, *(output.position for output in self.outputs.values())])",
+        "return max([0, *self.batches])",
+    ),
+    JournalFault(
+        "parked rows are not taken", JOURNAL, "return Stretches([*parts, *self.parked.parts])", "return Stretches(parts)"
+    ),
+    JournalFault(
+        "planned rows are not taken",
+        JOURNAL,
+        "            parts.extend(planned.parts)\n",
+        "            pass\n",
+    ),
+    JournalFault("gone rows stay", JOURNAL, "            self._leave(connection, memory, plan.gone)\n", ""),
+    JournalFault(
+        "gone rows stay parked", JOURNAL, '        self._tell(connection, "parked_drop_run", runs)\n', ""
+    ),
+    JournalFault(
+        "gone rows stay in batches",
+        JOURNAL,
+        "            if left != batch.records:\n",
+        "            if False:\n",
+    ),
+    JournalFault(
+        "gone rows stay planned",
+        JOURNAL,
+        "        if any(records & gone for records in memory.planned.values()):\n",
+        "        if False:\n",
+    ),
+    JournalFault(
+        "holds of gone rows stay",
+        JOURNAL,
+        '                connection.execute(self.log.query("hold_gone"))\n',
+        "",
+    ),
+    JournalFault(
+        "parked rows that are gone are not swept",
+        JOURNAL,
+        '                gone |= Stretches.of(int(number) for (number,) in found)\n            self._leave',
+        "                pass\n            self._leave",
+    ),
+    JournalFault(
+        "batches are dropped too early",
+        JOURNAL,
+        "first = min((output.position",
+        "first = max((output.position",
+    ),
+    JournalFault(
+        "the position stays",
+        JOURNAL,
+        "position=max([row.position, *plan.passed]),",
+        "position=row.position,",
+    ),
+    # outputs that come and go
+    JournalFault(
+        "a new output begins at 0",
+        JOURNAL,
+        "position = memory.last_batch if foremost is None else foremost.position",
+        "position = 0",
+    ),
+    JournalFault(
+        "a new output begins at the last batch",
+        JOURNAL,
+        "position = memory.last_batch if foremost is None else foremost.position",
+        "position = memory.last_batch",
+    ),
+    JournalFault(
+        "a new output does not get what is parked",
+        JOURNAL,
+        '        self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])\n',
+        "",
+    ),
+    JournalFault(
+        "a new output does not get what is planned",
+        JOURNAL,
+        "        self._park(connection, memory, waiting)\n\n    def _rename",
+        "\n    def _rename",
+    ),
+    JournalFault(
+        "a forgotten output is waited for",
+        JOURNAL,
+        "                self._settle(connection, memory, name, sorted(set(waited)), {})\n",
+        "                pass\n",
+    ),
+    JournalFault(
+        "a forgotten output keeps its rows",
+        JOURNAL,
+        'for query in ("planned_forget", "parked_forget", "said_forget"):',
+        'for query in ("planned_forget", "said_forget"):',
+    ),
+    # the order of steps
+    JournalFault(
+        "planned after it was committed",
+        CONSUMER,
+        "        self._statuses.update(self._journal.plan(self.name, plan))\n",
+        (
+            "        if planned and self.output.sink.capabilities.resolves:\n"
+            "            self.output.sink.commit(planned[0].plan, encoded.documents)\n"
+            "        self._statuses.update(self._journal.plan(self.name, plan))\n"
+        ),
+    ),
+    JournalFault(
+        "what was superseded is not parked with its row", CONSUMER, "        if again:  # what", "        if False:  # what"
+    ),
+]
+
+
+def found_by(fault: JournalFault, folder: Path) -> str:
+    """What the histories say of the package with this fault in it; nothing where they do not notice it."""
+    shutil.rmtree(folder / "eventlog", ignore_errors=True)
+    shutil.copytree(ROOT / "eventlog", folder / "eventlog", ignore=shutil.ignore_patterns("__pycache__"))
+    path = folder / fault.path
+    text = path.read_text(encoding="utf-8")
+    if text.count(fault.right) != 1:
+        return f"THE TEXT STANDS {text.count(fault.right)} TIMES"
+    path.write_text(text.replace(fault.right, fault.wrong), encoding="utf-8")
+    search = os.pathsep.join([str(folder), str(ROOT)])
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {search.split(os.pathsep)!r}; sys.argv = ['', '0', '{HISTORIES}']; import runpy; runpy.run_module('tests.publisher', run_name='__main__')"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=3600)
+    if run.returncode == 0:
+        return ""
+    lines = [line for line in run.stderr.splitlines() if line and not line.startswith((" ", "(", "\t"))]
+    return next((line for line in lines if line.startswith("AssertionError")), lines[-1] if lines else "?")
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="eventlog-faults-") as folder:
+        for fault in FAULTS:
+            if words and not any(word in fault.what for word in words):
+                continue
+            said = found_by(fault, Path(folder))
+            missed += not said or said.startswith("THE TEXT")
+            print(f"{fault.what:70} {said[:110] or 'NOT FOUND'}", flush=True)
+    print(f"{len(FAULTS)} faults, {missed} not found")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
