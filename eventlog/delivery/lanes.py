@@ -143,14 +143,14 @@ def _gravity(failure: BaseException) -> int:
 
 
 Last = TypeVar("Last")
-Objects = Collection[RowId]
+Objects = Collection[RowId] | Collection[str]
 """What a document speaks of; without any it speaks of everything."""
 
 
 def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
     """For each document the numbers of those that must be answered before it; what they wait for is not said again."""
     found: list[tuple[int, ...]] = []
-    latest: dict[RowId, int] = {}
+    latest: dict[RowId | str, int] = {}
     barrier: tuple[int, ...] = ()
     since: list[int] = []  # the barrier and what came after it
     for number, objects in enumerate(documents):

@@ -23,8 +23,9 @@ from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Encoded, encode, waits
-from eventlog.publisher.journal import Done, HoldsChanged, Journal, Plan, Replaced
+from eventlog.publisher.journal import Done, HoldsChangedError, Journal, Plan
 from eventlog.publisher.letters import by_number, by_position
+from eventlog.publisher.reader import ReplacedError
 from eventlog.publisher.sending import Sending
 from eventlog.publisher.tables import Detail, JournalRow, Parked, Planned
 from eventlog.publisher.take import BEHIND, Parking, Take, take
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from eventlog.core.backoff import Backoff
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """How an output is published: rows a turn, what an answer stops, and how often a change is offered."""
@@ -95,7 +97,7 @@ class Consumer:
         self._statuses.clear()
         try:
             return replace(self._step(tenure), statuses=dict(self._statuses))
-        except HoldsChanged:
+        except HoldsChangedError:
             self._forget()
             return Turn(moved=True)
         except BaseException:
@@ -122,7 +124,7 @@ class Consumer:
             on_the_way = self._journal.planned(self.name)  # only of a target that cannot be asked
             if on_the_way and self.output.sink.capabilities.resolves:
                 said = f"Somebody else publishes to {self.name}: it has a plan that this publisher did not make."
-                raise Replaced(said)
+                raise ReplacedError(said)
             again = any(one.due <= now for one in on_the_way)
             taken = None if again else self._taken(on_the_way, now)
             soonest = self._journal.soonest(self.name) if taken is not None and taken.is_empty else None
@@ -230,9 +232,7 @@ class Consumer:
             )
         return parking.rows
 
-    def _planned(
-        self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]
-    ) -> list[Planned]:
+    def _planned(self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]) -> list[Planned]:
         """The documents as the journal keeps them. With each end the rows that it superseded."""
         losers: dict[Position, list[Outcome]] = {}
         for outcome in encoded.said.values():

@@ -96,7 +96,7 @@ def encode(
     catalog: Catalog | None,
     *,
     after: str,
-    told: Told = {},
+    told: Told,
     going_on: frozenset[int] | None = None,
     may_leave: bool = True,
 ) -> Encoded:

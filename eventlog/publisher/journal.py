@@ -11,38 +11,31 @@ after any exception, and when somebody else has written: then the mark `holding`
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from threading import RLock
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import EventlogError, SourceError
-from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
+from eventlog.core.errors import EventlogError
+from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.publisher.letters import worst_of
-from eventlog.publisher.memory import Memory, Sealed, read_memory
-from eventlog.publisher.tables import FAR, JournalRow, Parked, Planned, encoded
-from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.left_out import NEVER_HELD
+from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.reader import JournalReader, known_output
+from eventlog.publisher.tables import JournalRow, Parked, Planned, encoded
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import note_of, settle
-from eventlog.sources.marks import HOLDING, Marks, Stretches
-from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sources.marks import Stretches
+from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.core.schema import Catalog
     from eventlog.sources.log.lock import LogLock
-
-CLOCK_SECONDS: Final = 10.0
-"""Seconds between two looks at the database's clock."""
 
 SWEPT_BATCHES: Final = 10
 """Of so many batches it is looked at once whether their rows still wait."""
@@ -57,12 +50,8 @@ MANY_ROWS: Final = 20
 """From so many on rows that wait alike are parked by one statement."""
 
 
-class HoldsChanged(EventlogError):
+class HoldsChangedError(EventlogError):
     """Somebody held, released or gave up rows since they were read: they are read again."""
-
-
-class Replaced(SourceError):
-    """Somebody else has changed what only the holder of the lock may change."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -98,71 +87,26 @@ class Done(Struct, frozen=True, kw_only=True):
     has: str | None = None
 
 
-class Journal:
-    """The journal of one log, as the holder of its lock writes it. Several threads may use it at the same time."""
+class Journal(JournalReader):
+    """The journal of one log, as the holder of its lock writes it."""
 
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        self.log = log
-        self.settings = settings
+        super().__init__(log, settings, catalog)
         self._lock = lock
-        self._marks = Marks(log)
-        self._rows = UnsealedRows(log, settings, catalog)
-        self._memory: Memory | None = None
-        self._one_at_a_time = RLock()
-        self._current: Connection | None = None
         self._swept = 0
-        self._ahead = self._next_look = float("-inf")
-
-    # --- transactions ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self) -> Iterator[tuple[Connection, Memory]]:
         """A transaction of the holder of the lock. After any exception nothing that memory knew counts."""
-        with self._one_at_a_time:
+        with self.one_at_a_time:
             try:
                 with self.log.transaction() as connection:
-                    [(stamp,)] = self._ask(connection, "journal_lock")
+                    [(stamp,)] = self.ask(connection, "journal_lock")
                     self._lock.assure(connection)
-                    yield connection, self._known(connection, str(stamp))
+                    yield connection, self.known(connection, str(stamp))
             except BaseException:  # perhaps it was committed, perhaps not
                 self.forget_memory()
                 raise
-
-    @contextmanager
-    def reading(self) -> Iterator[tuple[Connection, Memory]]:
-        """Lone statements, or those of the reading that this thread is in already. Nothing that is read so is acted on
-        but by a plan, which fails where somebody held or released rows meanwhile.
-        """
-        with self._one_at_a_time:
-            if self._current is not None and self._memory is not None:
-                yield self._current, self._memory
-                return
-            try:
-                with self.log.transaction(lone=True) as connection:
-                    # The mark is read first: what somebody writes after it has the plan fail.
-                    stamp = self._marks.get(connection, HOLDING) or NEVER_HELD
-                    memory = self._known(connection, stamp)
-                    self._current = connection
-                    yield connection, memory
-            except BaseException:
-                self.forget_memory()
-                raise
-            finally:
-                self._current = None
-
-    def forget_memory(self) -> None:
-        """Has the next turn read the tables again."""
-        with self._one_at_a_time:
-            self._memory = None
-
-    def _known(self, connection: Connection, stamp: str) -> Memory:
-        """What the tables hold; read again where somebody else has written since."""
-        if self._memory is None or self._memory.stamp != stamp:
-            self._memory = read_memory(connection, self.log, stamp)
-        return self._memory
-
-    def _ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self.log.rows(connection, self.log.query(query), values)
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
@@ -170,26 +114,7 @@ class Journal:
             # One is sent as one: a driver may prepare more than it has to for several.
             connection.execute(self.log.query(query), values[0] if len(values) == 1 else list(values))
 
-    # --- the clock ---------------------------------------------------------------------------------------------------
-
-    def moment(self) -> dt.datetime:
-        """The database's clock, in UTC."""
-        with self.log.transaction(lone=True) as connection:
-            return self.log.now(connection)
-
-    def now(self) -> int:
-        """The database's clock in milliseconds since 1970; between two looks at it this machine counts on."""
-        if monotonic() >= self._next_look:
-            told = self.moment().replace(tzinfo=dt.UTC).timestamp()
-            self._ahead, self._next_look = told - monotonic(), monotonic() + CLOCK_SECONDS
-        return int((monotonic() + self._ahead) * 1000)
-
     # --- outputs -----------------------------------------------------------------------------------------------------
-
-    def output(self, name: str) -> JournalRow:
-        """How far an output is."""
-        with self.reading() as (_, memory):
-            return _known_output(memory, name)
 
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Sees to it that each output is known; those with a former name go on under the new one.
@@ -216,7 +141,7 @@ class Journal:
             return
         self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])
         records = sorted(memory.planned.get(foremost.name, ()))
-        objects = self._rows.objects(connection, records)
+        objects = self.rows.objects(connection, records)
         waiting = [
             Parked(output=name, record=record, object=objects[record], reason="new", due=0)
             for record in records
@@ -234,20 +159,20 @@ class Journal:
     def pause(self, name: str, why: str | None) -> None:
         """Lets nothing go to an output, for this reason; None lets it go on."""
         with self.transaction() as (connection, memory):
-            row = _known_output(memory, name)
+            row = known_output(memory, name)
             self._tell(connection, "output_pause", [{"name": name, "paused": why}])
             memory.outputs[name] = replace(row, paused=why)
 
     def warn(self, name: str, warning: str | None) -> None:
         """Keeps what was found about a target that somebody should know."""
         with self.transaction() as (connection, memory):
-            self._move(connection, memory, replace(_known_output(memory, name), warning=warning))
+            self._move(connection, memory, replace(known_output(memory, name), warning=warning))
 
     def forget(self, name: str) -> None:
         """Gives up an output, and what waits for it."""
         with self.transaction() as (connection, memory):
-            _known_output(memory, name)
-            waited = {int(number) for (number,) in self._ask(connection, "parked_numbers")}
+            known_output(memory, name)
+            waited = {int(number) for (number,) in self.ask(connection, "parked_numbers")}
             waited.update(memory.planned.pop(name, ()))
             waited.update(number for batch in memory.batches.values() for number in batch.records)
             for query in ("planned_forget", "parked_forget", "said_forget"):
@@ -262,138 +187,17 @@ class Journal:
         self._tell(connection, "output_move", [row.written()])
         memory.outputs[row.name] = row
 
-    # --- what an output may take -------------------------------------------------------------------------------------
-
-    def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
-        """The batches that an output has ahead of it: the first one, and more while all have so many rows and bytes."""
-        with self.reading() as (_, memory):
-            position = _known_output(memory, name).position
-            found: dict[int, Sealed] = {}
-            rows = weight = 0
-            for number in sorted(memory.batches):
-                if number <= position:
-                    continue
-                batch = memory.batches[number]
-                rows, weight = rows + len(batch.records), weight + batch.weight
-                if found and (rows > limit or weight > room):
-                    break
-                found[number] = batch
-            return found
-
-    def new_rows(self, limit: int) -> Sealed | None:
-        """The next waiting rows that no batch has; they are sealed by the plan that takes them. None where none wait."""
-        with self.reading() as (connection, memory):
-            return self._rows.next(connection, memory, limit)
-
-    def due(self, name: str, now: int, limit: int) -> list[Parked]:
-        """Rows that waited and whose objects' turn it is, in their order."""
-        with self.reading() as (connection, memory):
-            if not memory.any_parked:
-                return []
-            leaders = self._ask(connection, "parked_due", output=name, now=now, limit=limit)
-            return self._parked_of(connection, name, (str(one) for one, _ in leaders), limit)
-
-    def _parked_of(
-        self, connection: Connection, name: str, objects: Iterable[str], limit: int = ALL
-    ) -> list[Parked]:
-        """The rows that wait of some objects, in their order."""
-        asked = sorted(set(objects))
-        if not asked:
-            return []
-        values = {"output": name, "objects": encoded(asked), "limit": limit}
-        return [
-            Parked(
-                output=name,
-                record=int(record),
-                object=str(one),
-                reason=str(reason),
-                attempts=int(attempts),
-                due=None if due is None else int(due),
-            )
-            for record, one, reason, attempts, due in self._ask(connection, "parked_rows", **values)
-        ]
-
-    def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
-        """Those of these objects of which rows wait for an output."""
-        asked = sorted(set(objects))
-        with self.reading() as (connection, memory):
-            if not memory.any_parked or not asked:
-                return set()
-            values = {"output": name, "objects": encoded(asked)}
-            return {str(one) for (one,) in self._ask(connection, "parked_objects", **values)}
-
-    def held(self, numbers: Collection[int]) -> set[int]:
-        """Those of these rows that somebody holds."""
-        with self.reading() as (connection, memory):
-            if not memory.any_held or not numbers:
-                return set()
-            return {int(one) for (one,) in self._ask(connection, "held_among", ids=id_list([*numbers]))}
-
-    def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
-        """The events of these batches and rows, as far as they still wait; some batches have theirs at hand."""
-        at_hand: list[Event] = []
-        asked = list(numbers)
-        for batch in batches:
-            if batch.events is None:
-                asked.extend(batch.records)
-            else:
-                at_hand.extend(batch.events)
-        if not asked:
-            return at_hand
-        with self.reading() as (connection, _):
-            return [*at_hand, *self._rows.events(connection, sorted(set(asked)))]
-
-    def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """The objects that these rows speak of, as far as they still wait."""
-        with self.reading() as (connection, _):
-            return self._rows.objects(connection, sorted(set(numbers)))
-
-    def going_on(self, events: Sequence[Event]) -> frozenset[int] | None:
-        """The transactions of these events that have rows behind them; None where nobody can say that."""
-        with self.reading() as (connection, _):
-            return self._rows.going_on(connection, events)
-
-    def planned(self, name: str) -> list[Planned]:
-        """The documents of an output that may be on their way, in their order."""
-        with self.reading() as (connection, memory):
-            if name not in memory.planned:
-                return []
-            documents = [Planned.read(row) for row in self._ask(connection, "planned_read", output=name)]
-            if not documents:
-                del memory.planned[name]
-            return documents
-
-    def stamp(self) -> str:
-        """What changes each time that somebody holds or releases rows, or changes an output."""
-        with self.reading() as (_, memory):
-            return memory.stamp
-
-    def retried_until(self, name: str) -> int:
-        """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
-        with self.reading() as (connection, memory):
-            if not memory.any_parked:
-                return 0
-            return int(self._ask(connection, "parked_retried", output=name)[0][0] or 0)
-
-    def soonest(self, name: str) -> int | None:
-        """When the next row may go that waits; None where none has a time."""
-        with self.reading() as (connection, memory):
-            if not memory.any_parked:
-                return None
-            found = self._ask(connection, "parked_soonest", output=name)[0][0]
-            return None if found is None or int(found) >= FAR else int(found)
-
     # --- what changes ------------------------------------------------------------------------------------------------
 
     def plan(self, name: str, plan: Plan) -> Mapping[Status, int]:
         """Makes durable where rows go, before anything goes out; how many rows got which letter.
 
-        HoldsChanged where somebody held or released rows since they were read, or another output has sealed them.
+        HoldsChangedError where somebody held or released rows since they were read, or another output has sealed them.
         """
         with self.transaction() as (connection, memory):
             if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
-                raise HoldsChanged("Rows were held or released meanwhile; they are read again.")
-            row = _known_output(memory, name)
+                raise HoldsChangedError("Rows were held or released meanwhile; they are read again.")
+            row = known_output(memory, name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
                 position = self._seal(connection, memory, name, plan.sealed)
@@ -415,7 +219,7 @@ class Journal:
     def done(self, name: str, done: Done) -> Mapping[Status, int]:
         """Planned documents are over, but for rows that come again: those are parked. How many got which letter."""
         with self.transaction() as (connection, memory):
-            row = _known_output(memory, name)
+            row = known_output(memory, name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
             records = Stretches(part for one in done.planned for part in one.records.parts)
@@ -449,20 +253,20 @@ class Journal:
             gone = self._gone(connection, memory)
             leaders: list[dict[str, Any]] = []
             if memory.any_parked:
-                found = self._ask(connection, "parked_gone", limit=PIECE_ROWS)
+                found = self.ask(connection, "parked_gone", limit=PIECE_ROWS)
                 gone |= Stretches.of(int(number) for (number,) in found)
             self._leave(connection, memory, gone)
             if memory.any_parked:
                 leaders = [
                     {"output": str(output), "record_id": int(record), "due": 0}
-                    for output, _, record in self._ask(connection, "parked_leaderless")
+                    for output, _, record in self.ask(connection, "parked_leaderless")
                 ]
                 self._tell(connection, "parked_due_at", leaders)
-                memory.any_parked = bool(self._ask(connection, "parked_count")[0][0])
+                memory.any_parked = bool(self.ask(connection, "parked_count")[0][0])
             memory.seen -= self._set_back(connection, memory)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
-                memory.any_held = self._ask(connection, "hold_any")[0][0] is not None
+                memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
             self._drop_passed(connection, memory)
             return bool(gone) or bool(leaders)
 
@@ -475,7 +279,7 @@ class Journal:
         gone = Stretches()
         for records in taken:
             if records:
-                found = self._ask(connection, "still_waiting", ids=id_list([*records]))
+                found = self.ask(connection, "still_waiting", ids=id_list([*records]))
                 gone |= records - Stretches.of(int(one) for (one,) in found)
         return gone
 
@@ -484,7 +288,7 @@ class Journal:
         if not memory.any_parked or not memory.seen:
             return memory.seen
         run = (memory.seen.parts[0][0], memory.seen.parts[-1][1])
-        return Stretches.of(self._rows.unsealed(connection, memory, run, PIECE_ROWS))
+        return Stretches.of(self.rows.unsealed(connection, memory, run, PIECE_ROWS))
 
     # --- parts of a transaction --------------------------------------------------------------------------------------
 
@@ -521,9 +325,7 @@ class Journal:
                 output, name, reason, note, attempts, due = alike
                 values = {"output": output, "object": name, "reason": reason, "note": note}
                 ids = id_list([one.record for one in rows])
-                self._tell(
-                    connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}]
-                )
+                self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
         self._tell(connection, "parked_make", single)
         memory.any_parked = memory.any_parked or bool(waiting)
         memory.add_seen(Stretches.of(one.record for one in waiting))
@@ -538,14 +340,12 @@ class Journal:
         """Lets the first row go of each object of which rows wait behind one that waits no longer."""
         first: dict[str, Parked] = {}
         led: set[str] = set()
-        for one in self._parked_of(connection, name, objects):
+        for one in self.parked_of(connection, name, objects):
             first.setdefault(one.object, one)
             if one.due is not None:
                 led.add(one.object)
         leaders = [
-            {"output": name, "record_id": one.record, "due": 0}
-            for one in first.values()
-            if one.object not in led
+            {"output": name, "record_id": one.record, "due": 0} for one in first.values() if one.object not in led
         ]
         self._tell(connection, "parked_due_at", leaders)
 
@@ -569,7 +369,7 @@ class Journal:
                 memory.planned[output] = records - gone
 
     def _leave_planned(self, connection: Connection, output: str, gone: Stretches) -> None:
-        for row in self._ask(connection, "planned_read", output=output):
+        for row in self.ask(connection, "planned_read", output=output):
             one = Planned.read(row)
             if one.records & gone:
                 one = replace(one, details=[detail.without(gone) for detail in one.details])
@@ -580,9 +380,7 @@ class Journal:
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more."""
         first = min((output.position for output in memory.outputs.values()), default=0)
-        passed = [
-            number for number, batch in memory.batches.items() if number <= first or not batch.records
-        ]
+        passed = [number for number, batch in memory.batches.items() if number <= first or not batch.records]
         self._tell(connection, "batch_drop", [{"id": number} for number in passed])
         for number in passed:
             del memory.batches[number]
@@ -617,17 +415,13 @@ class Journal:
             worst = worst_of(number, several, len(memory.outputs))
             if worst is not None:
                 ended[number,] = worst
-        settle(
-            connection, self.log, Outcomes([(n,) for n in final], ended), self.settings, {}, waited=False
-        )
+        settle(connection, self.log, Outcomes([(n,) for n in final], ended), self.settings, {}, waited=False)
         letters = Counter(outcome.status for outcome in ended.values())
         letters[Status.SUCCESS] += len(final) - len(ended)
         memory.add_seen(final)
         return +letters
 
-    def _over_for_all(
-        self, connection: Connection, memory: Memory, name: str, final: Stretches
-    ) -> Stretches:
+    def _over_for_all(self, connection: Connection, memory: Memory, name: str, final: Stretches) -> Stretches:
         """Those of these rows that no output has ahead, parked or planned."""
         for other, row in memory.outputs.items():
             if planned := memory.planned.get(other):
@@ -637,13 +431,11 @@ class Journal:
                     final -= batch.records
         if memory.any_parked:
             values = {"output": name if name in memory.outputs else "-", "ids": id_list([*final])}
-            found = self._ask(connection, "parked_elsewhere", **values)
+            found = self.ask(connection, "parked_elsewhere", **values)
             final -= Stretches.of(int(number) for (number,) in found)
         return final
 
-    def _keep_said(
-        self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]
-    ) -> None:
+    def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:
         kept = [
             {
                 "record_id": number,
@@ -667,23 +459,13 @@ class Journal:
     ) -> None:
         """Adds what other outputs have said of these rows, and forgets it."""
         for first, last in final.parts:
-            found = self._ask(connection, "said_read", first=first, last=last)
+            found = self.ask(connection, "said_read", first=first, last=last)
             for number, _, status, reason, note in found:
-                outcome = Outcome(
-                    position=(int(number),), status=Status(status), reason=Reason(reason), note=note
-                )
+                outcome = Outcome(position=(int(number),), status=Status(status), reason=Reason(reason), note=note)
                 answers.setdefault(int(number), []).append(outcome)
             if found:
                 self._tell(connection, "said_drop", [{"first": first, "last": last}])
-        memory.any_said = self._ask(connection, "said_any")[0][0] is not None
-
-
-def _known_output(memory: Memory, name: str) -> JournalRow:
-    if name not in memory.outputs:
-        said = f"Somebody has forgotten the output {name} while this publisher writes to it."
-        hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
-        raise Replaced(said, hint=hint, may_pass=False)
-    return memory.outputs[name]
+        memory.any_said = self.ask(connection, "said_any")[0][0] is not None
 
 
 def _parked_alike(one: Parked) -> tuple[Any, ...]:

@@ -64,7 +64,7 @@ class Sending:
         documents = [one.again() for one in self._waiting]
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
-            turns = Turns([one.objects for one in self._waiting])
+            turns = Turns([frozenset(one.objects) for one in self._waiting])
             with LaneThreads(lanes[: len(documents)]) as crew:
                 crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
             return

@@ -67,9 +67,7 @@ class Parking:
         """Whether a row of this object has to wait."""
         return name in self._blocked
 
-    def add(
-        self, record: int, name: str, reason: str, due: int, note: str | None = None, attempts: int = 0
-    ) -> None:
+    def add(self, record: int, name: str, reason: str, due: int, note: str | None = None, attempts: int = 0) -> None:
         """Has a row wait until then, or behind an earlier one of its object."""
         leads = name not in self._led
         self._blocked.add(name)

@@ -64,9 +64,7 @@ class UnsealedRows:
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
-        return {
-            event.position[0]: object_of(self._identities, event) for event in self.events(connection, numbers)
-        }
+        return {event.position[0]: object_of(self._identities, event) for event in self.events(connection, numbers)}
 
     def going_on(self, connection: Connection, events: Sequence[Event]) -> frozenset[int] | None:
         """The transactions of these events that have rows behind them; None where nobody can say that."""

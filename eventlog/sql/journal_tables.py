@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
+from eventlog.sql.column_types import ColumnType
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 
@@ -16,10 +19,10 @@ def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
     number, name, value = types.log_number, sa.String(NAME_CHARACTERS), types.log_value
 
-    def table(hole: str, *columns: sa.Column[object]) -> sa.Table:
+    def table(hole: str, *columns: sa.Column[Any]) -> sa.Table:
         return sa.Table(names.journal[hole], metadata, *columns, **types.table_options)
 
-    def key(column: str, kind: sa.types.TypeEngine[object]) -> sa.Column[object]:
+    def key(column: str, kind: ColumnType) -> sa.Column[Any]:
         return sa.Column(column, kind, primary_key=True, autoincrement=False)
 
     table(

@@ -20,7 +20,7 @@ def main() -> None:
     for seed in range(begin, end):
         total.update(history(seed, engine))
         total["histories"] += 1
-    print(dict(total), f"{perf_counter() - began:.1f} s")
+    sys.stdout.write(f"{dict(total)} {perf_counter() - began:.1f} s\n")
 
 
 if __name__ == "__main__":

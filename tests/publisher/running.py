@@ -19,10 +19,15 @@ _running: list[World] = []
 
 
 def opened(url: str) -> Engine:
-    """A database with a log and a journal, whose commits are points at which a publisher may die."""
+    """A database that need not outlive the machine, with a log and a journal."""
     engine = connect(url, may_create=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+    return made(engine)
+
+
+def made(engine: Engine) -> Engine:
+    """Makes a log and a journal in a database, whose commits are points at which a publisher may die from now on."""
     install(engine, NAMES)
     tables = journal_tables(NAMES, dialect_of(engine))
     tables.drop_all(engine)
@@ -37,7 +42,7 @@ def opened(url: str) -> Engine:
         if world is not None:
             world.point("committed")
 
-    engine.dialect.do_commit = do_commit  # type: ignore[method-assign]  # the one place that every commit passes
+    engine.dialect.do_commit = do_commit  # type: ignore[assignment]  # the one place that every commit passes
     return engine
 
 

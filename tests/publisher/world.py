@@ -13,7 +13,7 @@ import json
 import random
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
@@ -34,13 +34,14 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
 RANK = "SWEF"
+OPERATIONS = [*["hold"] * 3, *["release"] * 2, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
 
 class Kill(BaseException):
     """The process dies."""
 
 
-class Fault(Exception):
+class PassingError(Exception):
     """An ordinary error; the process lives on."""
 
 
@@ -368,7 +369,7 @@ class World:
         self.retried: dict[tuple[str, int], int] = {}
         self.away: set[str] = set()
         self.slow = rng.choice(["", "f", "t", "b", "r"])
-        self.on_retry = rng.choice(["object", "object", "stop"])
+        self.on_retry: Literal["stop", "object"] = rng.choice(["object", "object", "stop"])
         self.limit = rng.choice([3, 8, 20])
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
@@ -397,7 +398,9 @@ class World:
             return
         self.trace.append((self.now, "point", what))
         if what == "committed":
-            for output, record, due in self.ask("SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'"):
+            for output, record, due in self.ask(
+                "SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'"
+            ):
                 if due is not None:
                     self.retried[output, record] = due
         if self.quiet:
@@ -413,7 +416,7 @@ class World:
             late = what in ("committed", "tabled", "parted", "answered", "written", "shown", "named the plan", "hidden")
             self.counts["ambiguous" if late else "errors"] += 1
             self.trace.append((self.now, "fails"))
-            raise Fault(what)
+            raise PassingError(what)
 
     def meanwhile(self) -> None:
         """What others do while a publisher is in the middle of something."""
@@ -450,7 +453,9 @@ class World:
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
         found = self.ask("SELECT output, plan, records FROM event_log_planned")
-        return {(output, plan) for output, plan, records in found if record in Stretches(map(tuple, json.loads(records)))}
+        return {
+            (output, plan) for output, plan, records in found if record in Stretches(map(tuple, json.loads(records)))
+        }
 
     # --- writers and operators ---------------------------------------------------------------------------------------------
 
@@ -494,7 +499,7 @@ class World:
 
     def _operate(self, inside: bool) -> None:
         rng = self.rng
-        what = rng.choice("hold hold hold release release delete letter letter back undo undo".split())
+        what = rng.choice(OPERATIONS)
         if what == "release":
             if self.held:
                 record = rng.choice(sorted(self.held))
@@ -656,7 +661,7 @@ class World:
         thread.join()
         if isinstance(thread.error, OccupiedError):
             self.counts["refused"] += 1
-        elif thread.error is not None and not isinstance(thread.error, (Kill, Fault, SinkError, SourceError)):
+        elif thread.error is not None and not isinstance(thread.error, (Kill, PassingError, SinkError, SourceError)):
             raise thread.error
 
     def run(self) -> collections.Counter[str]:
@@ -705,12 +710,12 @@ class World:
                 self.turns(self.publisher)
         except Kill:
             self.publisher = None
-        except (Fault, SinkError):
+        except (PassingError, SinkError):
             pass
         except OccupiedError:
             self.publisher = None
         except SourceError as error:
-            if error.__cause__ is None or not isinstance(error.__cause__, Fault):
+            if error.__cause__ is None or not isinstance(error.__cause__, PassingError):
                 raise
 
     def calm(self) -> None:
