@@ -23,11 +23,11 @@ from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Encoded, encode, waits
-from eventlog.publisher.journal import Done, HoldsChangedError, Journal, Plan
+from eventlog.publisher.journal import Done, HoldsChangedError, Journal, TakePlan
 from eventlog.publisher.letters import by_number, by_position
 from eventlog.publisher.reader import ReplacedError
-from eventlog.publisher.sending import Sending
-from eventlog.publisher.tables import Detail, JournalRow, Parked, Planned
+from eventlog.publisher.sending import HandOver
+from eventlog.publisher.tables import Detail, JournalRow, OnTheWay, Parked
 from eventlog.publisher.take import BEHIND, Parking, Take, take
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from eventlog.core.backoff import Backoff
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class ConsumerSettings(Struct, frozen=True, kw_only=True):
     """How an output is published: rows a turn, what an answer stops, and how often a change is offered."""
 
     limit: int = 10_000
@@ -70,7 +70,7 @@ class Consumer:
         journal: Journal,
         output: Output,
         decider: Decider,
-        settings: Settings,
+        settings: ConsumerSettings,
         *,
         catalog: Catalog | None = None,
         confirm: Callable[[], None] = lambda: None,
@@ -134,7 +134,7 @@ class Consumer:
             return Turn(later=None if soonest is None else max(0, soonest - now))
         return self._publish(row, taken, now)
 
-    def _taken(self, on_the_way: Sequence[Planned], now: int) -> Take:
+    def _taken(self, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
         if self._settings.strictness.on_retry == "stop":
             until = max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)])
@@ -165,7 +165,7 @@ class Consumer:
         for one in planned:
             over.difference_update(*(detail.records for detail in one.details))
         ended = by_number(encoded.said.values()) if over else {}
-        plan = Plan(
+        plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
             sealed=taken.sealed,
@@ -232,7 +232,7 @@ class Consumer:
             )
         return parking.rows
 
-    def _planned(self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]) -> list[Planned]:
+    def _planned(self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]) -> list[OnTheWay]:
         """The documents as the journal keeps them. With each end the rows that it superseded."""
         losers: dict[Position, list[Outcome]] = {}
         for outcome in encoded.said.values():
@@ -250,9 +250,9 @@ class Consumer:
             return []
         attempts = taken.attempts
         if self.output.sink.capabilities.resolves:
-            return [Planned(plan=plan, place=0, details=details, attempts=max(attempts.values(), default=0))]
+            return [OnTheWay(plan=plan, place=0, details=details, attempts=max(attempts.values(), default=0))]
         return [
-            Planned(
+            OnTheWay(
                 plan=plan,
                 place=place,
                 details=[detail],
@@ -269,13 +269,13 @@ class Consumer:
 
     def _finish(
         self,
-        planned: Sequence[Planned],
+        planned: Sequence[OnTheWay],
         answers: Mapping[Position, Outcome],
         now: int,
         objects: Mapping[int, str],
         *,
         has: str | None = None,
-        freed: Sequence[Planned] = (),
+        freed: Sequence[OnTheWay] = (),
     ) -> None:
         """Enters what was said of documents. Those that were `freed` come again, for something before them does."""
         ended: dict[int, Outcome] = {}
@@ -302,7 +302,7 @@ class Consumer:
         self._statuses.update(self._journal.done(self.name, done))
 
     def _judge(
-        self, one: Planned, detail: Detail, answers: Mapping[int, Outcome], objects: Mapping[int, str]
+        self, one: OnTheWay, detail: Detail, answers: Mapping[int, Outcome], objects: Mapping[int, str]
     ) -> Judged:
         """What was said of a document, change by change: all events of a change end alike, and silence is success.
 
@@ -347,16 +347,16 @@ class Consumer:
 
     # --- a target that cannot be asked -------------------------------------------------------------------------------
 
-    def _hand_over(self, waiting: Sequence[Planned], now: int) -> Turn:
+    def _hand_over(self, waiting: Sequence[OnTheWay], now: int) -> Turn:
         """Sends documents whose turn it is, in order. A readable answer ends with the document; without one it keeps its
         plan, id and body, and nothing of its objects passes it.
         """
 
-        def enter(over: Sequence[Planned], freed: Sequence[Planned], said: Mapping[Position, Outcome]) -> None:
+        def enter(over: Sequence[OnTheWay], freed: Sequence[OnTheWay], said: Mapping[Position, Outcome]) -> None:
             objects = self._objects([*over, *freed]) if said or freed else {}
             self._finish(over, said, now, objects, freed=freed)
 
-        sending = Sending(
+        sending = HandOver(
             self.output.sink,
             waiting,
             now=now,
@@ -373,7 +373,7 @@ class Consumer:
                 self._journal.later(self.name, unread, due)
         return Turn(documents=sending.answered, moved=sending.answered > 0)
 
-    def _objects(self, planned: Sequence[Planned]) -> Mapping[int, str]:
+    def _objects(self, planned: Sequence[OnTheWay]) -> Mapping[int, str]:
         """The objects of the rows behind documents, as far as they still wait."""
         return self._journal.objects([record for one in planned for record in one.records])
 
@@ -398,8 +398,8 @@ class Consumer:
             self._journal.warn(self.name, warning)
         if not waiting:
             return
-        there: list[Planned] = []
-        missing: list[Planned] = []
+        there: list[OnTheWay] = []
+        missing: list[OnTheWay] = []
         for one in waiting:
             for is_there, group in ((True, there), (False, missing)):
                 details = [detail for detail in one.details if found.has(detail.document) == is_there]

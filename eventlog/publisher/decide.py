@@ -38,7 +38,7 @@ from eventlog.sources.marks import Stretches
 MOST_LEFT_EVENTS: Final = 1_000
 """So many events at most are left for the next take because their transactions go on, or as many as a take has."""
 
-KEPT_DECISIONS: Final = 4
+KEPT_BATCHES: Final = 4
 """So many decisions are kept for outputs that take the same batches a moment later."""
 
 
@@ -61,7 +61,7 @@ class Decider:
 
     def __init__(self, round_: Round) -> None:
         self.round = round_
-        self._kept: deque[tuple[Stretches, str, Decision]] = deque(maxlen=KEPT_DECISIONS)
+        self._kept: deque[tuple[Stretches, str, Decision]] = deque(maxlen=KEPT_BATCHES)
 
     def decide(self, taken: Take, groups: Sequence[Sequence[Event]], moment: Callable[[], dt.datetime]) -> Decision:
         """What the rows amount to; `groups` are decided each by itself, because they were once.

@@ -25,7 +25,7 @@ from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.reader import JournalReader, known_output
-from eventlog.publisher.tables import JournalRow, Parked, Planned, encoded
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import note_of, settle
 from eventlog.sources.marks import Stretches
@@ -54,7 +54,7 @@ class HoldsChangedError(EventlogError):
     """Somebody held, released or gave up rows since they were read: they are read again."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class TakePlan(Struct, frozen=True, kw_only=True):
     """Where the rows of a take go: into documents, to those that wait, or over, because nothing is told of them.
 
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output has nothing ahead any
@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     sealed: Sealed | None = None
     passed: Sequence[int] = ()
     unparked: Sequence[Parked] = ()
-    planned: Sequence[Planned] = ()
+    planned: Sequence[OnTheWay] = ()
     parked: Sequence[Parked] = ()
     over: Collection[int] = ()
     said: Mapping[int, Outcome] = {}
@@ -80,7 +80,7 @@ class Done(Struct, frozen=True, kw_only=True):
     `has` is the plan that the target is known to have, where that is not the last one that it was given.
     """
 
-    planned: Sequence[Planned]
+    planned: Sequence[OnTheWay]
     said: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
     told: Mapping[int, int] | None = None
@@ -189,7 +189,7 @@ class Journal(JournalReader):
 
     # --- what changes ------------------------------------------------------------------------------------------------
 
-    def plan(self, name: str, plan: Plan) -> Mapping[Status, int]:
+    def plan(self, name: str, plan: TakePlan) -> Mapping[Status, int]:
         """Makes durable where rows go, before anything goes out; how many rows got which letter.
 
         HoldsChangedError where somebody held or released rows since they were read, or another output has sealed them.
@@ -217,7 +217,7 @@ class Journal(JournalReader):
         return letters
 
     def done(self, name: str, done: Done) -> Mapping[Status, int]:
-        """Planned documents are over, but for rows that come again: those are parked. How many got which letter."""
+        """OnTheWay documents are over, but for rows that come again: those are parked. How many got which letter."""
         with self.transaction() as (connection, memory):
             row = known_output(memory, name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
@@ -235,7 +235,7 @@ class Journal(JournalReader):
             over = [*(records - Stretches.of(one.record for one in again))]
             return self._settle(connection, memory, name, over, done.said)
 
-    def later(self, name: str, documents: Sequence[Planned], due: int) -> None:
+    def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Nobody could read what was answered: these documents go again as they are, under their plan and id."""
         with self.transaction() as (connection, _):
             values = [
@@ -370,7 +370,7 @@ class Journal(JournalReader):
 
     def _leave_planned(self, connection: Connection, output: str, gone: Stretches) -> None:
         for row in self.ask(connection, "planned_read", output=output):
-            one = Planned.read(row)
+            one = OnTheWay.read(row)
             if one.records & gone:
                 one = replace(one, details=[detail.without(gone) for detail in one.details])
                 written = one.written(output)

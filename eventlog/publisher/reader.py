@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event
 from eventlog.publisher.memory import Memory, Sealed, read_memory
-from eventlog.publisher.tables import FAR, JournalRow, Parked, Planned, encoded
+from eventlog.publisher.tables import NEVER, JournalRow, OnTheWay, Parked, encoded
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.left_out import NEVER_HELD
 from eventlog.sources.log.reading import LogSettings
@@ -193,12 +193,12 @@ class JournalReader:
         with self.reading() as (connection, _):
             return self.rows.going_on(connection, events)
 
-    def planned(self, name: str) -> list[Planned]:
+    def planned(self, name: str) -> list[OnTheWay]:
         """The documents of an output that may be on their way, in their order."""
         with self.reading() as (connection, memory):
             if name not in memory.planned:
                 return []
-            documents = [Planned.read(row) for row in self.ask(connection, "planned_read", output=name)]
+            documents = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
             if not documents:
                 del memory.planned[name]
             return documents
@@ -221,7 +221,7 @@ class JournalReader:
             if not memory.any_parked:
                 return None
             found = self.ask(connection, "parked_soonest", output=name)[0][0]
-            return None if found is None or int(found) >= FAR else int(found)
+            return None if found is None or int(found) >= NEVER else int(found)
 
 
 def known_output(memory: Memory, name: str) -> JournalRow:

@@ -13,16 +13,16 @@ from eventlog.core.model import Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.letters import by_position
-from eventlog.publisher.tables import Planned
+from eventlog.publisher.tables import OnTheWay
 
 ANSWERED_DOCUMENTS: Final = 50
 """Of so many answers at most the journal does not know yet: after a crash so many documents are sent again."""
 
-Enter = Callable[[Sequence[Planned], Sequence[Planned], Mapping[Position, Outcome]], None]
+Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
 """Enters documents that are over, documents that are freed to be decided anew, and what was said."""
 
 
-class Sending:
+class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
     `stops` says that a document which comes again stops all behind it, and not only those of its objects.
@@ -31,7 +31,7 @@ class Sending:
     def __init__(
         self,
         sink: Sink,
-        waiting: Sequence[Planned],
+        waiting: Sequence[OnTheWay],
         *,
         now: int,
         stops: bool,
@@ -47,15 +47,15 @@ class Sending:
         self._enter = enter
         self._begun: set[int] = set()
         self._finished: set[int] = set()
-        self._over: list[Planned] = []
-        self._freed: list[Planned] = []
+        self._over: list[OnTheWay] = []
+        self._freed: list[OnTheWay] = []
         self._answers: dict[Position, Outcome] = {}
         self._blocked: set[str] = set()
         """Objects of which a document waits, because nobody could read what was answered."""
         self._all_blocked = False
 
     @property
-    def unread(self) -> list[Planned]:
+    def unread(self) -> list[OnTheWay]:
         """Documents that were begun and have no answer."""
         return [self._waiting[number] for number in sorted(self._begun)]
 

@@ -13,7 +13,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import CutTransaction, Document, Outcome, Position
 from eventlog.sources.marks import Stretches
 
-FAR: Final = 2**62
+NEVER: Final = 2**62
 """The time of a row that goes when somebody releases it."""
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
         return replace(self, records=tuple(record for record in self.records if record not in gone))
 
 
-class Planned(Struct, frozen=True, kw_only=True):
+class OnTheWay(Struct, frozen=True, kw_only=True):
     """Documents of one plan that may be on their way. A target that can be asked what it has gets all of a plan in
     one; for one that cannot each document stands alone, with the objects that it speaks of and all that it takes to
     send it again as it is.
@@ -143,7 +143,7 @@ class Planned(Struct, frozen=True, kw_only=True):
         }
 
     @classmethod
-    def read(cls, row: Sequence[Any]) -> Planned:
+    def read(cls, row: Sequence[Any]) -> OnTheWay:
         """A row as `planned_read` finds it."""
         plan, place, details, objects, covers, body, route, attempts, due = row
         return cls(

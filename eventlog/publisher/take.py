@@ -13,12 +13,12 @@ from msgspec import Struct
 from eventlog.core.model import Event, Reason
 from eventlog.core.rules.screen import Identities
 from eventlog.publisher.memory import Sealed
-from eventlog.publisher.tables import FAR, Parked, Planned
+from eventlog.publisher.tables import NEVER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
-    from eventlog.publisher.journal import Journal
+    from eventlog.publisher.reader import JournalReader
 
 BEHIND: Final = "behind"
 """Why a row waits that comes after another one of its object."""
@@ -96,13 +96,13 @@ class Parking:
 
 
 def take(
-    journal: Journal,
+    journal: JournalReader,
     output: str,
     *,
     now: int,
     limit: int,
     identities: Identities,
-    on_the_way: Sequence[Planned] = (),
+    on_the_way: Sequence[OnTheWay] = (),
     unreadable: Unreadable | None = None,
 ) -> Take:
     """The next rows of an output; `on_the_way` are documents that may be at a target which cannot be asked."""
@@ -118,36 +118,33 @@ def take(
         return Take(stamp=stamp)
     ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
     waited = {one.record: one for one in due}
-    events = journal.events(ahead, waited)
     by_number: dict[int, list[Event]] = {}
-    for event in events:
+    for event in journal.events(ahead, waited):
         by_number.setdefault(event.position[0], []).append(event)
     objects = {number: object_of(identities, alike[0]) for number, alike in by_number.items()}
-    held = journal.held(by_number)
-    records = Stretches(part for batch in ahead for part in batch.records.parts)
+    new_objects = {objects[number] for number in by_number if number not in waited}
+    waiting = journal.waiting_objects(output, new_objects) - {one.object for one in due}
     unsent = {name for one in on_the_way for name in one.objects}
-    waiting = journal.waiting_objects(output, (objects[number] for number in by_number if number not in waited))
-    waiting -= {one.object for one in due}
     parking = Parking(output, blocked=waiting | unsent, led=waiting)
+    held = journal.held(by_number)
     going: list[Event] = []
     unparked: list[Parked] = []
-    for number in sorted(by_number):
+    for number, events in sorted(by_number.items()):
         name, former = objects[number], waited.get(number)
         if former is not None and former.due is not None and former.due > now:
             parking.stays(name)  # it has a time of its own, though another row of its object may go
             continue
-        wait = _wait(parking, name, by_number[number], held=number in held, unreadable=unreadable or {}, now=now)
-        if wait is None:
-            going.extend(by_number[number])
-        elif former is not None and parking.keeps(former, wait[0]):
+        wait = _wait(parking, name, events, held=number in held, unreadable=unreadable or {}, now=now)
+        if wait is not None and former is not None and parking.keeps(former, wait[0]):
             parking.stays(name)
             continue
+        if wait is None:
+            going.extend(events)
         else:
-            reason, until, note = wait
-            attempts = 0 if former is None else former.attempts
-            parking.add(number, name, reason, until, note, attempts)
+            parking.add(number, name, *wait, 0 if former is None else former.attempts)
         if former is not None:
             unparked.append(former)
+    records = Stretches(part for batch in ahead for part in batch.records.parts)
     return Take(
         stamp=stamp,
         batches=tuple(batches),
@@ -166,7 +163,7 @@ def _wait(
 ) -> tuple[str, int, str | None] | None:
     """Why a row waits, until when, and what is said of that; None where it may go."""
     if held:
-        return Reason.HELD.value, FAR, None
+        return Reason.HELD.value, NEVER, None
     if parking.blocks(name):
         return BEHIND, now, None
     for event in events:

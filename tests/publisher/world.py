@@ -12,28 +12,27 @@ import collections
 import json
 import random
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
-from eventlog.core.model import Change, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.rules import Options, Round
-from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
+from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.care import hold, release
-from eventlog.publisher.consumer import Consumer, Settings
+from eventlog.publisher.consumer import Consumer, ConsumerSettings
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from tests.publisher.judging import judge
+from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
 
-RANK = "SWEF"
 OPERATIONS = [*["hold"] * 3, *["release"] * 2, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
 
@@ -43,251 +42,6 @@ class Kill(BaseException):
 
 class PassingError(Exception):
     """An ordinary error; the process lives on."""
-
-
-class Taken(Struct, frozen=True):
-    """What arrived at a target: one row, in a document."""
-
-    uid: int
-    record: int
-    object: str
-    plan: str
-    status: str
-
-
-class Target:
-    """What outlives a publisher."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self.world, self.name, self.epoch = world, name, 0
-        self.came: list[Taken] = []
-        self.last = ""
-        self.hidden: dict[tuple[str, str], Document] = {}
-        self.manifest: dict[str, list[str]] = {}
-        self.answers: dict[str, list[Outcome]] = {}
-        self.known: dict[tuple[str, str], list[Outcome]] = {}
-
-    def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
-        letters = {outcome.position[0]: outcome.status.value for outcome in said}
-        object_name, rows = json.loads(document.body)
-        for record, uid in rows:
-            status = letters.get(record, "S")
-            if status != "N":
-                self.world.arrived(self, uid, record, plan)
-                self.came.append(Taken(uid, record, object_name, plan, status))
-
-
-class ModelSink:
-    """A target that can be asked, and can be taken over."""
-
-    capabilities = SinkCapabilities(resolves=True)
-
-    def __init__(self, target: Target, world: World) -> None:
-        self.target, self.world, self.epoch, self.point = target, world, 0, world.point
-
-    def mine(self) -> None:
-        if self.epoch < self.target.epoch:
-            raise OccupiedError(f"{self.target.name} was taken over.")
-
-    def open(self, tenure: Tenure) -> None:
-        self.point("open")
-        if tenure.epoch < self.target.epoch:
-            raise OccupiedError(f"{self.target.name} was taken over.")
-        self.epoch = self.target.epoch = tenure.epoch
-
-    def last(self) -> str:
-        return ""
-
-    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        self.point("prepare")
-
-    def refusals(self, document: Document) -> list[Outcome]:
-        if self.world.rng.random() >= 0.06:
-            return []
-        positions = [position for several in document.covers.values() for position in several]
-        return [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note="no") for one in positions]
-
-    def close(self) -> None:
-        pass
-
-
-class ModelFiles(ModelSink):
-    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        for one in documents:
-            self.point("hide")
-            self.target.hidden[plan, one.id] = one
-        self.point("manifest")
-        self.target.manifest[plan] = [one.id for one in documents]
-        self.point("hidden")
-
-    def show(self, plan: str, ids: Sequence[str]) -> None:
-        for identity in ids:
-            self.point("rename")
-            if (plan, identity) in self.target.hidden:
-                self.mine()
-                self.target.take(self.target.hidden.pop((plan, identity)), plan)
-            elif plan not in self.target.manifest:
-                raise OccupiedError("hidden files are gone")
-        self.point("name the plan")
-        self.mine()
-        self.target.last = plan
-        self.point("named the plan")
-        self.target.manifest.pop(plan, None)
-        self.point("shown")
-
-    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        self.show(plan, [one.id for one in documents])
-        return ()
-
-    def resolve(self, plan: str) -> Resolved:
-        self.mine()
-        target = self.target
-        if target.last != plan and plan in target.manifest:
-            self.show(plan, target.manifest[plan])
-        target.manifest.clear()
-        target.hidden.clear()
-        return Resolved(last=target.last, documents=None if plan and target.last == plan else frozenset())
-
-
-class ModelTable(ModelSink):
-    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        self.point("table")
-        self.mine()
-        refused = {one.id: self.refusals(one) for one in documents}
-        for one in documents:
-            self.target.take(one, plan, refused[one.id])
-        self.target.last, self.target.answers = plan, refused
-        self.point("tabled")
-        return [outcome for several in refused.values() for outcome in several]
-
-    def resolve(self, plan: str) -> Resolved:
-        self.mine()
-        if not plan or self.target.last != plan:
-            return Resolved(last=self.target.last)
-        answers = tuple(outcome for several in self.target.answers.values() for outcome in several)
-        return Resolved(last=plan, documents=frozenset(self.target.answers), answers=answers)
-
-
-class ModelBus(ModelTable):
-    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        whole = self.world.rng.random() < 0.5
-        answers: list[Outcome] = []
-        for number, one in enumerate(documents):
-            if not whole or not number:
-                self.point("part")
-                self.mine()
-            if self.target.last != plan:
-                self.target.last, self.target.answers = plan, {}
-            refused = self.refusals(one)
-            answers += refused
-            self.target.take(one, plan, refused)
-            self.target.answers[one.id] = refused
-            if not whole or number == len(documents) - 1:
-                self.point("parted")
-        return answers
-
-
-class ModelReceiver(ModelSink):
-    capabilities = SinkCapabilities(resolves=False)
-
-    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        return [outcome for one in documents for outcome in self.send(plan, one)]
-
-    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
-        self.point("send")
-        self.mine()
-        world, positions = self.world, [position for several in one.covers.values() for position in several]
-        world.sending(self.target.name, [position[0] for position in positions])
-        draw = 1.0 if world.quiet else world.rng.random()
-        answer = self.target.known.get((plan, one.id))
-        if answer is None:
-            if draw < 0.05:
-                raise SinkError("Nobody can read the answer.")
-            answer = []
-            if draw < 0.17:
-                again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
-                if len(positions) == 1 or draw < 0.12:
-                    self.point("answered")
-                    return again
-                answer = again[1:]
-            elif draw < 0.23:
-                answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
-            elif draw < 0.28:
-                answer = [Outcome(position=positions[-1], status=Status.WARNING, note="odd")]
-            self.target.take(one, plan, answer)
-            self.target.known[plan, one.id] = answer
-        self.point("answered")
-        if 0.28 <= draw < 0.36:
-            raise SinkError("Nobody can read the answer.")
-        return answer
-
-
-class ModelPlain(ModelReceiver):
-    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
-        self.point("write")
-        self.target.take(one, plan)
-        self.point("written")
-        return ()
-
-
-KINDS: dict[str, type[ModelSink]] = {
-    "f": ModelFiles,
-    "t": ModelTable,
-    "b": ModelBus,
-    "r": ModelReceiver,
-    "p": ModelPlain,
-}
-
-
-class WrittenRow(Struct, frozen=True):
-    positions: tuple[tuple[int, ...], ...]
-    object: str
-    uid: int
-
-
-class ModelFormat:
-    """Documents of up to three rows of one object, which say which rows they are; some rows are filtered."""
-
-    suffix, counts = ".json", False
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def writer(self, _catalog: object) -> Any:
-        def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
-            for change in changes:
-                uid = int(str(change.edits[0].new))
-                if is_filtered(self.name, uid):
-                    yield Refusal(positions=change.positions, note="filtered", filtered=True)
-                else:
-                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid)
-
-        return write
-
-    def bind(self, written: Iterable[WrittenRow], _after: str = "", whole: bool = False) -> Iterator[Document]:
-        group: list[WrittenRow] = []
-        for one in written:
-            fits = group and group[-1].object == one.object and len(group) < 3
-            if group and not (fits and one.positions[0] > group[-1].positions[0]):
-                yield _document(group)
-                group = []
-            group.append(one)
-        if group:
-            yield _document(group)
-
-    def heartbeat(self) -> None:
-        return None
-
-
-def _document(group: Sequence[WrittenRow]) -> Document:
-    rows = [[one.positions[0][0], one.uid] for one in group]
-    body = json.dumps([group[0].object, rows]).encode()
-    covers = {str(one.positions[0][0]): one.positions for one in group}
-    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers)
-
-
-def is_filtered(name: str, uid: int) -> bool:
-    return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0
 
 
 class TestLock:
@@ -621,7 +375,7 @@ class World:
             sink: Any = KINDS[name[0]](self.targets[name], self)
             output = Output(format=ModelFormat(name), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
-            settings = Settings(limit=self.limit, strictness=strictness)
+            settings = ConsumerSettings(limit=self.limit, strictness=strictness)
             decider = Decider(Round(options=Options()))
             consumer = TestConsumer(publisher.journal, output, decider, settings)
             consumer.world = self
@@ -691,7 +445,7 @@ class World:
         self.start()
         assert self.publisher is not None
         self.turns(self.publisher)
-        self.judge()
+        judge(self)
         return self.counts
 
     def cycle(self) -> None:
@@ -741,77 +495,3 @@ class World:
                 return table, found[:3]
         found = self.ask("SELECT * FROM event_log WHERE status = 'N'")
         return ("log", found[:3]) if found else None
-
-    def judge(self) -> None:
-        if self.waits():
-            self.fail("left at rest", self.waits())
-        letters = {int(value): str(status) for value, status in self.ask("SELECT new_value, status FROM event_log")}
-        for name in self.outputs():
-            target = self.targets[name]
-            if target.hidden or target.manifest:
-                self.fail("hidden files are left", name)
-            self.judge_output(name, target, letters)
-        if told := self.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
-            self.fail("a warning without a reason", told)
-        self.judge_records()
-        for uid, row in self.rows.items():
-            letter = letters.get(uid)
-            if letter in (None, "N") or row.gone:
-                continue
-            if row.foreign:
-                if letter != "X":
-                    self.fail("a letter of others was written over", uid, letter)
-            elif row.setbacks == len(row.past):
-                self.judge_letter(uid, row, str(letter))
-
-    def judge_records(self) -> None:
-        """No record says that a row waits, and none says another letter than its row has."""
-        sql = (
-            "SELECT kept.record_id, kept.status, entry.status FROM event_log_outcome kept"
-            " JOIN event_log entry ON entry.record_id = kept.record_id"
-        )
-        for record, said, letter in self.ask(sql):
-            row = self.rows[self.live[record]]
-            if said != letter and not row.foreign and not row.setbacks:
-                self.fail("a record contradicts the letter", record, said, letter)
-
-    def judge_output(self, name: str, target: Target, letters: dict[int, str]) -> None:
-        known, must, must_not = self.added.get(name, (set(), set(self.rows), set()))
-        came = collections.Counter(one.uid for one in target.came)
-        for uid, row in self.rows.items():
-            count, letter = came[uid], letters.get(uid)
-            if is_filtered(name, uid):
-                if count:
-                    self.fail("filtered, and came", name, uid)
-                continue
-            if uid in must_not and count and not row.setbacks:
-                self.fail("a new output got what others had before it", name, uid)
-            if row.gone or row.foreign or letter in (None, "N", "X"):
-                continue
-            needed = [0 if uid in known and uid not in must else 1]
-            needed += [past[name] + 1 for past in row.past if name in past]
-            if count < max(needed):
-                self.fail("lost", name, uid, row.record, letter, count, needed)
-        if name[0] != "p":
-            self.judge_order(name, target)
-
-    def judge_order(self, name: str, target: Target) -> None:
-        latest: dict[str, int] = {}
-        for one in target.came:
-            if self.rows[one.uid].setbacks:
-                continue
-            if latest.get(one.object, 0) > one.record:
-                self.fail("out of order", name, one.object, one.record, "after", latest[one.object])
-            latest[one.object] = one.record
-
-    def judge_letter(self, uid: int, row: Row, letter: str) -> None:
-        """The worst that outputs said since the row was last set back."""
-        votes: dict[str, str] = {}
-        past = row.past[-1] if row.past else {}
-        for name, target in self.targets.items():
-            for one in [one for one in target.came if one.uid == uid][past.get(name, 0) :]:
-                votes[name] = one.status
-        now = [votes[name] for name in votes if name in self.outputs()]
-        worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
-        if letter not in worst:
-            self.fail("letter", letter, "and not", worst, uid, votes)

@@ -1,5 +1,8 @@
 -- The journal: what was sealed, how far each output is, what is planned, parked, held and said.
--- docs/decisions/0055-journal.md says what the tables mean.
+-- docs/decisions/0055-the-journal.md says what the tables mean.
+
+-- journal_lock: waits for who writes the journal, and says how often holds have changed
+SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;
 
 -- batches_read: every batch that some output has ahead of it
 SELECT id, records, weight FROM /* batches */event_log_batch ORDER BY id;

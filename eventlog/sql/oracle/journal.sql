@@ -63,15 +63,3 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed;
 DELETE FROM /* parked */event_log_parked
 WHERE output = :output AND record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
-
--- journal_lock: waits for who writes the journal, and says how often holds have changed
-SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;
-
--- unsealed_numbers: rows between two numbers that wait and that no output has parked
-SELECT * FROM (
-    SELECT waiting./* record_id */record_id FROM /* log */event_log waiting
-    WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last
-      AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept
-                      WHERE kept.record_id = waiting./* record_id */record_id)
-    ORDER BY 1
-) WHERE ROWNUM <= :limit;

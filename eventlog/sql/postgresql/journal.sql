@@ -30,6 +30,3 @@ FROM unnest(CAST(translate(:ids, '[]', '{}') AS bigint[])) AS listed;
 -- parked_drop_many: rows wait no longer
 DELETE FROM /* parked */event_log_parked
 WHERE output = :output AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
-
--- journal_lock: waits for who writes the journal, and says how often holds have changed
-SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;

@@ -1,0 +1,92 @@
+"""What must be true of a history in the end: what came where, in which order, which letters and records rows have."""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING
+
+from tests.publisher.targets import Target, is_filtered
+
+if TYPE_CHECKING:
+    from tests.publisher.world import Row, World
+
+RANK = "SWEF"
+
+
+def judge(world: World) -> None:
+    if world.waits():
+        world.fail("left at rest", world.waits())
+    letters = {int(value): str(status) for value, status in world.ask("SELECT new_value, status FROM event_log")}
+    for name in world.outputs():
+        target = world.targets[name]
+        if target.hidden or target.manifest:
+            world.fail("hidden files are left", name)
+        _output(world, name, target, letters)
+    if told := world.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
+        world.fail("a warning without a reason", told)
+    _records(world)
+    for uid, row in world.rows.items():
+        letter = letters.get(uid)
+        if letter in (None, "N") or row.gone:
+            continue
+        if row.foreign:
+            if letter != "X":
+                world.fail("a letter of others was written over", uid, letter)
+        elif row.setbacks == len(row.past):
+            _letter(world, uid, row, str(letter))
+
+
+def _records(world: World) -> None:
+    """No record says that a row waits, and none says another letter than its row has."""
+    sql = (
+        "SELECT kept.record_id, kept.status, entry.status FROM event_log_outcome kept"
+        " JOIN event_log entry ON entry.record_id = kept.record_id"
+    )
+    for record, said, letter in world.ask(sql):
+        row = world.rows[world.live[record]]
+        if said != letter and not row.foreign and not row.setbacks:
+            world.fail("a record contradicts the letter", record, said, letter)
+
+
+def _output(world: World, name: str, target: Target, letters: dict[int, str]) -> None:
+    known, must, must_not = world.added.get(name, (set(), set(world.rows), set()))
+    came = collections.Counter(one.uid for one in target.came)
+    for uid, row in world.rows.items():
+        count, letter = came[uid], letters.get(uid)
+        if is_filtered(name, uid):
+            if count:
+                world.fail("filtered, and came", name, uid)
+            continue
+        if uid in must_not and count and not row.setbacks:
+            world.fail("a new output got what others had before it", name, uid)
+        if row.gone or row.foreign or letter in (None, "N", "X"):
+            continue
+        needed = [0 if uid in known and uid not in must else 1]
+        needed += [past[name] + 1 for past in row.past if name in past]
+        if count < max(needed):
+            world.fail("lost", name, uid, row.record, letter, count, needed)
+    if name[0] != "p":
+        _order(world, name, target)
+
+
+def _order(world: World, name: str, target: Target) -> None:
+    latest: dict[str, int] = {}
+    for one in target.came:
+        if world.rows[one.uid].setbacks:
+            continue
+        if latest.get(one.object, 0) > one.record:
+            world.fail("out of order", name, one.object, one.record, "after", latest[one.object])
+        latest[one.object] = one.record
+
+
+def _letter(world: World, uid: int, row: Row, letter: str) -> None:
+    """The worst that outputs said since the row was last set back."""
+    votes: dict[str, str] = {}
+    past = row.past[-1] if row.past else {}
+    for name, target in world.targets.items():
+        for one in [one for one in target.came if one.uid == uid][past.get(name, 0) :]:
+            votes[name] = one.status
+    now = [votes[name] for name in votes if name in world.outputs()]
+    worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
+    if letter not in worst:
+        world.fail("letter", letter, "and not", worst, uid, votes)

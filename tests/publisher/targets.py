@@ -1,0 +1,275 @@
+"""Targets of histories, as models: what outlives a publisher, what it may refuse, and what nobody can ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from eventlog.core.errors import OccupiedError, SinkError
+from eventlog.core.model import Change, Document, Outcome, Reason, Refusal, Status
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
+
+
+class Surroundings(Protocol):
+    """What a target has to do with the rest of a history."""
+
+    rng: Random
+    quiet: bool
+
+    def point(self, what: str) -> None:
+        """A publisher is here; perhaps it dies, perhaps something goes wrong."""
+
+    def arrived(self, target: Target, uid: int, record: int, plan: str) -> None:
+        """A row has come to a target."""
+
+    def sending(self, name: str, records: Sequence[int]) -> None:
+        """Rows are on their way to a receiver."""
+
+
+class Taken(Struct, frozen=True):
+    """What arrived at a target: one row, in a document."""
+
+    uid: int
+    record: int
+    object: str
+    plan: str
+    status: str
+
+
+class Target:
+    """What outlives a publisher."""
+
+    def __init__(self, world: Surroundings, name: str) -> None:
+        self.world, self.name, self.epoch = world, name, 0
+        self.came: list[Taken] = []
+        self.last = ""
+        self.hidden: dict[tuple[str, str], Document] = {}
+        self.manifest: dict[str, list[str]] = {}
+        self.answers: dict[str, list[Outcome]] = {}
+        self.known: dict[tuple[str, str], list[Outcome]] = {}
+
+    def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
+        letters = {outcome.position[0]: outcome.status.value for outcome in said}
+        object_name, rows = json.loads(document.body)
+        for record, uid in rows:
+            status = letters.get(record, "S")
+            if status != "N":
+                self.world.arrived(self, uid, record, plan)
+                self.came.append(Taken(uid, record, object_name, plan, status))
+
+
+class ModelSink:
+    """A target that can be asked, and can be taken over."""
+
+    capabilities = SinkCapabilities(resolves=True)
+
+    def __init__(self, target: Target, world: Surroundings) -> None:
+        self.target, self.world, self.epoch, self.point = target, world, 0, world.point
+
+    def mine(self) -> None:
+        if self.epoch < self.target.epoch:
+            raise OccupiedError(f"{self.target.name} was taken over.")
+
+    def open(self, tenure: Tenure) -> None:
+        self.point("open")
+        if tenure.epoch < self.target.epoch:
+            raise OccupiedError(f"{self.target.name} was taken over.")
+        self.epoch = self.target.epoch = tenure.epoch
+
+    def last(self) -> str:
+        return ""
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        self.point("prepare")
+
+    def refusals(self, document: Document) -> list[Outcome]:
+        if self.world.rng.random() >= 0.06:
+            return []
+        positions = [position for several in document.covers.values() for position in several]
+        return [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note="no") for one in positions]
+
+    def close(self) -> None:
+        pass
+
+
+class ModelFiles(ModelSink):
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        for one in documents:
+            self.point("hide")
+            self.target.hidden[plan, one.id] = one
+        self.point("manifest")
+        self.target.manifest[plan] = [one.id for one in documents]
+        self.point("hidden")
+
+    def show(self, plan: str, ids: Sequence[str]) -> None:
+        for identity in ids:
+            self.point("rename")
+            if (plan, identity) in self.target.hidden:
+                self.mine()
+                self.target.take(self.target.hidden.pop((plan, identity)), plan)
+            elif plan not in self.target.manifest:
+                raise OccupiedError("hidden files are gone")
+        self.point("name the plan")
+        self.mine()
+        self.target.last = plan
+        self.point("named the plan")
+        self.target.manifest.pop(plan, None)
+        self.point("shown")
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.show(plan, [one.id for one in documents])
+        return ()
+
+    def resolve(self, plan: str) -> Resolved:
+        self.mine()
+        target = self.target
+        if target.last != plan and plan in target.manifest:
+            self.show(plan, target.manifest[plan])
+        target.manifest.clear()
+        target.hidden.clear()
+        return Resolved(last=target.last, documents=None if plan and target.last == plan else frozenset())
+
+
+class ModelTable(ModelSink):
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.point("table")
+        self.mine()
+        refused = {one.id: self.refusals(one) for one in documents}
+        for one in documents:
+            self.target.take(one, plan, refused[one.id])
+        self.target.last, self.target.answers = plan, refused
+        self.point("tabled")
+        return [outcome for several in refused.values() for outcome in several]
+
+    def resolve(self, plan: str) -> Resolved:
+        self.mine()
+        if not plan or self.target.last != plan:
+            return Resolved(last=self.target.last)
+        answers = tuple(outcome for several in self.target.answers.values() for outcome in several)
+        return Resolved(last=plan, documents=frozenset(self.target.answers), answers=answers)
+
+
+class ModelBus(ModelTable):
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        whole = self.world.rng.random() < 0.5
+        answers: list[Outcome] = []
+        for number, one in enumerate(documents):
+            if not whole or not number:
+                self.point("part")
+                self.mine()
+            if self.target.last != plan:
+                self.target.last, self.target.answers = plan, {}
+            refused = self.refusals(one)
+            answers += refused
+            self.target.take(one, plan, refused)
+            self.target.answers[one.id] = refused
+            if not whole or number == len(documents) - 1:
+                self.point("parted")
+        return answers
+
+
+class ModelReceiver(ModelSink):
+    capabilities = SinkCapabilities(resolves=False)
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        return [outcome for one in documents for outcome in self.send(plan, one)]
+
+    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
+        self.point("send")
+        self.mine()
+        world, positions = self.world, [position for several in one.covers.values() for position in several]
+        world.sending(self.target.name, [position[0] for position in positions])
+        draw = 1.0 if world.quiet else world.rng.random()
+        answer = self.target.known.get((plan, one.id))
+        if answer is None:
+            if draw < 0.05:
+                raise SinkError("Nobody can read the answer.")
+            answer = []
+            if draw < 0.17:
+                again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
+                if len(positions) == 1 or draw < 0.12:
+                    self.point("answered")
+                    return again
+                answer = again[1:]
+            elif draw < 0.23:
+                answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
+            elif draw < 0.28:
+                answer = [Outcome(position=positions[-1], status=Status.WARNING, note="odd")]
+            self.target.take(one, plan, answer)
+            self.target.known[plan, one.id] = answer
+        self.point("answered")
+        if 0.28 <= draw < 0.36:
+            raise SinkError("Nobody can read the answer.")
+        return answer
+
+
+class ModelPlain(ModelReceiver):
+    def send(self, plan: str, one: Document) -> Sequence[Outcome]:
+        self.point("write")
+        self.target.take(one, plan)
+        self.point("written")
+        return ()
+
+
+KINDS: dict[str, type[ModelSink]] = {
+    "f": ModelFiles,
+    "t": ModelTable,
+    "b": ModelBus,
+    "r": ModelReceiver,
+    "p": ModelPlain,
+}
+
+
+class WrittenRow(Struct, frozen=True):
+    positions: tuple[tuple[int, ...], ...]
+    object: str
+    uid: int
+
+
+class ModelFormat:
+    """Documents of up to three rows of one object, which say which rows they are; some rows are filtered."""
+
+    suffix, counts = ".json", False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def writer(self, _catalog: object) -> Any:
+        def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
+            for change in changes:
+                uid = int(str(change.edits[0].new))
+                if is_filtered(self.name, uid):
+                    yield Refusal(positions=change.positions, note="filtered", filtered=True)
+                else:
+                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid)
+
+        return write
+
+    def bind(self, written: Iterable[WrittenRow], _after: str = "", whole: bool = False) -> Iterator[Document]:
+        group: list[WrittenRow] = []
+        for one in written:
+            fits = group and group[-1].object == one.object and len(group) < 3
+            if group and not (fits and one.positions[0] > group[-1].positions[0]):
+                yield _document(group)
+                group = []
+            group.append(one)
+        if group:
+            yield _document(group)
+
+    def heartbeat(self) -> None:
+        return None
+
+
+def _document(group: Sequence[WrittenRow]) -> Document:
+    rows = [[one.positions[0][0], one.uid] for one in group]
+    body = json.dumps([group[0].object, rows]).encode()
+    covers = {str(one.positions[0][0]): one.positions for one in group}
+    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers)
+
+
+def is_filtered(name: str, uid: int) -> bool:
+    return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0
