@@ -15,7 +15,7 @@ from eventlog.sql.log import Log
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MOST_STRETCHES: Final = 1_000
+MOST_GAPS: Final = 1_000
 """So many stretches of rows that wait are known exactly; of more, neighbouring ones count as one."""
 
 
@@ -105,10 +105,10 @@ def _read_seen(
     connection: Connection, log: Log, waiting: int, first: Any, last: Any
 ) -> tuple[Stretches, Sequence[Run]]:
     """The rows that wait for any output, and the stretches of them in which there may be others."""
-    if waiting <= MOST_STRETCHES:
+    if waiting <= MOST_GAPS:
         numbers = log.rows(connection, log.query("parked_numbers")) if waiting else []
         return Stretches.of(int(number) for (number,) in numbers), ()
-    width = max(1, (int(last) - int(first)) // MOST_STRETCHES)
+    width = max(1, (int(last) - int(first)) // MOST_GAPS)
     found = [
         (int(begin), int(end), int(count))
         for begin, end, count in log.rows(connection, log.query("parked_stretches"), {"width": width})

@@ -107,13 +107,7 @@ def take(
 ) -> Take:
     """The next rows of an output; `on_the_way` are documents that may be at a target which cannot be asked."""
     stamp = journal.stamp()
-    due = journal.due(output, now, limit)
-    batches: dict[int, Sealed] = {}
-    sealed: Sealed | None = None
-    if len(due) < limit:
-        batches = journal.next_batches(output, limit - len(due), journal.settings.share)
-        if not batches:  # all that was sealed is behind this output, so it is the foremost
-            sealed = journal.new_rows(limit - len(due))
+    due, batches, sealed = _at_hand(journal, output, now, limit)
     if not due and not batches and sealed is None:
         return Take(stamp=stamp)
     ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
@@ -156,6 +150,18 @@ def take(
         records=records,
         objects=objects,
     )
+
+
+def _at_hand(
+    journal: JournalReader, output: str, now: int, limit: int
+) -> tuple[list[Parked], dict[int, Sealed], Sealed | None]:
+    """Rows that waited until now, batches that are ahead of the output, and new rows where it is the foremost."""
+    due = journal.due(output, now, limit)
+    left = limit - len(due)
+    if left <= 0:
+        return due, {}, None
+    batches = journal.next_batches(output, left, journal.settings.share)
+    return due, batches, None if batches else journal.new_rows(left)
 
 
 def _wait(

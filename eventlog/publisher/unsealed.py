@@ -16,7 +16,7 @@ from eventlog.core.model import Event
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.publisher.memory import MOST_STRETCHES, Memory, Sealed
+from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
 from eventlog.sources.log.left_out import LeftOut
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sources.log.seen import SLOTS, fewer, gap_parameters
@@ -89,7 +89,7 @@ class UnsealedRows:
         parts = known.parts
         gaps = [(-(2**62), parts[0][0] - 1)]
         gaps += [(before[1] + 1, after[0] - 1) for before, after in pairwise(parts)]
-        asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_STRETCHES)
+        asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS)
         query = self._log.query("late_numbers", **{"except": "except_none"}, unread="unread_none")
         late: list[int] = []
         while asked and len(late) < limit:
