@@ -1,0 +1,158 @@
+"""The consumer with sinks as they are: killed at each of its transactions, it loses nothing and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.core.model import Status
+from eventlog.core.rules import Options, Round
+from eventlog.core.seams import Tenure
+from eventlog.delivery.answers import Strictness
+from eventlog.delivery.output import Output
+from eventlog.publisher.care import hold, release
+from eventlog.publisher.consumer import Consumer, ConsumerSettings
+from eventlog.publisher.decide import Decider
+from eventlog.publisher.journal import Journal
+from eventlog.sinks.files import FileSink
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.journal_tables import journal_tables
+from eventlog.sql.log import Log
+from eventlog.xds.write import XdsFormat
+from tests.conformance.event_logs import LogTable, installed
+
+ROWS = 12
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+class Process:
+    """One publisher of files: all that it has in memory."""
+
+    def __init__(self, log: Log, folder: Path) -> None:
+        self.lock = LogLock(log, 60.0)
+        assert self.lock.take()
+        self.journal = Journal(log, self.lock, LogSettings(on_retry="object"))
+        self.journal.serve([("files", ())])
+        self.sink = FileSink(folder, ".xds")
+        output = Output(format=XdsFormat(), sink=self.sink, name="files")
+        settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry="object"))
+        self.consumer = Consumer(self.journal, output, Decider(Round(options=Options())), settings)
+
+    @property
+    def tenure(self) -> Tenure:
+        assert self.lock.tenure is not None
+        return self.lock.tenure
+
+    def publish(self) -> int:
+        """Turn after turn until there is nothing more to do; how many rows got S."""
+        settled = 0
+        while (turn := self.consumer.turn(self.tenure)).moved:
+            settled += turn.statuses.get(Status.SUCCESS, 0)
+        return settled
+
+    def die(self) -> None:
+        """Leaves everything as it is."""
+        self.lock.drop()
+        self.sink.close()
+
+
+@pytest.fixture
+def table(engine: Engine) -> LogTable:
+    made = installed(engine)
+    journal_tables(made.names, dialect_of(engine)).create_all(engine)
+    return made
+
+
+@contextmanager
+def killed_at(engine: Engine, number: int) -> Iterator[None]:
+    """The commit with this number is the last thing that happens."""
+    commit, seen = engine.dialect.do_commit, 0
+
+    def do_commit(connection: Any) -> None:
+        nonlocal seen
+        commit(connection)
+        seen += 1
+        if seen == number:
+            raise Killed
+
+    engine.dialect.do_commit = do_commit  # type: ignore[assignment]  # the one place that every commit passes
+    try:
+        yield
+    finally:
+        engine.dialect.do_commit = commit  # type: ignore[method-assign]  # as it was
+
+
+def told(folder: Path) -> list[str]:
+    """The values that the documents bring, each as often as it comes."""
+    return sorted(
+        value
+        for file in folder.rglob("*.xds")
+        for value in re.findall(r"value-(\d+)<", file.read_text(encoding="utf-8"))
+    )
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_killed_after_any_transaction_it_goes_on_where_it_was(table: LogTable, tmp_path: Path, number: int) -> None:
+    log = Log(table.engine, table.names)
+    for record in range(1, ROWS + 1):
+        table.write(record, key=f"idu={record % 3}", new_value=f"value-{record}")
+    first = Process(log, tmp_path)
+    with killed_at(table.engine, number), suppress(Killed):
+        first.publish()
+    first.die()
+    table.run("DELETE FROM event_log_mark WHERE name = 'publisher'")  # its lease has run out
+    second = Process(log, tmp_path)
+    second.publish()
+    second.die()
+    assert set(table.statuses().values()) == {"S"}
+    assert told(tmp_path) == sorted(map(str, range(1, ROWS + 1)))
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    for name in ("batch", "planned", "parked", "said"):
+        assert table.ask(f"SELECT * FROM event_log_{name}") == []
+
+
+def test_what_is_behind_a_held_row_waits_and_says_so(table: LogTable, tmp_path: Path) -> None:
+    log = Log(table.engine, table.names)
+    for record in (1, 2, 3):
+        table.write(record, key=f"idu={record // 3}", new_value=f"value-{record}")
+    process = Process(log, tmp_path)
+    with log.transaction() as connection:
+        assert hold(connection, log, [(1, 1)], "somebody") == (1, set())
+    assert process.publish() == 1
+    assert told(tmp_path) == ["3"]
+    waiting = "SELECT record_id, object, reason FROM event_log_parked ORDER BY record_id"
+    assert table.ask(waiting) == [(1, "usr/idu=0", "held"), (2, "usr/idu=0", "behind")]
+    with log.transaction() as connection:
+        assert release(connection, log, [(1, 1)]) == 1
+    assert process.publish() == 2
+    process.die()
+    assert told(tmp_path) == ["1", "2", "3"]
+    assert table.ask("SELECT * FROM event_log_parked") == []
+
+
+def test_a_new_output_gets_what_the_foremost_lacks(table: LogTable, tmp_path: Path) -> None:
+    log = Log(table.engine, table.names)
+    process = Process(log, tmp_path)
+    table.write(1, key="idu=1", new_value="value-1")
+    assert process.publish() == 1
+    table.write(2, key="idu=2", new_value="value-2")
+    process.journal.serve([("other", ())])
+    assert process.publish() == 0  # the other one lacks it still
+    assert table.statuses() == {1: "S", 2: "N"}
+    assert table.ask("SELECT COUNT(*) FROM event_log_batch") == [(1,)]
+    positions = {str(name): int(place) for name, place in table.ask("SELECT name, position FROM event_log_output")}
+    assert positions["files"] > positions["other"]
+    process.journal.forget("other")
+    process.die()
+    assert table.statuses() == {1: "S", 2: "S"}
