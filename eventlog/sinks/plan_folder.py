@@ -106,7 +106,8 @@ class PlanFolder:
     def settle(self) -> list[Path]:
         """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
         try:
-            taken = [self._taken(path) for place in self._places() for path in _hidden_in(place)]
+            found = [path for place in self._places() for path in _hidden_in(place)]
+            taken = [one for one in map(self._taken, found) if one is not None]
             marks = self._marks()
             self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
             mark = self._own_mark(marks)
@@ -167,14 +168,17 @@ class PlanFolder:
         for group in (parts[:cut], parts[cut:]) if apart else (parts,):
             show_files(group)
 
-    def _taken(self, path: Path) -> TakenFile:
+    def _taken(self, path: Path) -> TakenFile | None:
+        """The file, as ours from now on; None if it is not there any more, such as one that just got its name."""
         found = _hidden_name(path.name)
         if found is None:
             raise _no_name_of_ours(path)
         _, maker, plan, number, name = found.groups()
         ours = path.with_name(f"{BEGINNING}{self._holder}={maker}={plan}={number}={name}{HIDDEN}")
-        if ours != path:
+        try:
             path.replace(ours)
+        except FileNotFoundError:
+            return None
         part = PartialFile(ours, path.with_name(name))
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
@@ -221,7 +225,5 @@ def _ours_in(place: Path, ending: str) -> list[Path]:
 
 
 def _no_name_of_ours(path: Path) -> DataError:
-    hint = (
-        "Names that begin so are eventlog's own and say how far the folder is; give it its former name, or remove it."
-    )
+    hint = "Such names say how far the folder is. Give it its former name; remove it if it is not eventlog's."
     return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)
