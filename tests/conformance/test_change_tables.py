@@ -88,6 +88,8 @@ def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_
     assert "usr__ct: " in str(outcomes[0].note)
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
     assert list(sink(engine).commit("a", made)) == list(outcomes)  # told again after a crash
+    assert list(sink(engine).resolve("a").answers) == list(outcomes)
+    assert sink(engine).resolve("b").answers == ()
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
 
 

@@ -16,7 +16,9 @@ import pytest
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
 from eventlog.core.seams import Resolved, Sink
-from tests.conformance.test_sink import OWNED, RECEIVERS, STEADY, at, place
+from eventlog.sinks.database.sink import DatabaseSink
+from eventlog.sinks.kafka.sink import KafkaSink
+from tests.conformance.test_sink import BROKERS, DATABASES, OWNED, RECEIVERS, STEADY, at, place
 from tests.support import sink_places
 from tests.support.sink_places import CutError, Place
 from tests.support.sinks import KilledError, dying, failing, opened, tenure
@@ -114,6 +116,28 @@ def test_what_is_there_of_a_plan_that_broke_off_is_said(place: Place, step: int)
     with pytest.raises(OccupiedError):
         sink.commit("d", place.documents(4))
     assert place.found() == [1, 2, 3]
+
+
+@at(*DATABASES, *BROKERS)
+def test_an_error_of_a_commit_that_arrived_is_resolved(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is cut after the target has committed: only asking it tells."""
+    sink = opened(place.make(), tenure())
+    sink.commit("a", place.documents(1))
+    kind, name = (KafkaSink, "_commit") if isinstance(sink, KafkaSink) else (DatabaseSink, "_written")
+    usual = getattr(kind, name)
+
+    def cut(one: Sink, *positional: object) -> None:
+        usual(one, *positional)
+        raise SinkError("The line is cut.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, name, cut)
+        with pytest.raises(SinkError, match="The line is cut"):
+            sink.commit("b", place.documents(2, 3))
+    assert resolved(place, sink, "b", 2, 3)
+    sink.commit("b", place.documents(2, 3))
+    sink.commit("c", place.documents(4))
+    assert place.found() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("size", [1, 3])

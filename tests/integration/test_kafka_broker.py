@@ -38,7 +38,7 @@ def test_a_message_that_is_too_large_is_set_aside_and_the_rest_goes_on(broker: B
     assert "raise the broker's limit" in (said[0].note or "")
     assert numbers(broker, topic) == [1, 3, 4, 6]
     assert sink.last() == batch[-1].id
-    assert list(sink.commit("a", batch)) == list(said)
+    assert list(sink.commit("a", batch)) == list(sink.resolve("a").answers) == list(said)
     assert list(opened(sink).commit("a", batch)) == list(said)
     assert numbers(broker, topic) == [1, 3, 4, 6]
     sink.close()
@@ -63,6 +63,9 @@ def test_a_plan_whose_documents_go_one_by_one_may_break_off_between_them(
         with pytest.raises(SinkError, match="The power goes"):
             sink.commit("a", batch)
     again = opened(KafkaSink(sink._settings), tenure(2))
+    there = again.resolve("a")
+    assert there.documents == frozenset(document.id for document in batch[:committed])
+    assert [one.position for one in there.answers] == [(2,)] * (committed > 1)
     assert [one.position for one in again.commit("a", batch)] == [(2,)]
     assert [one.position for one in again.commit("a", batch)] == [(2,)]
     assert numbers(broker, topic) == [1, 3, 4]

@@ -93,6 +93,8 @@ def test_a_value_that_a_file_cannot_hold_is_set_aside(tmp_path: Path) -> None:
     assert "usr__ct: column idu" in str(outcomes[0].note)
     assert [row["idu"] for row in parquet(tmp_path)] == [1]
     assert opened(ChangeTableFiles(tmp_path)).commit("a", made) == outcomes
+    assert list(opened(ChangeTableFiles(tmp_path)).resolve("a").answers) == list(outcomes)
+    assert opened(ChangeTableFiles(tmp_path)).resolve("b").answers == ()
     assert [row["idu"] for row in parquet(tmp_path)] == [1]
 
 
