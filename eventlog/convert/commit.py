@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from eventlog.core.durable_files import flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.sinks.ownership import PERMANENT
+from eventlog.sinks.plan_folder import PERMANENT
 
 SUCCESS = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"

@@ -18,8 +18,7 @@ from msgspec import Struct
 from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
-from eventlog.sinks.ownership import OWNERS, not_written
-from eventlog.sinks.plan_folder import Hidden, PlanFolder
+from eventlog.sinks.plan_folder import OWNERS, Hidden, PlanFolder, not_written
 
 NAME_BYTES: Final = 180
 """Bytes of a name before its suffix; file systems take 255, and hidden files have names around it."""
@@ -28,7 +27,7 @@ _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
 
 
-class Prepared(Struct, frozen=True):
+class PreparedDocuments(Struct, frozen=True):
     """Documents of a plan, on the disk under names that nobody looks at."""
 
     documents: Sequence[Document]
@@ -46,7 +45,7 @@ class FileSink:
         self.suffix = suffix
         self._plans = PlanFolder(folder, self._folders)
         self._last = ""
-        self._prepared: dict[str, Prepared | None] = {}
+        self._prepared: dict[str, PreparedDocuments | None] = {}
         """By their plans, in the order in which they were begun; None while they are on their way."""
         self._turn = Lock()  # one thread prepares documents while another commits those before them
 
@@ -84,7 +83,7 @@ class FileSink:
         with self._turn:
             wanted = plan in self._prepared
             if wanted:
-                self._prepared[plan] = Prepared(documents, hidden)
+                self._prepared[plan] = PreparedDocuments(documents, hidden)
         if not wanted:
             hidden.discard()
 

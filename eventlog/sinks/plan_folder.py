@@ -16,14 +16,17 @@ and whoever takes the folder over makes one of its own.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
+import msgspec
 from msgspec import Struct
 
 from eventlog.core.durable_files import (
@@ -32,19 +35,122 @@ from eventlog.core.durable_files import (
     flush,
     hide_parts,
     make_empty,
+    make_folder,
     remove_leftovers,
     show_files,
+    write_file,
 )
-from eventlog.core.errors import DataError
+from eventlog.core.errors import DataError, SinkError
 from eventlog.core.seams import Resolved, Tenure
-from eventlog.sinks.ownership import OwnedFolder
+from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
+
+OWNERS: Final = ".eventlog"
+"""A folder beside the documents, hidden so that no pattern for documents finds it. In it stands a file for each epoch."""
+
+PERMANENT: Final = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+        *(errno.ENAMETOOLONG, errno.EINVAL),
+    }
+)
+"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
 
 BEGINNING: Final = ".eventlog-"
 HIDDEN, SHOWN = ".part", ".shown"
+_claim_name = re.compile(r"\d{20}\.json").fullmatch
 _hidden_name = re.compile(r"\.eventlog-([0-9a-f]+)=([0-9a-f]+)=([^=]*)=(\d+)=(.+)\.part").fullmatch
 _mark_name = re.compile(r"\.eventlog-(\d{20})=([0-9a-f]*)=([^=]*)\.shown").fullmatch
 _name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
 """What `hide_files` makes, and what former versions have hidden."""
+
+
+def not_written(what: str, folder: Path, error: OSError) -> SinkError:
+    """Why something cannot be written in the folder."""
+    place = error.filename2 or error.filename or folder
+    may_pass = error.errno not in PERMANENT
+    hint = "It is tried again." if may_pass else "Mend that and start again."
+    return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+
+
+class FolderClaim(Struct, frozen=True):
+    """The file by which somebody has taken a folder over; its name begins with the epoch."""
+
+    name: str
+    content: bytes
+
+
+class OwnedFolder:
+    """A folder of documents, whose owner stands in a hidden folder beside them.
+
+    Each epoch has a file of its own there and the highest counts. So who was stopped in the middle of taking the folder
+    over, and goes on after somebody else has done it, takes nothing away from that one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._claims = folder / OWNERS
+        self._ours: FolderClaim | None = None
+        self.epoch = 0
+        """That of whoever has it; 0 where it is nobody's."""
+
+    def take_over(self, tenure: Tenure | None) -> None:
+        """Makes the folder ours; a folder that nobody owns stays so for whoever has no tenure."""
+        former = self._latest()
+        if tenure is None and former is None:
+            self._ours, self.epoch = None, 0
+            return
+        way_out = f"Give it a folder of its own; or delete {self._claims} if that log is gone."
+        owner = taken_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
+        self._ours, self.epoch = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner)), owner.epoch
+        if self._ours != former:
+            self._write(self._ours)
+        self.confirm()
+        self._forget_others()
+
+    def confirm(self) -> None:
+        """OccupiedError when somebody else has taken the folder over since."""
+        if self._ours is not None and self._latest() != self._ours:
+            raise taken_by_a_later_one(f"the folder {self.folder}")
+
+    def _write(self, claim: FolderClaim) -> None:
+        make_folder(self._claims)
+        try:
+            write_file(self._claims / claim.name, claim.content)
+        except FileNotFoundError:
+            self.confirm()  # whoever has taken the folder over meanwhile has tidied up
+            raise
+        flush(self.folder)
+
+    def _latest(self) -> FolderClaim | None:
+        """The file of the highest epoch; who has a higher one may remove it while it is looked at."""
+        while name := max(self._names(), default=""):
+            with suppress(FileNotFoundError):
+                return FolderClaim(name, (self._claims / name).read_bytes())
+        return None
+
+    def _names(self) -> list[str]:
+        try:
+            return [entry.name for entry in self._claims.iterdir() if _claim_name(entry.name)]
+        except FileNotFoundError:
+            return []
+
+    def _forget_others(self) -> None:
+        """Removes the files of former owners; those that stay do no harm."""
+        if self._claims.is_dir():
+            remove_leftovers(self._claims)
+        for name in self._names():
+            if self._ours is not None and name < self._ours.name:
+                with suppress(OSError):
+                    (self._claims / name).unlink()
+
+    def _read(self, claim: FolderClaim | None) -> Owner:
+        if claim is None:
+            return Owner()
+        try:
+            return msgspec.json.decode(claim.content, type=Owner)
+        except msgspec.DecodeError as error:
+            hint = "It says which event log writes there; delete it if that is this one."
+            raise DataError(f"{self._claims / claim.name} cannot be read: {error}.", hint=hint) from None
 
 
 class Mark(Struct, frozen=True, order=True):
@@ -225,5 +331,5 @@ def _ours_in(place: Path, ending: str) -> list[Path]:
 
 
 def _no_name_of_ours(path: Path) -> DataError:
-    hint = "Such names say how far the folder is. Give it its former name; remove it if it is not eventlog's."
+    hint = "Give it its former name, or remove it if it is not eventlog's: such names say how far the folder is."
     return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)

@@ -32,8 +32,7 @@ from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.dfm import description, description_name
 from eventlog.sinks.change_files.row_files import file_bytes
 from eventlog.sinks.change_files.settings import PARQUET, SET_ASIDE, RowFiles
-from eventlog.sinks.ownership import not_written
-from eventlog.sinks.plan_folder import Hidden, PlanFolder
+from eventlog.sinks.plan_folder import Hidden, PlanFolder, not_written
 
 POSITION: Final = "_position.json"
 PARTITIONS: Final = "attrep_cdc_partitions.jsonl"
@@ -65,7 +64,7 @@ class FolderState(Struct, frozen=True, kw_only=True):
     loads: dict[str, int] = {}
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
+class PreparedFiles(Struct, frozen=True, kw_only=True):
     """The files of some documents, hidden, and how far the folder is once they are shown; `before` is how far it was."""
 
     documents: Sequence[RowsDocument]
@@ -125,7 +124,7 @@ class ChangeTableFiles:
         self._stop = stop
         self._plans = PlanFolder(folder, self._folders)
         self._state = FolderState()
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedFiles] = {}
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and reads how far it is."""
@@ -188,7 +187,7 @@ class ChangeTableFiles:
         while self._prepared:
             self._prepared.popitem()[1].hidden.discard()
 
-    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> Prepared:
+    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
         """The files of documents, hidden. They come together or not at all also where they have no plan."""
         state = self._state
         versions, opened, lines = dict(state.versions), dict(state.open), []
@@ -220,7 +219,7 @@ class ChangeTableFiles:
             hidden = self._plans.hide(plan or secrets.token_hex(8), told)
         except OSError as error:
             raise self._failed(error) from error
-        return Prepared(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
+        return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
         return (Path(place) for place, _, _ in os.walk(self.folder))

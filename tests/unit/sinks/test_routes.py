@@ -21,7 +21,7 @@ from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.post import Poster
-from eventlog.sinks.ownership import OWNERS
+from eventlog.sinks.plan_folder import OWNERS
 from eventlog.xds.write import XdsFormat
 from tests.support.sinks import opened
 

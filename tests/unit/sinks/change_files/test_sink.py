@@ -24,7 +24,7 @@ from eventlog.sinks.change_files.arrow import Fitting, arrow_type, misfits, parq
 from eventlog.sinks.change_files.dfm import description
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
-from eventlog.sinks.ownership import OwnedFolder
+from eventlog.sinks.plan_folder import OwnedFolder
 from tests.support.changerows import AT, CSV, JSON, documents, told
 from tests.support.sinks import opened
 
