@@ -49,7 +49,6 @@ AHEAD: Final = {
 OWN: Final = {
     "files": {
         "in a document": Fault(place="eventlog.core.durable_files:_write_part", side="half"),
-        "document hidden": Fault(place="eventlog.core.durable_files:_write_part", side="after"),
         "plan begun": Fault(place="eventlog.sinks.plan_folder:PlanFolder._begin", side="after"),
         "document shown": Fault(place="pathlib:Path.replace", side="after"),
     },
