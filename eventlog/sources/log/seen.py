@@ -192,9 +192,7 @@ def gap_parameters(log: Log, gaps: Sequence[Gap]) -> Mapping[str, Any]:
     if not log.dialect.constant_ranges:
         return {"gaps": msgspec.json.encode(gaps).decode()}
     slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
-    return {
-        f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))
-    }
+    return {f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))}
 
 
 def fewer(gaps: Sequence[Gap], most: int) -> list[Gap]:
