@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Engine, MetaData, Table, create_engine, text
 
 from tests.conformance.event_logs import installed
+from tests.support.servers import postgres_binaries, postgresql_database, postgresql_running
+from tests.support.servers_mysql import mariadb_database, mariadb_running
 
 TABLES: Final = ("a", "b")
 """The captured tables; policies leave the second one out."""
@@ -71,6 +76,25 @@ class ServerGround:
                 if self._held[table.name]:
                     connection.execute(table.insert(), self._held[table.name])
         return self._engine
+
+
+@contextmanager
+def ground(name: str) -> Iterator[Ground]:
+    """A ground on a server of its own, while it lasts."""
+    with ExitStack() as leaving:
+        if name == "sqlite":
+            folder = leaving.enter_context(TemporaryDirectory(prefix="eventlog-histories-"))
+            yield SqliteGround(Path(folder))
+        elif name == "postgresql":
+            binaries = postgres_binaries()
+            assert binaries is not None, "there is no PostgreSQL"
+            server = leaving.enter_context(postgresql_running(binaries))
+            admin = create_engine(server + "postgres", isolation_level="AUTOCOMMIT")
+            leaving.callback(admin.dispose)
+            yield ServerGround(leaving.enter_context(postgresql_database(server, admin)))
+        else:
+            url = leaving.enter_context(mariadb_running())
+            yield ServerGround(leaving.enter_context(mariadb_database(url)))
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:

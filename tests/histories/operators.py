@@ -141,9 +141,7 @@ class Operators:
             return  # it does not lag
         world.tell(f"an operator gives up for {name}: {kept.text()}")
         output_care.skip(world.log, name, None, by="an operator")
-        for record in kept:
-            if record in world.book.live:
-                world.book.rows[world.book.live[record]].excused.add(world.target_called(name).name)
+        world.excuse(world.target_called(name), kept)
 
     def _add(self) -> None:
         if len(self._world.targets) < 8:

@@ -7,8 +7,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -17,10 +17,12 @@ from unittest.mock import patch
 import sqlalchemy
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.errors import EventlogError
+from eventlog.admin.outputs import forget, kept_for
+from eventlog.core.errors import EventlogError, UsageError
 from eventlog.delivery.output import Output
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.sql.log import Log
@@ -59,7 +61,12 @@ def memory() -> str | None:
 
 
 class Wrong(AssertionError):
-    """A history in which something is wrong."""
+    """A history in which something is wrong: what, how to have it again, and all that happened."""
+
+    def __init__(self, findings: Sequence[str], again: Sequence[str], happened: Sequence[str]) -> None:
+        super().__init__("\n".join([*findings, *again, *happened]))
+        self.findings = findings
+        self.again = again
 
 
 class Journal(logging.Handler):
@@ -89,11 +96,12 @@ class Journal(logging.Handler):
 
 
 class Publishing:
-    """A process that publishes, and its heart."""
+    """A process that publishes, its heart, and the targets that it knows."""
 
-    def __init__(self, process: Process, heart: Heart) -> None:
+    def __init__(self, process: Process, heart: Heart, targets: Collection[str]) -> None:
         self.process = process
         self.heart = heart
+        self.targets = frozenset(targets)
         self.asked_to_stop = False
 
 
@@ -174,12 +182,18 @@ class World:
 
     def remove_target(self, name: str) -> None:
         """Takes an output out of the configuration, and gives up what is kept for it once no publisher has it."""
-        from eventlog.admin.outputs import forget
-
         target = self.configured.pop(name)
         self.tell(f"the output {name} is taken out and forgotten")
         self._end_all()
+        with suppress(UsageError):  # it does not lag
+            self.excuse(target, kept_for(self.log, target.called[-1]))
         forget(self.log, target.called[-1], self.names, by="an operator")
+
+    def excuse(self, target: Target, records: Iterable[int]) -> None:
+        """Somebody gives up these rows for it; they end with a warning."""
+        for record in records:
+            if record in self.book.live:
+                self.book.rows[self.book.live[record]].excused.add(target.name)
 
     def ask_for_restart(self) -> None:
         """The publishers end, each at the end of what it is doing; the next has the configuration of then."""
@@ -226,7 +240,7 @@ class World:
     def _start(self) -> None:
         self._starts += 1
         process = Process(f"publisher {self._starts}")
-        one = Publishing(process, self.heart())
+        one = Publishing(process, self.heart(), self.configured)
         self.publishing.append(one)
         self.tell(f"{process.name} begins")
         config, streams = self.config, {t.called[-1]: t.stream() for t in self.configured.values() if isinstance(t, Stdout)}
@@ -274,8 +288,8 @@ class World:
         self.publishing.remove(one)
         if error is not None and not isinstance(error, Died):
             self.tell(f"{actor.process.name} ends: {type(error).__name__}: {error}")
-            if not isinstance(error, EventlogError):
-                raise Wrong(self._account([f"{actor.process.name} ended: {error!r}"])) from error
+            if not isinstance(error, (EventlogError, SQLAlchemyError)):
+                raise self._account([f"{actor.process.name} ended: {error!r}"]) from error
         elif error is None:
             self.tell(f"{actor.process.name} has ended")
 
@@ -304,7 +318,7 @@ class World:
             self._go_on()
             self._come_to_rest()
             if wrong := wrong_in_the_end(self):
-                raise Wrong(self._account(wrong))
+                raise self._account(wrong)
         return Counter(self.points.counts) + Counter(rows=len(self.book.rows), starts=self._starts)
 
     def _go_on(self) -> None:
@@ -339,15 +353,18 @@ class World:
     def _turn(self) -> None:
         self.book.turn += 1
         if self.book.turn > MOST_TURNS:
-            raise Wrong(self._account(["it never comes to rest", *wrong_in_the_end(self)]))
+            raise self._account(["it never comes to rest", *wrong_in_the_end(self)])
         self._look_after_publishers()
+        for name in self.configured:
+            if any(name not in one.targets for one in self.publishing):
+                self.added_at[name] = self.book.turn  # who does not know it yet settles rows without it
         ready = self.stage.ready()
         if ready:
             actor = self.rng.choice(ready)
             self.stage.run(actor)
             self._reap(actor)
         if self._wrong:
-            raise Wrong(self._account(self._wrong))
+            raise self._account(self._wrong)
 
     def _shown(self, what: str, path: Path) -> None:
         files = of_path(self.targets.values(), path)
@@ -366,11 +383,9 @@ class World:
             self.engine.dispose()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _account(self, wrong: Sequence[str]) -> str:
-        """What is wrong, how to have it again, and all that happened."""
-        outputs = ", ".join(self.targets)
-        again = f"python -m tests.histories {self.seed} {self.seed + 1} --database {self._ground}"
-        happened = "\n".join(self.told)
-        return "\n".join(
-            [f"history {self.seed} on {self._ground}, outputs {outputs}, {self._settings}", *wrong, again, happened]
-        )
+    def _account(self, findings: Sequence[str]) -> Wrong:
+        """What is told of a history in which something is wrong."""
+        outputs = "".join(target.kind for target in self.targets.values())
+        what = f"history {self.seed} on {self._ground}, outputs {outputs}, {self._settings}"
+        again = f"python -m tests.histories {self.seed} {self.seed + 1} --database {self._ground} --trace"
+        return Wrong(findings, [what, again], self.told)
