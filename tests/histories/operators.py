@@ -53,7 +53,8 @@ class Operators:
         for row in world.book.rows.values():
             row.held = None
         for target in world.configured.values():
-            output_care.resume(world.log, world.config.publisher, target.called[-1], world.names)
+            for name in target.called:  # it may be kept under a former name still
+                output_care.resume(world.log, world.config.publisher, name, target.called)
 
     def _some_row(self, letters: str) -> tuple[int, Row, str] | None:
         """A row that has one of these letters, one of the last as a rule."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -169,7 +170,7 @@ def guarded_folder(points: Points, folder: Path, shown: Callable[[str, Path], No
             path = _path_of(name, given, below)
             if path is None or points.stage.current is None:
                 return usual[name](*given, **named)
-            where = f"{name} {path.removeprefix(below)}"
+            where = f"{name} {_without_clock(path.removeprefix(below))}"
             points.at("file", where, _full, done=False)
             found = None if name == "fsync" else usual[name](*given, **named)  # it shows nothing here, and costs most
             shown(name, Path(path))
@@ -201,6 +202,11 @@ def _path_of(name: str, given: tuple[Any, ...], below: str) -> str | None:
     path = given[1] if name in ("replace", "rename", "link") else given[0]
     text = os.fspath(path) if not isinstance(path, int) else ""
     return text if isinstance(text, str) and text.startswith(below) else None
+
+
+def _without_clock(path: str) -> str:
+    """A path without the number of a hidden file, which the system's process counts, and without epochs, which have times."""
+    return re.sub(r"-\d+\.part$|/\d{20}\.json$", "…", path)
 
 
 def _full() -> Exception:

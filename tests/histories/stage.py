@@ -39,6 +39,8 @@ class Process:
         self.actors: list[Actor] = []
         self.sessions: list[Any] = []
         """The driver's connections that it has opened."""
+        self.others: list[Any] = []
+        """What else ends with it without a word to anybody, such as connections to receivers."""
 
     def die(self) -> None:
         """Ends it as `kill -9` does: from now on nothing that it does reaches anybody. Its sessions break at once."""
@@ -46,8 +48,9 @@ class Process:
         for session in self.sessions:
             with suppress(Exception):  # it is closed already, or its server has gone
                 session.rollback()  # SQLite forgets a connection only when all of its cursors are forgotten
+        for one in (*self.sessions, *self.others):
             with suppress(Exception):
-                session.close()
+                one.close()
         self.sessions.clear()
 
 
