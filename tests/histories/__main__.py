@@ -7,13 +7,14 @@ import sys
 import time
 from collections import Counter
 
+from msgspec.structs import replace
+
 from tests.histories.grounds import ground
 from tests.histories.profiles import PROFILES
 from tests.histories.receiving import Receiver
 from tests.histories.staging import staged
 from tests.histories.targets import Http
 from tests.histories.world import World, Wrong
-from msgspec.structs import replace
 
 
 def main() -> int:
@@ -38,7 +39,9 @@ def main() -> int:
                     break
     seconds = time.monotonic() - began
     count = asked.last - asked.first
-    print(f"{count} histories, {failed} of them wrong, in {seconds:.1f} s: {count / seconds:.1f} a second; {dict(counts)}")
+    print(
+        f"{count} histories, {failed} of them wrong, in {seconds:.1f} s: {count / seconds:.1f} a second; {dict(counts)}"
+    )
     return min(failed, 100)
 
 

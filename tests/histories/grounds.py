@@ -58,8 +58,8 @@ class SqliteGround:
 class ServerGround:
     """A database of a server, emptied for each history: every table gets back what it held after the installation."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.name = engine.dialect.name
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.name = name
         self._engine = engine
         _prepare(engine)
         tables = MetaData()
@@ -91,10 +91,10 @@ def ground(name: str) -> Iterator[Ground]:
             server = leaving.enter_context(postgresql_running(binaries))
             admin = create_engine(server + "postgres", isolation_level="AUTOCOMMIT")
             leaving.callback(admin.dispose)
-            yield ServerGround(leaving.enter_context(postgresql_database(server, admin)))
+            yield ServerGround(name, leaving.enter_context(postgresql_database(server, admin)))
         else:
             url = leaving.enter_context(mariadb_running())
-            yield ServerGround(leaving.enter_context(mariadb_database(url)))
+            yield ServerGround(name, leaving.enter_context(mariadb_database(url)))
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:

@@ -69,27 +69,36 @@ class Operators:
         world = self._world
         held = [row.record for row in world.book.rows.values() if row.held is not None]
         if held and world.rng.random() < 0.5:
-            record = world.rng.choice(held)
-            world.tell(f"an operator releases {record}")
-            row_care.release(world.log, [(record, record)])
-            world.book.rows[world.book.live[record]].held = None
+            self.release(world.rng.choice(held))
             return
         found = self._some_row("N")
         if found is None:
             return
         record, row, _ = found
+        self.hold(record, row)
+
+    def hold(self, record: int, row: Row) -> None:
+        world = self._world
         away = world.heart.on_its_way(world.log)
         if row_care.hold(world.log, [(record, record)], by="an operator"):
             world.tell(f"an operator holds {record} (row {row.uid}, {row.object})")
             row.held = away if row.held is None else row.held
 
+    def release(self, record: int) -> None:
+        world = self._world
+        world.tell(f"an operator releases {record}")
+        row_care.release(world.log, [(record, record)])
+        world.book.rows[world.book.live[record]].held = None
+
     def _delete(self) -> None:
         if (found := self._some_row("N")) is not None:
-            record, row, _ = found
-            row.barred = self._world.heart.on_its_way(self._world.log)
-            self._sql("DELETE FROM event_log WHERE record_id = :record", record)
-            row.gone, row.held = True, None
-            del self._world.book.live[record]
+            self.delete(found[0], found[1])
+
+    def delete(self, record: int, row: Row) -> None:
+        row.barred = self._world.heart.on_its_way(self._world.log)
+        self._sql("DELETE FROM event_log WHERE record_id = :record", record)
+        row.gone, row.held = True, None
+        del self._world.book.live[record]
 
     def _letter(self) -> None:
         if (found := self._some_row("N")) is not None:

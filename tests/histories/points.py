@@ -33,9 +33,12 @@ Trace = Callable[[str], None]
 class Points:
     """Where everything that happens comes past. `quiet` says that nothing goes wrong any more."""
 
-    def __init__(self, stage: Stage, rng: Random, accidents: Accidents, trace: Trace) -> None:
+    def __init__(self, stage: Stage, rng: Random, accidents: Accidents, trace: Trace, dies_at: str = "") -> None:
         self.stage = stage
         self.quiet = False
+        self.died = False
+        """Somebody has died where the profile wanted it."""
+        self._dies_at = re.compile(dies_at or "(?!)").search
         self.counts: dict[str, int] = {}
         self._rng = rng
         self._accidents = accidents
@@ -56,14 +59,18 @@ class Points:
             self.count("done and reported as an error" if done else "errors")
             self._trace(f"{actor.process.name}: an error {when} {place}")
             raise error()
-        if not done or kind != "sql" or place == "commit":  # what was asked is not read yet: SQLite would keep writers out
+        if (
+            not done or kind != "sql" or place == "commit"
+        ):  # what was asked is not read yet: SQLite would keep writers out
             self._meanwhile(actor, f"{when} {place}")
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def _die(self, actor: Actor, place: str) -> None:
-        if self._rng.random() < self._accidents.kills:
+        wanted = not self.died and self._dies_at(place) is not None
+        self.died |= wanted
+        if wanted or self._rng.random() < self._accidents.kills:
             self.count("kills")
             self._trace(f"{actor.process.name} dies {place}")
             actor.process.die()
@@ -177,7 +184,7 @@ def guarded_folder(points: Points, folder: Path, shown: Callable[[str, Path], No
             try:
                 points.at("file", where, _full, done=True)
             except BaseException:
-                if name == "open":
+                if name == "open" and found is not None:
                     os.close(found)
                 raise
             return found
@@ -225,7 +232,11 @@ class GuardedSink:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._sink, name)
         if isinstance(found, Struct):
-            led = {field: self._led(field, value) for field in found.__struct_fields__ if callable(value := getattr(found, field))}
+            led = {
+                field: self._led(field, value)
+                for field in found.__struct_fields__
+                if callable(value := getattr(found, field))
+            }
             return msgspec.structs.replace(found, **led)
         return self._led(name, found) if callable(found) and name not in ("last", "close") else found
 

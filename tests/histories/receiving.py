@@ -81,9 +81,7 @@ class Desk:
                 return name
         return ""
 
-    def _answers(
-        self, whim: str, plan: str, document: str, events: list[tuple[str, list[int]]]
-    ) -> dict[str, str]:
+    def _answers(self, whim: str, plan: str, document: str, events: list[tuple[str, list[int]]]) -> dict[str, str]:
         """The letter of each event: that of the first time, where it was taken under this plan before."""
         letters = {"refused": "E", "warned": "W", "retry": "N", "partial_retry": "N"}
         first = self._rng.randrange(len(events)) if whim == "partial_retry" and events else 0

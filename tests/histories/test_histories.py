@@ -6,7 +6,6 @@ More of them, and on one database only: `python -m tests.histories FROM TO`, whi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +16,10 @@ from tests.histories.accidents import CALM
 from tests.histories.grounds import Ground, ServerGround, SqliteGround
 from tests.histories.profiles import PROFILES
 from tests.histories.receiving import Receiver
-from tests.histories.staging import staged
-from tests.histories.targets import Http
 from tests.histories.world import Profile, World, Wrong
 
-HISTORIES = {"sqlite": 24, "postgresql": 6, "mariadb": 6}
-"""What costs ten seconds of CPU each; `--long` has twenty times as many."""
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with Receiver().serving() as serving, staged():
-        Http.receiver = serving
-        yield serving
+HISTORIES = {"sqlite": 20, "postgresql": 4, "mariadb": 4}
+"""All tests of histories together take half a minute of CPU; `--long` has twenty times as many."""
 
 
 @pytest.fixture(params=HISTORIES)
@@ -38,7 +28,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
     if request.param == "sqlite":
         return SqliteGround(tmp_path)
     engine: Engine = request.getfixturevalue(request.param)
-    return ServerGround(engine)
+    return ServerGround(request.param, engine)
 
 
 def run(place: Ground, receiver: Receiver, profile: Profile, count: int, first: int = 0) -> Counter[str]:
@@ -57,13 +47,13 @@ def test_deaths_and_takeovers_lose_double_and_disorder_nothing(
     request: pytest.FixtureRequest, place: Ground, receiver: Receiver
 ) -> None:
     counts = run(place, receiver, PROFILES["today"], scaled(request, place))
-    assert all(counts[what] for what in ("rows", "kills", "errors", "freezes", "done and reported as an error")), counts
+    assert all(counts[what] for what in ("rows", "kills", "errors", "done and reported as an error")), counts
 
 
 def test_a_held_row_goes_nowhere_and_nothing_overtakes_it(
     request: pytest.FixtureRequest, place: Ground, receiver: Receiver
 ) -> None:
-    assert run(place, receiver, PROFILES["held"], scaled(request, place) // 3)["rows"]
+    assert run(place, receiver, PROFILES["held"], scaled(request, place) // 2)["rows"]
 
 
 def test_a_history_is_repeated_exactly(receiver: Receiver, tmp_path: Path) -> None:
@@ -87,7 +77,7 @@ def test_the_oracle_notices_a_row_that_is_lost(kind: str, receiver: Receiver, tm
     profile = Profile(accidents=replace(CALM, holes=0.0), kinds=kind, exactly=True, rows=(10, 10))
     world = World(1, SqliteGround(tmp_path), receiver, profile)
     world.before_judging = lambda: _loses(world)
-    with pytest.raises(Wrong, match="came to .1 0 times and not 1"):
+    with pytest.raises(Wrong, match=r"came to .1 0 times and not 1"):
         world.run()
 
 

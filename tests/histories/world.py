@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
+from eventlog.admin.outputs import forget, kept_for
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.admin.outputs import forget, kept_for
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.delivery.output import Output
 from eventlog.sinks.stdout import StdoutSink
@@ -53,6 +53,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     exactly: bool = False
     rows: tuple[int, int] = (15, 50)
     publisher: dict[str, Any] = {}
+    dies_at: str = ""
+    """A pattern of the first point at which a publisher dies, besides those that are drawn."""
+    story: Callable[[World], Iterator[None]] | None = None
+    """What happens after that death, a step in each turn."""
     forgives: str = ""
     """A pattern of what is found wrong at the end and does not count, for a heart that is known to fail there."""
     heart: type[Heart] = MarksHeart
@@ -63,7 +67,7 @@ def memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  # a folder of its own is made there
 
 
-class Wrong(AssertionError):
+class Wrong(AssertionError):  # noqa: N818  # the kit's word for what it finds; the program has no such error
     """A history in which something is wrong: what, how to have it again, and all that happened."""
 
     def __init__(self, findings: Sequence[str], again: Sequence[str], happened: Sequence[str]) -> None:
@@ -119,7 +123,7 @@ class World:
         self.folder = Path(tempfile.mkdtemp(prefix="eventlog-history-", dir=memory()))
         self.engine = ground.fresh(self.folder)
         self.log = Log(self.engine, LogNames())
-        self.points = Points(self.stage, self.rng, self.accidents, self.tell)
+        self.points = Points(self.stage, self.rng, self.accidents, self.tell, profile.dies_at)
         self.book = Book(self.engine, self.rng, self.accidents, self.rng.randint(*profile.rows))
         self.targets: dict[str, Target] = {}
         self.configured: dict[str, Target] = {}
@@ -133,7 +137,8 @@ class World:
         self.before_judging: Callable[[], object] = lambda: None
         self._quiet = False
         self._starts = 0
-        self._operators = Operators(self)
+        self.operators = Operators(self)
+        self._story: Iterator[None] | None = None
         self._url = self.engine.url.render_as_string(hide_password=False)
         self._settings = self._drawn_settings()
         self._first_targets()
@@ -247,7 +252,10 @@ class World:
         one = Publishing(process, self.heart(), self.configured)
         self.publishing.append(one)
         self.tell(f"{process.name} begins")
-        config, streams = self.config, {t.called[-1]: t.stream() for t in self.configured.values() if isinstance(t, Stdout)}
+        config, streams = (
+            self.config,
+            {t.called[-1]: t.stream() for t in self.configured.values() if isinstance(t, Stdout)},
+        )
 
         def work() -> None:
             try:
@@ -274,9 +282,7 @@ class World:
     def _look_after_publishers(self) -> None:
         """Somebody publishes who is not frozen; who was frozen goes on some time after another one began."""
         awake = [one for one in self.publishing if not one.process.frozen]
-        if not awake:
-            self._start()
-        elif len(self.publishing) < 3 and not self._quiet and self.rng.random() < self.accidents.freezes:
+        if not awake or (len(self.publishing) < 3 and not self._quiet and self.rng.random() < self.accidents.freezes):
             self._start()
         for one in self.frozen:
             if awake and (self._quiet or self.rng.random() < 0.01):
@@ -336,7 +342,7 @@ class World:
             after -= self.book.finished
             if self.rng.random() < 0.4 and (said := self.book.write()):
                 self.tell(said)
-            self._operators.act()
+            self.operators.act()
             self._turn()
 
     def _come_to_rest(self) -> None:
@@ -344,7 +350,7 @@ class World:
         self._quiet = self.points.quiet = True
         for desk in self._desks.values():
             desk.quiet = True
-        self._operators.calm()
+        self.operators.calm()
         if self.rng.random() < 0.5:  # else it must come to rest without a new start
             self.ask_for_restart()
         self._until_rest()
@@ -362,6 +368,9 @@ class World:
         self.book.turn += 1
         if self.book.turn > MOST_TURNS:
             raise self._account(["it never comes to rest", *wrong_in_the_end(self)])
+        if self.points.died and self.profile.story is not None:
+            self._story = self._story or self.profile.story(self)
+            next(self._story, None)
         self._look_after_publishers()
         for name in self.configured:
             if any(name not in one.targets for one in self.publishing):
