@@ -1,4 +1,6 @@
-"""What may go wrong in a history, each switchable: deaths, errors, ambiguous ends, whims of receivers, and operators' acts."""
+"""What may go wrong in a history, each switchable: deaths, errors, ambiguous ends, whims of
+receivers, and operators' acts.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,11 @@ from msgspec import Struct
 
 
 class Accidents(Struct, frozen=True, kw_only=True):
-    """How likely each is: of `kills` to `freezes` at each point, of the others at each turn or document; 0 is never.
+    """How likely each is: of `kills` to `freezes` at each point, of the others at each turn or
+    document; 0 is never.
 
-    A point is just before, or just after, a statement, a commit, a change of a folder or a call of a sink.
+    A point is just before, or just after, a statement, a commit, a change of a folder or a call of
+    a sink.
     """
 
     kills: float = 0.0

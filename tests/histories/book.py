@@ -70,7 +70,9 @@ class Written:
 
 
 class Book:
-    """All rows, and the transactions that are open. Writers of one object wait for each other, as they do in databases."""
+    """All rows, and the transactions that are open. Writers of one object wait for each other, as
+    they do in databases.
+    """
 
     def __init__(self, engine: Engine, rng: Random, accidents: Accidents, total: int) -> None:
         self.rows: dict[int, Row] = {}

@@ -13,7 +13,9 @@ from tests.histories.targets import Http
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    """A receiver that answers; while it does, what the project does with threads and clocks is the stage's."""
+    """A receiver that answers; while it does, what the project does with threads and clocks is the
+    stage's.
+    """
     with Receiver().serving() as serving, staged():
         Http.receiver = serving
         yield serving

@@ -1,6 +1,7 @@
 """Faults that today's heart is known to have, each with the accidents by which the kit shows it.
 
-`issue 35 A1` is the first item of part A of the issue "Trust". A heart that is mended passes; the entry goes then.
+`issue 35 A1` is the first item of part A of the issue "Trust". A heart that is mended passes; the
+entry goes then.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def _empties_a(world: World) -> Iterator[None]:
 
 
 def _holds_one(world: World) -> Iterator[None]:
-    """Somebody holds the first row that waits; each output is paused and resumed; then the row is released."""
+    """Somebody holds the first row that waits; each output is paused and resumed; then the row is
+    released.
+    """
     record = world.book.waiting()[0]
     world.operators.hold(record, world.book.rows[world.book.live[record]])
     yield from _turns(60)

@@ -1,4 +1,6 @@
-"""Grounds: databases on which histories happen. One server serves all of them, and each finds the log as if it were new."""
+"""Grounds: databases on which histories happen. One server serves all of them, and each finds the
+log as if it were new.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class SqliteGround:
 
 
 class ServerGround:
-    """A database of a server, emptied for each history: every table gets back what it held after the installation."""
+    """A database of a server, emptied for each history: every table gets back what it held after
+    the installation.
+    """
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.name = name

@@ -1,4 +1,6 @@
-"""Hearts: how the kit drives a publisher. A new heart is one more class here, and nothing else of the kit changes."""
+"""Hearts: how the kit drives a publisher. A new heart is one more class here, and nothing else of
+the kit changes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Heart(Protocol):
 
     @staticmethod
     def on_its_way(log: Log) -> Mapping[str, frozenset[int]]:
-        """The rows that may be on their way to an output, as the log has it; under "" those that may be to any."""
+        """The rows that may be on their way to an output, as the log has it; under "" those that
+        may be to any.
+        """
         ...
 
     @staticmethod
@@ -39,7 +43,9 @@ class Heart(Protocol):
 
 
 class MarksHeart:
-    """The heart that keeps its state in marks: `Publisher`, with outputs in step and outputs that lag."""
+    """The heart that keeps its state in marks: `Publisher`, with outputs in step and outputs that
+    lag.
+    """
 
     def __init__(self) -> None:
         from eventlog.daemon.publisher import Publisher

@@ -1,4 +1,6 @@
-"""Operators at any moment: what people do to rows and outputs, by the functions that commands call, and by plain SQL."""
+"""Operators at any moment: what people do to rows and outputs, by the functions that commands call,
+and by plain SQL.
+"""
 
 from __future__ import annotations
 

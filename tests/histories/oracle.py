@@ -1,4 +1,6 @@
-"""The oracle: what must have come where, how often, in which order, and what the log must say of it in the end."""
+"""The oracle: what must have come where, how often, in which order, and what the log must say of it
+in the end.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def _lost(world: World, target: Target, last: dict[int, str]) -> Iterable[str]:
 
 
 def _disorder(world: World, target: Target) -> Iterable[str]:
-    """Rows of one object come in their order; looked at as they came, and as a reader finds them at the end."""
+    """Rows of one object come in their order; looked at as they came, and as a reader finds them at
+    the end.
+    """
     for how, uids in _orders(world, target):
         highest: dict[str, int] = {}
         for uid in dict.fromkeys(uids):
@@ -92,7 +96,8 @@ def _disorder(world: World, target: Target) -> Iterable[str]:
 
 def _orders(world: World, target: Target) -> Iterable[tuple[str, list[int]]]:
     yield "came", [one.uid for one in target.came]
-    # A document of several rows is called after its last one, and one that comes late may be called after an earlier row.
+    # A document of several rows is called after its last one; one that comes late may be
+    # called after a row between those of another.
     if target.kind != "x" or world.config.publisher.batch_size == 1:
         yield "stands", target.now()
 

@@ -1,7 +1,8 @@
-"""Points at which a process may die, fail, be frozen or let others act; and the guards that lead what it does past them.
+"""Points at which a process may die, fail, be frozen or let others act; and the guards that lead
+what it does past them.
 
-A guard knows no code of a heart: statements and commits are met at SQLAlchemy's engines, changes of folders at the module
-`os`, sinks at their seam, whatever methods that has.
+A guard knows no code of a heart: statements and commits are met at SQLAlchemy's engines, changes of
+folders at the module `os`, sinks at their seam, whatever methods that has.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Points:
         self._trace = trace
 
     def at(self, kind: Kind, place: str, error: Callable[[], Exception], *, done: bool) -> None:
-        """One point, before something is done or after it. Whoever is no process on the stage passes."""
+        """One point, before something is done or after it. Whoever is no process on the stage
+        passes.
+        """
         actor = self.stage.current
         if actor is None:
             return
@@ -77,7 +80,9 @@ class Points:
             raise Died
 
     def _meanwhile(self, actor: Actor, place: str) -> None:
-        """Perhaps lets others act, or freezes; in a transaction nobody could go on while all take turns in one thread."""
+        """Perhaps lets others act, or freezes; in a transaction nobody could go on while all take
+        turns in one thread.
+        """
         draw = self._rng.random()
         freezes = draw < self._accidents.freezes
         if draw >= self._accidents.freezes + self._accidents.interruptions:
@@ -212,7 +217,9 @@ def _path_of(name: str, given: tuple[Any, ...], below: str) -> str | None:
 
 
 def _without_clock(path: str) -> str:
-    """A path without the number of a hidden file, which the system's process counts, and without epochs, which have times."""
+    """A path without the number of a hidden file, which the system's process counts, and without
+    epochs, which have times.
+    """
     return re.sub(r"-\d+\.part$|/\d{20}\.json$", "…", path)
 
 
@@ -221,7 +228,9 @@ def _full() -> Exception:
 
 
 class GuardedSink:
-    """A sink whose calls come past points, whatever methods it has; `after` is told of each that was made."""
+    """A sink whose calls come past points, whatever methods it has; `after` is told of each that
+    was made.
+    """
 
     def __init__(self, sink: Any, name: str, points: Points, after: Callable[[], None]) -> None:
         self._sink = sink

@@ -1,6 +1,8 @@
-"""A receiver of XDS documents with whims: it remembers what it took under which plan and id, and answers as the seed has it.
+"""A receiver of XDS documents with whims: it remembers what it took under which plan and id, and
+answers as the seed has it.
 
-One server for all histories. It answers while the process that has asked waits, so that whims come in the same order again.
+One server for all histories. It answers while the process that has asked waits, so that whims come
+in the same order again.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from threading import Thread
 from typing import Final
@@ -25,7 +27,9 @@ LEVELS: Final = {"W": "warning", "E": "error", "N": "retry"}
 
 
 class Said(Struct, frozen=True):
-    """What a request is answered: a status, a body, and whether the connection breaks in place of it."""
+    """What a request is answered: a status, a body, and whether the connection breaks in place of
+    it.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -82,7 +86,9 @@ class Desk:
         return ""
 
     def _answers(self, whim: str, plan: str, document: str, events: list[tuple[str, list[int]]]) -> dict[str, str]:
-        """The letter of each event: that of the first time, where it was taken under this plan before."""
+        """The letter of each event: that of the first time, where it was taken under this plan
+        before.
+        """
         letters = {"refused": "E", "warned": "W", "retry": "N", "partial_retry": "N"}
         first = self._rng.randrange(len(events)) if whim == "partial_retry" and events else 0
         new = [letters.get(whim, "S") if number >= first else "S" for number in range(len(events))]
@@ -156,6 +162,3 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             """Says nothing."""
 
     return Handler
-
-
-__all__ = ["Desk", "HTTPServer", "Receiver", "Said"]

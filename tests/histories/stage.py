@@ -1,8 +1,10 @@
-"""A stage: processes whose threads take turns, with a clock of its own. What happens depends on the seed alone.
+"""A stage: processes whose threads take turns, with a clock of its own. What happens depends on the
+seed alone.
 
-A thread of a process runs until it waits, or until it comes to a point at which something else may happen; then the
-director says who goes on. No two run at once, nobody sleeps, and a lease of an hour ends at once. A process that dies is
-never given another turn: what it would still do while it is unwound is stopped at every point.
+A thread of a process runs until it waits, or until it comes to a point at which something else may
+happen; then the director says who goes on. No two run at once, nobody sleeps, and a lease of an
+hour ends at once. A process that dies is never given another turn: what it would still do while it
+is unwound is stopped at every point.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ from typing import Any, Final, Self
 
 BEGINNING: Final = 1_000_000.0
 """What the clock says when a history begins."""
+
+PATIENCE: Final = 300
+"""Seconds by the clock on the wall that a turn may take on a machine that is busy with other
+things.
+"""
 
 TURN_SECONDS: Final = 0.01
 """How far the clock goes on with each turn."""
@@ -43,7 +50,9 @@ class Process:
         """What else ends with it without a word to anybody, such as connections to receivers."""
 
     def die(self) -> None:
-        """Ends it as `kill -9` does: from now on nothing that it does reaches anybody. Its sessions break at once."""
+        """Ends it as `kill -9` does: from now on nothing that it does reaches anybody. Its sessions
+        break at once.
+        """
         self.alive = self.frozen = False
         for session in self.sessions:
             with suppress(Exception):  # it is closed already, or its server has gone
@@ -119,7 +128,8 @@ class Stage:
         self.now += TURN_SECONDS
         self.current = actor
         actor.go_on()
-        self._back.acquire()
+        if not self._back.acquire(timeout=PATIENCE):
+            raise RuntimeError(f"{actor.process.name} waits for something that is not on the stage")
         self.current = None
         if actor.ended:
             actor.join()
@@ -129,7 +139,9 @@ class Stage:
         self._back.release()
 
     def stop(self) -> None:
-        """Lets others have their turns; returns when it is this one's again. Died where the process has died meanwhile."""
+        """Lets others have their turns; returns when it is this one's again. Died where the process
+        has died meanwhile.
+        """
         actor = self.current
         assert actor is not None
         if actor.process.alive:
@@ -152,7 +164,9 @@ class Stage:
         return condition()
 
     def ready(self) -> list[Actor]:
-        """All who could go on now. Where everybody waits, the clock goes on until somebody does not."""
+        """All who could go on now. Where everybody waits, the clock goes on until somebody does
+        not.
+        """
         actors = [actor for process in self.processes for actor in process.actors]
         found = [actor for actor in actors if actor.ready(self.now)]
         if found:
@@ -164,7 +178,9 @@ class Stage:
         return [actor for actor in actors if actor.ready(self.now)]
 
     def kill(self, process: Process) -> None:
-        """Ends a process as `kill -9` does: its sessions break, its threads are unwound without effect."""
+        """Ends a process as `kill -9` does: its sessions break, its threads are unwound without
+        effect.
+        """
         process.die()
         for actor in process.actors:
             while not actor.ended:
@@ -266,7 +282,9 @@ class StageExecutor:
 
 
 class StageClock:
-    """What stands for the module `time`: the monotonic clocks are the stage's, the rest is as it was."""
+    """What stands for the module `time`: the monotonic clocks are the stage's, the rest is as it
+    was.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
@@ -287,7 +305,9 @@ class StageClock:
 
 
 class StageSecrets:
-    """What stands for the module `secrets`: drawn by the seed, so that a history is repeated exactly."""
+    """What stands for the module `secrets`: drawn by the seed, so that a history is repeated
+    exactly.
+    """
 
     @staticmethod
     def token_hex(size: int = 16) -> str:

@@ -1,4 +1,6 @@
-"""Puts the project's modules on the stage: their threads, waits, clocks and random numbers are the stage's for a while."""
+"""Puts the project's modules on the stage: their threads, waits, clocks and random numbers are the
+stage's for a while.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from tests.histories.stage import (
 )
 
 PACKAGES: Final = ("admin", "config", "core", "daemon", "delivery", "publisher", "sinks", "sources", "sql")
-"""What is imported before a history, so that nothing that comes later has threads of its own; those that are there."""
+"""What is imported before a history, so that nothing that comes later has threads of its own; those
+that are there.
+"""
 
 _STANDING_IN: Final[dict[int, Any]] = {
     id(threading.Thread): StageThread,
@@ -45,7 +49,9 @@ _STANDING_IN: Final[dict[int, Any]] = {
 
 @contextmanager
 def staged() -> Iterator[None]:
-    """While it lasts, what the project's modules know under any name as a thread or a clock is the stage's."""
+    """While it lasts, what the project's modules know under any name as a thread or a clock is the
+    stage's.
+    """
     _import_all()
     former: list[tuple[ModuleType, str, Any]] = []
     for name, module in sorted(sys.modules.items()):
@@ -65,7 +71,9 @@ def staged() -> Iterator[None]:
 
 
 def _computed_once(self: Any, instance: Any, owner: Any = None) -> Any:
-    """What `cached_property` does, without Python 3.11's lock for all instances: who has it may be frozen."""
+    """What `cached_property` does, without Python 3.11's lock for all instances: who has it may be
+    frozen.
+    """
     if instance is None:
         return self
     values = vars(instance)

@@ -1,6 +1,8 @@
-"""Targets: an output's part of the configuration, and what a reader who is not eventlog's finds there, as it comes.
+"""Targets: an output's part of the configuration, and what a reader who is not eventlog's finds
+there, as it comes.
 
-Each row of a history has a value of its own, `u000017`, which every format writes down; so rows are found again in any.
+Each row of a history has a value of its own, `u000017`, which every format writes down; so rows are
+found again in any.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct
 from sqlalchemy import Engine, create_engine, inspect, text
@@ -43,7 +45,9 @@ Told = Callable[["Target", Arrival], None]
 
 
 class Target:
-    """What outlives publishers. `came` has each row in the order in which it came, also what is not there any more."""
+    """What outlives publishers. `came` has each row in the order in which it came, also what is not
+    there any more.
+    """
 
     kind: ClassVar[str]
     repeats: ClassVar[bool] = False
@@ -75,7 +79,7 @@ class Target:
         """What should not be there when everything is quiet."""
         return []
 
-    def keys(self) -> dict[str, object]:
+    def keys(self) -> dict[str, Any]:
         """What all kinds of outputs are told."""
         steps = (WithoutTables(classes=(FILTERED,)),) if self.filters else ()
         return {"name": self.called[-1], "former_names": tuple(self.called[:-1]), "steps": steps}
@@ -113,7 +117,7 @@ class Files(Target):
         return [uid for name in sorted(self.shown) for uid in self.shown[name]]
 
     def left_behind(self) -> list[str]:
-        # In the folder of owners all publishers of this kit have one name, for they are one process to the system.
+        # In the folder of owners all publishers have one name here, for they are one process.
         parts = [path.relative_to(self.folder) for path in self.folder.rglob(".eventlog-*")]
         hidden = [str(part) for part in parts if part.parts[0] != ".eventlog"]
         found = {str(path.relative_to(self.folder)) for path in self.folder.rglob(f"*{self.ending}")}
@@ -128,7 +132,7 @@ class XdsFiles(Files):
 
     @property
     def output(self) -> OutputConfig:
-        return FilesOutput(path=str(self.folder), **self.keys())  # type: ignore[arg-type]  # keys of all outputs
+        return FilesOutput(path=str(self.folder), **self.keys())
 
 
 class MessageFiles(Files):
@@ -138,7 +142,7 @@ class MessageFiles(Files):
 
     @property
     def output(self) -> OutputConfig:
-        return FilesOutput(path=str(self.folder), format="messages", **self.keys())  # type: ignore[arg-type]  # as above
+        return FilesOutput(path=str(self.folder), format="messages", **self.keys())
 
 
 class ChangeFiles(Files):
@@ -149,7 +153,7 @@ class ChangeFiles(Files):
     @property
     def output(self) -> OutputConfig:
         keys = self.keys()
-        return FilesOutput(path=str(self.folder), format="change-tables", file_format="csv", **keys)  # type: ignore[arg-type]  # as above
+        return FilesOutput(path=str(self.folder), format="change-tables", file_format="csv", **keys)
 
     def now(self) -> list[int]:
         names = sorted(self.shown, key=lambda name: Path(name).name)
@@ -172,7 +176,7 @@ class ChangeTables(Target):
 
     @property
     def output(self) -> OutputConfig:
-        return DatabaseOutput(url=self.url, task=self.name, **self.keys())  # type: ignore[arg-type]  # as above
+        return DatabaseOutput(url=self.url, task=self.name, **self.keys())
 
     def look(self) -> None:
         for sequence, content in self._rows():
@@ -206,7 +210,7 @@ class Stdout(Target):
 
     @property
     def output(self) -> OutputConfig:
-        return StdoutOutput(**self.keys())  # type: ignore[arg-type]  # as above
+        return StdoutOutput(**self.keys())
 
     def stream(self) -> io.RawIOBase:
         """What a process writes to."""
@@ -235,7 +239,7 @@ class Http(Target):
 
     @property
     def output(self) -> OutputConfig:
-        return HttpOutput(url=self.receiver.url(self.name), **self.keys())  # type: ignore[arg-type]  # as above
+        return HttpOutput(url=self.receiver.url(self.name), **self.keys())
 
 
 KINDS: Final[dict[str, type[Target]]] = {

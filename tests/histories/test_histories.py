@@ -1,6 +1,7 @@
 """Random histories of today's heart, on each database: what it promises holds whatever happens.
 
-More of them, and on one database only: `python -m tests.histories FROM TO`, which says how a history is repeated.
+More of them, and on one database only: `python -m tests.histories FROM TO`, which says how a
+history is repeated.
 """
 
 from __future__ import annotations

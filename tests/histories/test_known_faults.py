@@ -1,4 +1,6 @@
-"""Each known fault of today's heart, as a history that shows it: it fails until the heart is mended, and is taken out then."""
+"""Each known fault of today's heart, as a history that shows it: it fails until the heart is
+mended, and is taken out then.
+"""
 
 from __future__ import annotations
 

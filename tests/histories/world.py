@@ -1,4 +1,6 @@
-"""One history: writers, operators, publishers and their outputs, one after the other as the seed has it."""
+"""One history: writers, operators, publishers and their outputs, one after the other as the seed
+has it.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,16 @@ class Profile(Struct, frozen=True, kw_only=True):
     story: Callable[[World], Iterator[None]] | None = None
     """What happens after that death, a step in each turn."""
     forgives: str = ""
-    """A pattern of what is found wrong at the end and does not count, for a heart that is known to fail there."""
+    """A pattern of what is found wrong at the end and does not count, for a heart that is known to
+    fail there.
+    """
     heart: type[Heart] = MarksHeart
 
 
 def memory() -> str | None:
-    """A folder in memory, where there is one: the disk would cost nine tenths of the time, and shows nothing here."""
+    """A folder in memory, where there is one: the disk would cost nine tenths of the time, and
+    shows nothing here.
+    """
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  # a folder of its own is made there
 
 
@@ -190,7 +196,9 @@ class World:
         self.tell(f"the output {name} is added" + (", which leaves b out" if filters else ""))
 
     def remove_target(self, name: str) -> None:
-        """Takes an output out of the configuration, and gives up what is kept for it once no publisher has it."""
+        """Takes an output out of the configuration, and gives up what is kept for it once no
+        publisher has it.
+        """
         target = self.configured.pop(name)
         self.tell(f"the output {name} is taken out and forgotten")
         self._end_all()
@@ -205,7 +213,9 @@ class World:
                 self.book.rows[self.book.live[record]].excused.add(target.name)
 
     def ask_for_restart(self) -> None:
-        """The publishers end, each at the end of what it is doing; the next has the configuration of then."""
+        """The publishers end, each at the end of what it is doing; the next has the configuration
+        of then.
+        """
         self.tell("the publishers are asked to end")
         for one in [*self.publishing]:
             one.asked_to_stop = True
@@ -280,7 +290,9 @@ class World:
         return outputs
 
     def _look_after_publishers(self) -> None:
-        """Somebody publishes who is not frozen; who was frozen goes on some time after another one began."""
+        """Somebody publishes who is not frozen; who was frozen goes on some time after another one
+        began.
+        """
         awake = [one for one in self.publishing if not one.process.frozen]
         if not awake or (len(self.publishing) < 3 and not self._quiet and self.rng.random() < self.accidents.freezes):
             self._start()
