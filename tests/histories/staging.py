@@ -7,6 +7,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import importlib
+import logging
 import pkgutil
 import secrets
 import sys
@@ -61,9 +62,14 @@ def staged() -> Iterator[None]:
         setattr(module, key, _STANDING_IN[id(value)])
     locking, functools.cached_property.__get__ = functools.cached_property.__get__, _computed_once  # type: ignore[method-assign]  # see there
     concurrent.futures.ThreadPoolExecutor = StageExecutor  # type: ignore[assignment,misc]  # for imports inside functions
+    pool = logging.getLogger("sqlalchemy.pool")  # it tells of each session that died with its process
+    pool.addHandler(silent := logging.NullHandler())
+    pool.propagate, talks = False, pool.propagate
     try:
         yield
     finally:
+        pool.removeHandler(silent)
+        pool.propagate = talks
         functools.cached_property.__get__ = locking  # type: ignore[method-assign]  # as it was
         concurrent.futures.ThreadPoolExecutor = ThreadPoolExecutor  # type: ignore[misc]  # as it was
         for module, key, value in former:
