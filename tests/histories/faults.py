@@ -26,6 +26,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     finding: str
     profile: Profile
     seed: int
+    mended: bool = False
 
 
 def _profile(kinds: str, publisher: dict[str, object] | None = None, *, rows: int = 30, **accidents: float) -> Profile:
@@ -85,6 +86,7 @@ FAULTS: Final = {
         finding=DOUBLED,
         profile=replace(_profile("c", _OBJECT), dies_at="before replace c1/_position.json", story=_empties_a),
         seed=9,
+        mended=True,
     ),
     "an answer that is cut off": Fault(
         item="issue 35 A4: a document whose answer cannot be read comes again under another plan",

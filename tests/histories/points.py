@@ -220,7 +220,7 @@ def _without_clock(path: str) -> str:
     """A path without the number of a hidden file, which the system's process counts, and without
     epochs, which have times.
     """
-    return re.sub(r"-\d+\.part$|/\d{20}\.json$", "…", path)
+    return re.sub(r"-\d+\.part$|/\d{20}\.json$|\d{20}=.*$", "…", path)
 
 
 def _full() -> Exception:

@@ -119,7 +119,8 @@ class Files(Target):
     def left_behind(self) -> list[str]:
         # In the folder of owners all publishers have one name here, for they are one process.
         parts = [path.relative_to(self.folder) for path in self.folder.rglob(".eventlog-*")]
-        hidden = [str(part) for part in parts if part.parts[0] != ".eventlog"]
+        kept = (".shown",)  # says which plan stands in the folder
+        hidden = [str(one) for one in parts if one.parts[0] != ".eventlog" and one.suffix not in kept]
         found = {str(path.relative_to(self.folder)) for path in self.folder.rglob(f"*{self.ending}")}
         visible = {name for name in found if "_dfm" not in name and not Path(name).name.startswith(".")}
         return hidden + sorted(visible ^ set(self.shown))
