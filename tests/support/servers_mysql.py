@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -96,7 +96,7 @@ def mariadb_server() -> Iterator[URL]:
     if elsewhere:
         yield make_url(elsewhere)
     elif all(shutil.which(program, path=_search_path()) for program in ("mariadbd", "mariadb-install-db")):
-        with _own_server("mariadb", _mariadb_server) as url:
+        with mariadb_running() as url:
             yield url
     elif containers_answer():
         with _container("mariadb") as url:
@@ -139,8 +139,18 @@ def _mysql_root() -> Path | None:
 @pytest.fixture
 def mariadb(mariadb_server: URL) -> Iterator[Engine]:
     """An engine on a new MariaDB database."""
-    with _database(mariadb_server, "utf8mb4_nopad_bin", _standard) as engine:
+    with mariadb_database(mariadb_server) as engine:
         yield engine
+
+
+def mariadb_running() -> AbstractContextManager[URL]:
+    """A server of its own, while it is asked."""
+    return _own_server("mariadb", _mariadb_server)
+
+
+def mariadb_database(server: URL) -> AbstractContextManager[Engine]:
+    """An engine on a new database of this server, which is dropped in the end."""
+    return _database(server, "utf8mb4_nopad_bin", _standard)
 
 
 @pytest.fixture
