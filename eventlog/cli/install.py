@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.asking import DryRun, agree, asking_options
-from eventlog.cli.show import say
-from eventlog.cli.site import Site, site_options
-from eventlog.core.errors import InstallError
+from eventlog.cli.show import say, show_json
+from eventlog.cli.site import Site, complete_tables, json_option, site_options
+from eventlog.core.errors import InstallError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -125,31 +125,38 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
+@click.argument("tables", nargs=-1, shell_complete=complete_tables)
+@click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key, tracked or not.")
 @click.option("--installer", metavar="ROLE", help="Makes the log and the triggers; before there is a log, name TABLES.")
 @click.option("--writer", metavar="ROLE", help="The application: loses every right on the log, which it never needs.")
-@click.option("--publisher", metavar="ROLE", help="Reads captured tables; reads, marks and deletes rows of the log.")
+@click.option(
+    "--publisher", metavar="ROLE", help="Reads captured tables, unless a reader does; reads and marks rows of the log."
+)
 @click.option(
     "--reader", metavar="ROLE", help="Reads captured tables for the publisher (source.reader), and nothing else."
 )
 @sql_option
+@json_option
 @site_options
-def rights(
-    site: Site,
-    tables: tuple[str, ...],
-    sql: bool,
-    **named: str | None,
-) -> None:
-    """Grants each role the least rights that it needs; TABLES are the captured ones, by default those that are tracked.
+def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json: bool, **named: str | None) -> None:
+    """Grants each role the least rights that it needs. TABLES are the captured ones, by default those that are tracked.
+
+    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a log.
 
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
     """
-    from eventlog.sql.rights import Roles, give_rights, rights_sql
+    from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 
-    roles, engine = Roles(**named), site.engine()
-    names = site.names(engine) if roles.writer or roles.publisher or roles.reader else site.wanted_names
-    if sql:
-        click.echo(rights_sql(engine, roles, names, tables, site.schema), nl=False)
-        return
-    for statement in give_rights(engine, roles, names, tables, site.schema):
-        click.echo(f"ran {statement}", err=True)
+    if every and tables:
+        raise UsageError("--all means every table of the schema; leave out the names, or --all.")
+    engine, wanted = site.engine(), ("*",) if every else tables
+    ask = planned_rights if sql else give_rights
+    read_apart = bool(site.config.source.reader)
+    statements = ask(engine, Roles(**named), _standing(site, engine), wanted, site.schema, read_apart=read_apart)
+    if as_json:
+        show_json({"would_run" if sql else "ran": statements})
+    elif sql:
+        click.echo(rights_script(statements), nl=False)
+    else:
+        for one in statements:
+            say(f"ran {one.sql}", err=True)
