@@ -14,7 +14,7 @@ from eventlog.core.errors import InstallError, UsageError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sql.install import Leaving
+    from eventlog.sql.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
 
 sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")
@@ -50,14 +50,15 @@ def install(site: Site, columns: str | None, sql: bool) -> None:
 
 @click.command()
 @click.option("--to", metavar="MIGRATION", help="Another migration, also an earlier one: what an older eventlog needs.")
+@asking_options
 @sql_option
 @site_options
-def upgrade(site: Site, to: str | None, sql: bool) -> None:
-    """Brings an installed log to this version of eventlog.
+def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool) -> None:
+    """Brings an installed log to this version of eventlog. It asks before it goes back to an earlier one.
 
     Example: eventlog upgrade --database sqlite:///app.db
 
-    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --database sqlite:///app.db
+    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --yes --database sqlite:///app.db
     """
     from eventlog.sql.install import upgrade as bring_up
     from eventlog.sql.install import upgrade_sql
@@ -66,7 +67,19 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
     if sql:
         click.echo(upgrade_sql(engine, site.wanted_names, to), nl=False)
         return
-    bring_up(engine, site.wanted_names, to)
+
+    def agreed(plan: MigrationPlan) -> None:
+        if dry:
+            say(f"The log would go from migration {plan.standing} to {plan.goal}.", err=True)
+            raise DryRun([plan.goal])
+        if plan.goes_back:
+            lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones hold is lost."
+            agree([lost], yes=yes)
+
+    try:
+        bring_up(engine, site.wanted_names, to, agree=agreed)
+    except DryRun:
+        return
     said = "is current" if to is None else f"is at migration {to}"
     click.echo(f"The event log {site.config.source.log} {said}.", err=True)
 
@@ -79,7 +92,7 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
 def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool) -> None:
     """Removes triggers, tables and the rights that were given, after showing them; refuses while rows wait.
 
-    A log that was adopted stays. Without a terminal it needs --yes.
+    A log that was adopted stays.
 
     Example: eventlog uninstall --yes --database sqlite:///app.db
 
@@ -121,7 +134,7 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
         say(f"  {line}", err=True)
     if dry:
         raise DryRun(leaving.triggers)
-    agree((), yes=yes, must=True)
+    agree(["It cannot be brought back."], yes=yes)
 
 
 @click.command()
