@@ -77,7 +77,7 @@ def test_a_password_that_is_a_word_of_the_grammar_makes_no_answer_unreadable(wor
     with ScriptedServer([answer(reply.encode())]) as server:
         login = b64encode(f"idm:{word}".encode()).decode()
         sink = HttpSink(HttpSettings(url=server.url, authorization=f"Basic {login}"))
-        (outcome,) = sink.write([document(1)])
+        (outcome,) = sink.commit("", [document(1)])
         sink.close()
     assert (outcome.status, outcome.reason) == (Status.ERROR, Reason.REFUSED)
     assert outcome.note == "*** is no login for persons"
