@@ -23,7 +23,9 @@ from tests.integration.test_follow_random import Table
 from tests.support.logged import logged, run
 
 SECONDS = 6.0
+PATIENCE_SECONDS = 90.0
 WRITERS = 3
+ENOUGH = 5
 
 
 @contextmanager
@@ -86,12 +88,15 @@ def test_writers_never_fail_while_tables_change_and_a_publisher_follows(postgres
     track(postgresql, ["usr"], TriggerOptions(style=style, follow_ddl=True))
     writers = [write(postgresql, number) for number in range(10, 10 + WRITERS)]
     with threads(*writers, followed(postgresql, count)) as errors:
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end and not errors:
+        begun = time.monotonic()
+        # A machine with much else to do gets longer, until enough has happened.
+        while not errors and time.monotonic() < begun + (
+            SECONDS if min(altered, count[0]) > ENOUGH else PATIENCE_SECONDS
+        ):
             table.change()
             altered += 1
     assert errors == [], f"seed {seed}, after {altered} changes"
-    assert min(altered, count[0]) > 5
+    assert min(altered, count[0]) > ENOUGH
     assert {one.state for one in track(postgresql, ["usr"])} == {TriggerCondition.CURRENT}
 
 
