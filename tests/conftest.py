@@ -13,6 +13,7 @@ from multiprocessing import forkserver, resource_tracker, util
 import pytest
 from hypothesis import HealthCheck, settings
 
+from eventlog.convert.work import ALONE, processes_share_locks
 from tests.support import forking
 from tests.support.leftovers import Run
 from tests.support.levels import Progress, choose, leave_out_long, leave_out_pairs, leave_out_repeats
@@ -44,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="also what is marked so, with four times the examples of each property"
     )
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what a machine without shared locks leaves out; what remains is asked of one process."""
+    if not processes_share_locks():
+        terminalreporter.write_line(f"{ALONE} Tests that need several were skipped.")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,7 @@
 """Asks before what cannot be taken back: --dry-run says what would be done, --yes does it without a question.
 
-Law: a question is only asked at a terminal. Where nobody can be asked, a command that scripts call goes on as it
-always did; only `uninstall` wants --yes there.
+Law: a question is only asked at a terminal. Where nobody can be asked, a command that destroys wants --yes: an answer
+that comes out of a pipe is none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin
 
 
 def asking_options(command: Command) -> Command:
-    yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    yes = click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
     dry = click.option("--dry-run", "dry", is_flag=True, help="Say what would be done, and do nothing.")
     return yes(dry(command))
 
@@ -36,9 +36,9 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def agree(lines: Sequence[str], *, yes: bool, must: bool = False) -> None:
-    """Shows what is to be done and asks; `must` refuses to go on where nobody can be asked."""
-    if yes or not (can_ask() or must):
+def agree(lines: Sequence[str], *, yes: bool) -> None:
+    """Shows what is to be done and asks; refuses where nobody can be asked, also when there would be nothing to do today."""
+    if yes or (can_ask() and not lines):
         return
     for line in lines:
         say(line, err=True)

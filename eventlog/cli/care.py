@@ -124,10 +124,10 @@ def purge(
 ) -> None:
     """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
 
-    Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them. On a terminal it says how
-    many rows would go, and asks.
+    Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them. It says how many rows would
+    go, and asks.
 
-    Example: eventlog purge --older-than 30d --archive history --database sqlite:///app.db
+    Example: eventlog purge --older-than 30d --archive history --yes --database sqlite:///app.db
     """
     from eventlog.admin.purge import ENDED, Archive, Purge, count_old
     from eventlog.admin.purge import purge as take_away
@@ -139,11 +139,11 @@ def purge(
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
     log = site.log()
     wanted = replace(wanted, table=_meant(log, table))
-    total = count_old(log, wanted) if dry or can_ask() or watched() else None
+    total = count_old(log, wanted) if dry or not yes or watched() else None
     if dry:
         show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
         return
-    agree([f"{counted(total or 0, 'row')} would be deleted."], yes=yes or not total)
+    agree([f"{counted(total, 'row')} would be deleted."] if total else [], yes=yes)
     files = None if archive is None else Archive(archive, log.name, _hiding(site, log) if hide else lambda row: row)
     done = _watched(take_away(log, wanted, files), total)
     if as_json:

@@ -154,12 +154,14 @@ def last_line(summary: Summary) -> str:
 def _converted(order: ConversionOrder) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
-    from eventlog.convert.work import foresee_workers, save_memory
+    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
     conversion = conversion_of(order)
     by_spark = _by_spark(order)
     if not by_spark:
-        if (order.jobs or os.cpu_count() or 1) > 1:
+        if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
+            say(f"eventlog: {ALONE}", err=True)
+        elif (order.jobs or os.cpu_count() or 1) > 1:
             foresee_workers()  # their common ground is made ready while this process loads its own
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.asking import DryRun, agree, asking_options
-from eventlog.cli.show import say
-from eventlog.cli.site import Site, site_options
-from eventlog.core.errors import InstallError
+from eventlog.cli.show import say, show_json
+from eventlog.cli.site import Site, complete_tables, json_option, site_options
+from eventlog.core.errors import InstallError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sql.install import Leaving
+    from eventlog.sql.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
 
 sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")
@@ -50,14 +50,15 @@ def install(site: Site, columns: str | None, sql: bool) -> None:
 
 @click.command()
 @click.option("--to", metavar="MIGRATION", help="Another migration, also an earlier one: what an older eventlog needs.")
+@asking_options
 @sql_option
 @site_options
-def upgrade(site: Site, to: str | None, sql: bool) -> None:
-    """Brings an installed log to this version of eventlog.
+def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool) -> None:
+    """Brings an installed log to this version of eventlog. It asks before it goes back to an earlier one.
 
     Example: eventlog upgrade --database sqlite:///app.db
 
-    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --database sqlite:///app.db
+    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --yes --database sqlite:///app.db
     """
     from eventlog.sql.install import upgrade as bring_up
     from eventlog.sql.install import upgrade_sql
@@ -66,7 +67,19 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
     if sql:
         click.echo(upgrade_sql(engine, site.wanted_names, to), nl=False)
         return
-    bring_up(engine, site.wanted_names, to)
+
+    def agreed(plan: MigrationPlan) -> None:
+        if dry:
+            say(f"The log would go from migration {plan.standing} to {plan.goal}.", err=True)
+            raise DryRun([plan.goal])
+        if plan.goes_back:
+            lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones hold is lost."
+            agree([lost], yes=yes)
+
+    try:
+        bring_up(engine, site.wanted_names, to, agree=agreed)
+    except DryRun:
+        return
     said = "is current" if to is None else f"is at migration {to}"
     click.echo(f"The event log {site.config.source.log} {said}.", err=True)
 
@@ -79,7 +92,7 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
 def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool) -> None:
     """Removes triggers, tables and the rights that were given, after showing them; refuses while rows wait.
 
-    A log that was adopted stays. Without a terminal it needs --yes.
+    A log that was adopted stays.
 
     Example: eventlog uninstall --yes --database sqlite:///app.db
 
@@ -121,35 +134,42 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
         say(f"  {line}", err=True)
     if dry:
         raise DryRun(leaving.triggers)
-    agree((), yes=yes, must=True)
+    agree(["It cannot be brought back."], yes=yes)
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
+@click.argument("tables", nargs=-1, shell_complete=complete_tables)
+@click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key, tracked or not.")
 @click.option("--installer", metavar="ROLE", help="Makes the log and the triggers; before there is a log, name TABLES.")
 @click.option("--writer", metavar="ROLE", help="The application: loses every right on the log, which it never needs.")
-@click.option("--publisher", metavar="ROLE", help="Reads captured tables; reads, marks and deletes rows of the log.")
+@click.option(
+    "--publisher", metavar="ROLE", help="Reads captured tables, unless a reader does; reads and marks rows of the log."
+)
 @click.option(
     "--reader", metavar="ROLE", help="Reads captured tables for the publisher (source.reader), and nothing else."
 )
 @sql_option
+@json_option
 @site_options
-def rights(
-    site: Site,
-    tables: tuple[str, ...],
-    sql: bool,
-    **named: str | None,
-) -> None:
-    """Grants each role the least rights that it needs; TABLES are the captured ones, by default those that are tracked.
+def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json: bool, **named: str | None) -> None:
+    """Grants each role the least rights that it needs. TABLES are the captured ones, by default those that are tracked.
+
+    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a log.
 
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
     """
-    from eventlog.sql.rights import Roles, give_rights, rights_sql
+    from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 
-    roles, engine = Roles(**named), site.engine()
-    names = site.names(engine) if roles.writer or roles.publisher or roles.reader else site.wanted_names
-    if sql:
-        click.echo(rights_sql(engine, roles, names, tables, site.schema), nl=False)
-        return
-    for statement in give_rights(engine, roles, names, tables, site.schema):
-        click.echo(f"ran {statement}", err=True)
+    if every and tables:
+        raise UsageError("--all means every table of the schema; leave out the names, or --all.")
+    engine, wanted = site.engine(), ("*",) if every else tables
+    ask = planned_rights if sql else give_rights
+    read_apart = bool(site.config.source.reader)
+    statements = ask(engine, Roles(**named), _standing(site, engine), wanted, site.schema, read_apart=read_apart)
+    if as_json:
+        show_json({"would_run" if sql else "ran": statements})
+    elif sql:
+        click.echo(rights_script(statements), nl=False)
+    else:
+        for one in statements:
+            say(f"ran {one.sql}", err=True)

@@ -119,7 +119,7 @@ def skip(
     if dry:
         show_done("would_skip", meant, would, as_json=as_json)
         return
-    agree([would], yes=yes or not meant)
+    agree([would] if meant else [], yes=yes)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, numbers, by=somebody(), why=why, delete_from_log=delete)
     show_done("skipped", count, f"{counted(count, 'row')} given up for {name}.", as_json=as_json)

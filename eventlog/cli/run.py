@@ -63,17 +63,17 @@ def run(
 
     Example: eventlog run --database sqlite:///app.db --until-empty --out documents
     """
-    from eventlog.core.secrets import secrets_in
     from eventlog.daemon.logging import told_by_journal
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
     secrets: list[str] = []
     journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
+    learn = _learning(secrets, journal)
 
     def read(again: bool = True) -> Config:
         new = _with_folder(site.read_again() if again else site.config, out, no_policies=no_policies)
-        secrets.extend(secrets_in(new))
+        learn(new)
         return new
 
     def publish() -> Ending:
@@ -172,6 +172,23 @@ def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasti
     return journal(chosen, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 
+def _learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
+    """What adds the secrets of a configuration to those that are hidden, and warns once of those that are too weak for it."""
+    from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
+
+    warned: set[str] = set()
+
+    def learn(config: Config) -> None:
+        known = known_secrets(config)
+        secrets.extend(known.words)
+        for setting in known.weak:
+            if setting not in warned:
+                journal.warning("weak_secret", setting=setting, why=f"{WEAK} {MEND}")
+        warned.update(known.weak)
+
+    return learn
+
+
 @contextmanager
 def _traced(config: Config) -> Iterator[None]:
     """Each batch is a trace while the publisher runs, where that was asked for."""
@@ -243,7 +260,6 @@ def web(site: Site, address: str, read_only: bool) -> int:
     Example: eventlog web --database sqlite:///app.db
     """
     from eventlog.core.errors import ConfigError
-    from eventlog.core.secrets import secrets_in
     from eventlog.daemon.logging import journal
     from eventlog.daemon.signals import requests_by_signal
     from eventlog.web.door import open_page, watched_only
@@ -252,8 +268,10 @@ def web(site: Site, address: str, read_only: bool) -> int:
         return watched_only(config) if read_only else config
 
     site.names(site.engine())  # says what is missing before anything listens
-    secrets = list(secrets_in(site.config))
+    secrets: list[str] = []
     said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    learn = _learning(secrets, said)
+    learn(site.config)
     page = open_page(address, shown(site.config), said)
 
     def reload() -> None:
@@ -262,7 +280,7 @@ def web(site: Site, address: str, read_only: bool) -> int:
         except ConfigError as error:
             said.error("reload_failed", error=str(error))
             return
-        secrets.extend(secrets_in(config))
+        learn(config)
         page.adopt(shown(config))
         said.info("reloaded")
 

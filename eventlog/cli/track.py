@@ -111,9 +111,9 @@ def _note(text: str) -> None:
 @json_option
 @site_options
 def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: bool) -> None:
-    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before, on a terminal.
+    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before.
 
-    Example: eventlog untrack usr --database sqlite:///app.db
+    Example: eventlog untrack usr --yes --database sqlite:///app.db
     """
     from eventlog.sql.triggers import untrack as take_off
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,12 +13,10 @@ from msgspec import Struct
 
 from eventlog.config.environment import said_in
 from eventlog.config.settings import SECTIONS, SEVERAL, Config
-from eventlog.core.secrets import HIDDEN, is_secret, masked, secrets_in
+from eventlog.config.weak_secrets import known_secrets
+from eventlog.core.secrets import HIDDEN, Place, is_secret, masked, shown_place
 
 Origin = Literal["default", "file", "environment", "option"]
-Place = tuple[str | int, ...]
-"""Where a value stands: the names of tables, the numbers of those that there are several of, and the key."""
-
 _named = re.compile(r"\$\{[^}]+\}")
 _scheme = re.compile(r"(?:Basic|Bearer)?\s*", re.IGNORECASE).fullmatch
 
@@ -44,7 +42,7 @@ def settings_in_force(
     config: Config, written: Mapping[Place, WrittenValue], *, everything: bool = False
 ) -> Iterator[ConfigSetting]:
     """Every key; without `everything` only those tables of a table in which somebody wrote something."""
-    secrets = sorted({*secrets_in(config)}, key=len, reverse=True)
+    secrets = known_secrets(config).words
     for place, value in _leaves(config, ()):
         found = written.get(place)
         if found is None and not everything and _is_apart(place, written):
@@ -96,12 +94,6 @@ def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
             found |= {place: (value, begin) for place, value in _flat(said, table) if said}
         piece, begin = "", number + 1
     return found
-
-
-def shown_place(place: Place) -> str:
-    """A place as errors write it: output[0].path."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return "".join(parts).removeprefix(".")
 
 
 def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
@@ -156,7 +148,7 @@ def _is_apart(place: Place, written: Mapping[Place, WrittenValue]) -> bool:
     return not any(other[: len(table)] == table for other in written)
 
 
-def _shown(place: Place, value: Any, found: WrittenValue | None, secrets: list[str]) -> Any:
+def _shown(place: Place, value: Any, found: WrittenValue | None, secrets: Sequence[str]) -> Any:
     """A value without secrets: `${NAME}` where it was written so."""
     name = str(place[-1])
     if found is not None and _named.search(str(found.value)):
@@ -177,7 +169,7 @@ def _as_written(value: Any, name: str) -> Any:
     return value if masked(hidden) == hidden else masked(hidden)
 
 
-def _without(value: Any, name: str, secrets: list[str]) -> Any:
+def _without(value: Any, name: str, secrets: Sequence[str]) -> Any:
     if not isinstance(value, str):
         return value
     return HIDDEN if value and is_secret(name) else masked(value, secrets)

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from eventlog.convert.settings import FilesInput
+from eventlog.convert.work import processes_share_locks
 from eventlog.core.errors import KeySyntaxError, MachineError
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.tablekey import TableKey
@@ -30,7 +31,12 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
 
 
 def catalog_of_files(files: FilesInput) -> Catalog:
-    """The tables that the rows of files speak of. They are read by another process: this one may never load Arrow."""
+    """The tables that the rows of files speak of. They are read by another process: this one may never load Arrow.
+
+    Where there can be no other one, nothing is forked from this one that Arrow's threads would hurt.
+    """
+    if not processes_share_locks():
+        return Catalog(tables_of(seen_in(files)))
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             return Catalog(tables_of(process.submit(seen_in, files).result()))

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from importlib.abc import MetaPathFinder
 from multiprocessing import active_children, connection, forkserver, get_context, parent_process
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
+from threading import RLock, Thread, current_thread, main_thread
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -42,11 +43,24 @@ class Task(FolderWork, Protocol):
     def name(self) -> str: ...
 
 
+@cache
+def processes_share_locks() -> bool:
+    """Whether processes can have locks together: they stand in /dev/shm, which not every machine lets everybody write to."""
+    try:
+        get_context(START).Lock()
+    except (OSError, ImportError):
+        return False
+    return True
+
+
+ALONE: Final = "This user may not write to /dev/shm, where processes have locks together, so one process does the work."
+
+
 class SharedTally:
     """How many rows all processes together have got through; read by whoever shows it."""
 
     def __init__(self) -> None:
-        self.shared: Any = get_context(START).Value("q", 0)
+        self.shared: Any = get_context(START).Value("q", 0) if processes_share_locks() else _OwnCount()
 
     @property
     def rows(self) -> int:
@@ -56,6 +70,17 @@ class SharedTally:
         """Says that so many more are done."""
         with self.shared.get_lock():
             self.shared.value += rows
+
+
+class _OwnCount:
+    """A number of one process, as `multiprocessing.Value` has one of several."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._lock = RLock()
+
+    def get_lock(self) -> AbstractContextManager[bool]:
+        return self._lock
 
 
 class _Here:
@@ -153,8 +178,8 @@ def end_server() -> None:
 
 @contextmanager
 def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
-    """The processes, until the block is left."""
-    if jobs == 1:
+    """The processes, until the block is left; this one where others could have no locks with it."""
+    if jobs == 1 or not processes_share_locks():
         yield Workers(kept, tally, None)
         return
     foresee_workers()

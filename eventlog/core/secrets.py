@@ -8,7 +8,8 @@ secrets do not print their texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ SECRET_NAMES: Final = frozenset(("accesskey", "apikey", "pass", "pw", "scramclie
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
 _words = re.compile(r"\S+")
+_word_sign = re.compile(r"\w").match
 # Who forgot to write an @ in a password as %40 has it here all the same.
 _userinfo = re.compile(r"(://[^/:@?#]{0,256}):[^@]*+@(?:[^@?#]{0,256}@){0,8}")
 _scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,8192}?(?:@|%40)")
@@ -45,12 +47,22 @@ _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """The text without passwords and tokens: those that are given, in URLs, and behind names that secrets have."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN) if secret else text
+    """The text without passwords and tokens: those that are given, as whole words, in URLs, and behind names that secrets have."""
+    known = _whole_words(tuple(secrets))
+    text = known.sub(HIDDEN, text) if known else text
     if "=" not in text and ":" not in text:
         return text
     return _without_users_and_names(_parameter.sub(_without_inner, text))
+
+
+@lru_cache(maxsize=8)
+def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
+    """What finds these secrets as words: `pub` is none in `published`, and is one behind the `%3A` or `\\n` of an encoded text."""
+    words = []
+    for secret in sorted({*secrets} - {""}, key=len, reverse=True):
+        begin = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))" if _word_sign(secret[0]) else ""
+        words.append(begin + re.escape(secret) + (r"(?!\w)" if _word_sign(secret[-1]) else ""))
+    return re.compile("|".join(words)) if words else None
 
 
 def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
@@ -125,7 +137,11 @@ def _escaped(found: re.Match[str]) -> str:
 OPTIONS: Final = frozenset(("", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
+Place = tuple[str | int, ...]
+"""Where a value stands in a configuration: the names of tables, the numbers of those that there are several of, and the key."""
+
 _password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
+_scheme = re.compile(r"\A(?:Basic|Bearer)\s+", re.IGNORECASE)
 
 
 class SecretSettings(Struct, frozen=True, kw_only=True):
@@ -143,23 +159,40 @@ def _shown(settings: Struct) -> Iterator[str]:
             yield f"{field.name}={value!r}" if isinstance(value, bool | int | float | None) else f"{field.name}=…"
 
 
-def secrets_in(settings: object, name: str = "") -> Iterator[str]:
+def secrets_in(settings: object) -> Iterator[str]:
     """Every secret in a configuration, however deep, for whoever must keep it out of what people read."""
+    return (secret for _, secret in secret_places(settings))
+
+
+def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
+    """Every secret in a configuration, behind the place where it stands; one may have several spellings."""
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
-            yield from secrets_in(getattr(settings, field.name), field.name)
+            yield from secret_places(getattr(settings, field.name), (*place, field.name), field.name)
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
             # Elsewhere keys are the names of tables, and a table may be called anything.
-            yield from secrets_in(value, str(key) if name in OPTIONS else "")
+            yield from secret_places(value, (*place, str(key)), str(key) if name in OPTIONS else "")
     elif isinstance(settings, tuple | list):
-        for value in settings:
-            yield from secrets_in(value, name)
+        for number, value in enumerate(settings):
+            yield from secret_places(value, (*place, number), name)
     elif isinstance(settings, str) and settings:
-        if is_secret(name):
-            yield settings
-        elif "://" in settings or "=" in settings:
-            yield from _of_text(settings)
+        found: Iterable[str] = _of_header(settings) if is_secret(name) else ()
+        if not found and ("://" in settings or "=" in settings):
+            found = _of_text(settings)
+        yield from ((place, secret) for secret in found)
+
+
+def shown_place(place: Place) -> str:
+    """A place as errors write it: output[0].path."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return "".join(parts).removeprefix(".")
+
+
+def _of_header(text: str) -> tuple[str, ...]:
+    """A secret as it is set, and what stands behind the scheme of a header, which whoever refuses it may say alone."""
+    alone = _scheme.sub("", text)
+    return tuple(dict.fromkeys((text, alone))) if alone else (text,)
 
 
 def _of_text(text: str) -> Iterator[str]:

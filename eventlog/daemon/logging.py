@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any, Literal, TextIO, cast
+from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
 from structlog.stdlib import BoundLogger
@@ -22,6 +22,9 @@ from eventlog.core.secrets import masked, visible
 Style = Literal["console", "json"]
 
 _Record = MutableMapping[str, Any]
+
+OURS: Final = frozenset({"action", "level", "time"})
+"""What a record says in our own words alone: nothing in it can be a secret, and alerts look for it."""
 
 
 def journal(
@@ -33,7 +36,10 @@ def journal(
     """
 
     def hide(_logger: Any, _method: str, record: _Record) -> _Record:
-        return {name: _hidden(value, secrets, raw=style == "json") for name, value in record.items()}
+        return {
+            name: value if name in OURS else _hidden(value, secrets, raw=style == "json")
+            for name, value in record.items()
+        }
 
     shown: list[Any] = [
         structlog.stdlib.add_log_level,

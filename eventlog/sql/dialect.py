@@ -84,6 +84,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     truncate_triggers: bool = False
     cascades_fire_triggers: bool = True
     """Rows that a foreign key deletes or changes fire the triggers of their table."""
+    open_catalog: bool = False
+    """The catalog describes tables also to who has no right on them."""
     hides_virtual_columns: bool = False
     """A trigger cannot read a column that is computed when it is read; its formula stands for it."""
     instead_of_triggers: bool = False

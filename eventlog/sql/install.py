@@ -68,9 +68,31 @@ def install_sql(
     return _printed(url, names, "head", tuple(order))
 
 
-def upgrade(engine: Engine, names: LogNames | None = None, to: str | None = None) -> None:
-    """Brings an installed log to the newest migration, or `to` another one, which may be a former one."""
+class MigrationPlan(Struct, frozen=True, kw_only=True):
+    """At which migration a log is, and to which it is to go."""
+
+    standing: str
+    goal: str
+
+    @property
+    def goes_back(self) -> bool:
+        return self.goal < self.standing
+
+
+def upgrade(
+    engine: Engine,
+    names: LogNames | None = None,
+    to: str | None = None,
+    *,
+    agree: Callable[[MigrationPlan], None] = lambda _plan: None,
+) -> None:
+    """Brings an installed log to the newest migration, or `to` another one, which may be a former one.
+
+    `agree` is told from where to where before anything is done, and may raise.
+    """
     names = names or LogNames()
+    with engine.connect() as connection:
+        agree(MigrationPlan(standing=_revision(connection, names), goal=_goal(to)))
     with ddl_transaction(engine) as connection:
         revision = _revision(connection, names)
         goal = _goal(to)

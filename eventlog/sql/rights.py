@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Final
 
@@ -21,11 +21,12 @@ from eventlog.core.schema import Table
 from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log
-from eventlog.sql.names import LogNames
-from eventlog.sql.reflect import reflect
+from eventlog.sql.names import LogNames, no_log
+from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.asked import has_marks
 from eventlog.sql.triggers.installed import tracked
 from eventlog.sql.triggers.track import located, with_schema
+from eventlog.sql.triggers.wanted import named_tables
 
 
 class Roles(Struct, frozen=True, kw_only=True):
@@ -38,40 +39,95 @@ class Roles(Struct, frozen=True, kw_only=True):
 
 
 class CapturedTable(Struct, frozen=True, kw_only=True):
-    """A captured table, view or child table, and who owns it where tables have owners."""
+    """A captured table, view or child table, and who owns it where tables have owners.
+
+    `power` says what a member of the owner's role could do besides, in words; None where that is nothing.
+    """
 
     schema: str | None
     name: str
     owner: str | None = None
+    power: str | None = None
+
+    @property
+    def whole(self) -> str:
+        return f"{self.schema}.{self.name}" if self.schema else self.name
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):
-    """What rights are about: the log, whether it is there already, and the captured tables."""
+    """What rights are about: the log, whether it is there already, the captured tables, and what was given before.
+
+    With `read_apart` another login than the publisher's reads captured tables.
+    """
 
     names: LogNames
     standing: bool
     places: tuple[CapturedTable, ...]
+    read_apart: bool = False
+    given: frozenset[str] = frozenset()
 
 
-def rights_sql(
-    engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
-) -> str:
-    """The statements that `give_rights` would run, as a script."""
+class RolePower(Struct, frozen=True, kw_only=True):
+    """A role that somebody has by a membership, what it may do, and the first step of the way to it."""
+
+    role: str
+    through: str
+    power: str
+
+
+class RoleStatement(Struct, frozen=True, kw_only=True):
+    """A statement, and whom it is for: the part of the work, and the role as it was named.
+
+    `later` says that it is about a log that is not there yet.
+    """
+
+    part: str
+    role: str
+    sql: str
+    later: bool = False
+
+
+def planned_rights(
+    engine: Engine,
+    roles: Roles,
+    names: LogNames | None = None,
+    tables: Sequence[str] = (),
+    schema: str | None = None,
+    *,
+    read_apart: bool = False,
+) -> list[RoleStatement]:
+    """The statements that `give_rights` would run, also those that need a log which is not there yet.
+
+    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader is at work whom nobody names.
+    """
     with engine.connect() as connection:
-        dialect = dialect_of(connection)
-        given = rights(dialect, roles, _site(connection, roles, names, tables, schema))
-        return "".join(f"{text};\n" for _, text in given)
+        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        return list(rights(dialect_of(connection), roles, site))
+
+
+def rights_script(statements: Sequence[RoleStatement]) -> str:
+    """The statements as a script. What is about a log that is not there yet stands behind a line that says so."""
+    now = [f"{one.sql};\n" for one in statements if not one.later]
+    later = [f"{one.sql};\n" for one in statements if one.later]
+    return "".join([*now, "-- After `eventlog install`:\n" * bool(later), *later])
 
 
 def give_rights(
-    engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
-) -> list[str]:
+    engine: Engine,
+    roles: Roles,
+    names: LogNames | None = None,
+    tables: Sequence[str] = (),
+    schema: str | None = None,
+    *,
+    read_apart: bool = False,
+) -> list[RoleStatement]:
     """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
     with engine.begin() as connection:
-        site = _site(connection, roles, names, tables, schema)
-        dialect = dialect_of(connection)
-        wanted = list(rights(dialect, roles, site))
-        done = give(connection, site.names, wanted) if wanted else []
+        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        done = list(rights(dialect_of(connection), roles, site))
+        if any(one.later for one in done):
+            raise no_log(names or LogNames())
+        give(connection, site.names, done)
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
@@ -79,19 +135,43 @@ def give_rights(
     return done
 
 
-def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[tuple[str, str]]:
-    """The statements that give these roles the least that they need, each after the role that it is for."""
+def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleStatement]:
+    """The statements that give these roles the least that they need."""
     if dialect.embedded:
         message = f"{dialect.name} has no roles: who can write the file can do everything."
         raise UsageError(message, hint="Let the file's owner and mode say who that is.")
     if roles == Roles():
         raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
+    _refuse_names(dialect, roles)
     grants = _Grants(dialect=dialect, site=site)
-    for called in Roles.__struct_fields__:
-        role = getattr(roles, called)
-        if role is not None:
-            quoted = _quoted_role(dialect, role)
-            yield from ((quoted, text) for text in getattr(grants, called)(role))
+    for part in Roles.__struct_fields__:
+        role = getattr(roles, part)
+        later = not site.standing and part != "installer"
+        for sql in getattr(grants, part)(role) if role is not None else ():
+            yield RoleStatement(part=part, role=role, sql=sql, later=later)
+
+
+def _refuse_names(dialect: Dialect, roles: Roles) -> None:
+    """Refuses a name that would mean everybody, and one that is to have what another part must not have."""
+    for part in Roles.__struct_fields__:
+        role = getattr(roles, part)
+        if role is None:
+            continue
+        user, _ = _account(dialect, role)
+        if not user.strip() or user.casefold() in EVERYBODY:
+            raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
+    both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
+    if both:
+        message = f"{both.pop()} cannot be two parts: who writes or reads captured tables has no right on the log."
+        raise UsageError(message, hint="Name one role for each part.")
+
+
+def role_powers(connection: Connection, role: str) -> list[RolePower]:
+    """What a role has, or could have by its memberships, that is more than rights on tables; worst first."""
+    return [
+        RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
+        for row in answers(connection, "role_powers", {"role": role})
+    ]
 
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
@@ -115,6 +195,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def installer(self, role: str) -> Iterator[str]:
         site = self.site
+        self._refuse_powers(role)
         yield from self._on_schema("installer_on_schema", role, [site.names.schema])
         yield from self._on_table("installer_on_log", role, site.names.table)
         if site.standing:
@@ -140,12 +221,34 @@ class _Grants(Struct, frozen=True, kw_only=True):
         for companion in (names.outcomes, names.marks, names.history):
             yield from self._on_table("publisher_on_companion", role, companion)
         yield from self._on_table("publisher_on_version", role, names.version)
-        yield from self._reads(role, self._foreign())
+        if not (self.site.read_apart and self.dialect.open_catalog):
+            yield from self._reads(role, self._foreign())
+            return
+        # Somebody else reads: what was given before for that is taken back.
+        reads = [sql for place in self.site.places for sql in self._on_place("publisher_on_table", role, place)]
+        yield from (taking_back(sql) or "" for sql in reads if sql in self.site.given)
 
     def reader(self, role: str) -> Iterator[str]:
         """Who reads captured tables has no right on the log: what their owners bring along runs with the reader's rights."""
         yield from self.writer(role)
         yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
+
+    def _refuse_powers(self, role: str) -> None:
+        """Refuses to make an installer a member of a role that may do more than own tables."""
+        owned: dict[tuple[str, str], list[str]] = {}
+        for place in self.site.places:
+            if place.owner is not None and place.power is not None and place.owner != role:
+                owned.setdefault((place.owner, place.power), []).append(place.whole)
+        if not owned:
+            return
+        (owner, power), tables = next(iter(owned.items()))
+        more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
+        listed = f"{', '.join(tables[:MOST_SHOWN_TABLES])}{more}"
+        raise InstallError(
+            f"{role} would become a member of {owner}, which owns {listed} and {power}.",
+            hint=f"Let a plain role own the table (ALTER TABLE {tables[0]} OWNER TO ROLE), let {owner} run what"
+            f" `eventlog track {tables[0]} --sql` prints, or run `eventlog install` and `eventlog track` as {owner}.",
+        )
 
     def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         yield from self._on_schema("publisher_on_place", role, schemas)
@@ -176,24 +279,57 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
 
 def _site(
-    connection: Connection, roles: Roles, names: LogNames | None, tables: Sequence[str], schema: str | None
+    connection: Connection,
+    roles: Roles,
+    names: LogNames | None,
+    tables: Sequence[str],
+    schema: str | None,
+    *,
+    read_apart: bool,
 ) -> RightsScope:
-    """What stands there now. Only an installer can be given rights before there is a log."""
+    """What stands there now."""
     log = with_schema(connection, names or LogNames())
     standing = has_log(connection, log)
-    if {roles.writer, roles.publisher, roles.reader} != {None}:
+    if standing and roles != Roles(installer=roles.installer):
         log = located(connection, log)
-    classes: Iterable[Table] = tracked(connection, log) if standing and not tables else ()
+    classes: Iterable[Table] = tracked(connection, log) if standing else ()
     if tables:
-        classes = reflect(connection, tables, schema)
-    places = [place for table in classes for place in _places(connection, table)]
-    return RightsScope(names=log, standing=standing, places=tuple(places))
+        classes = _named(Classes(connection, schema), tables, log, {table.whole: table for table in classes})
+    powers: dict[str, str | None] = {}
+    places = [place for table in classes for place in _places(connection, table, powers)]
+    return RightsScope(
+        names=log,
+        standing=standing,
+        places=tuple(places),
+        read_apart=read_apart or roles.reader is not None,
+        given=frozenset(given(connection, log)) if standing else frozenset(),
+    )
 
 
-def _places(connection: Connection, table: Table) -> Iterator[CapturedTable]:
+def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
+    """The classes that names and patterns mean, those that are tracked with all of their child tables."""
+    children = {child.name for table in known.values() for child in table.children}
+    for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
+        yield known.get(table.whole, table)
+
+
+def _places(connection: Connection, table: Table, powers: dict[str, str | None]) -> Iterator[CapturedTable]:
+    """A class's tables; `powers` keeps what was found about their owners."""
     for name in (table.name, *(child.name for child in table.children)):
         place = CapturedTable(schema=table.schema, name=name)
-        yield replace(place, owner=_owner(connection, place))
+        owner = _owner(connection, place)
+        if owner is not None and owner not in powers:
+            powers[owner] = _power(connection, owner)
+        yield replace(place, owner=owner, power=None if owner is None else powers[owner])
+
+
+def _power(connection: Connection, owner: str) -> str | None:
+    """What a member of this role could do besides, in words."""
+    found = role_powers(connection, owner)
+    if not found:
+        return None
+    worst = found[0]
+    return worst.power if worst.role == owner else f"is a member of {worst.role}, which {worst.power}"
 
 
 def _owner(connection: Connection, place: CapturedTable) -> str | None:
@@ -228,6 +364,11 @@ def _quoted_role(dialect: Dialect, role: str) -> str:
     return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
 
 
+EVERYBODY: Final = frozenset({"public", "none"})
+"""Names that mean everybody, in quotes too, and one that PostgreSQL takes for nobody."""
+
+MOST_SHOWN_TABLES: Final = 5
+
 PREFIX: Final = "given: "
 """What the names of these marks begin with."""
 
@@ -248,19 +389,18 @@ def taking_back(grant: str) -> str | None:
     return f"REVOKE {found['what']} FROM {found['role']}" if found else None
 
 
-def give(connection: Connection, names: LogNames, statements: Iterable[tuple[str, str]]) -> list[str]:
-    """Runs statements, each with the role that it is about, and keeps those that gave something new."""
-    kept, done = has_marks(connection, names), []
+def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
+    """Runs statements, and keeps those that gave something new."""
+    kept, dialect = has_marks(connection, names), dialect_of(connection)
     known: tuple[str, list[tuple[object, ...]]] | None = None
-    for role, sql in statements:
-        grants = kept and taking_back(sql) is not None
+    for one in statements:
+        role = _quoted_role(dialect, one.role)
+        grants = kept and taking_back(one.sql) is not None
         before = known[1] if known and known[0] == role else _given(connection, role) if grants else []
-        connection.execute(verbatim(sql))
-        done.append(sql)
+        connection.execute(verbatim(one.sql))
         known = (role, _given(connection, role)) if grants else None
         if known and known[1] != before:
-            _keep(connection, names, sql)
-    return done
+            _keep(connection, names, one.sql)
 
 
 def given(connection: Connection, names: LogNames) -> list[str]:

@@ -73,7 +73,7 @@ def test_from_install_to_documents_and_back(database: Path, tmp_path: Path) -> N
     letters: dict[str, int] = dict(rows(database, "SELECT status, count(*) FROM event_log GROUP BY status"))
     assert letters == {"S": 5, "W": 1}
     assert ok("run", "--once", "--out", out, *where) == ""
-    ok("untrack", "usr", "grp", *where)
+    ok("untrack", "usr", "grp", "--yes", *where)
     ok("uninstall", "--yes", *where)
     assert rows(database, "SELECT name FROM sqlite_master WHERE name LIKE 'event_log%' OR type = 'trigger'") == []
 

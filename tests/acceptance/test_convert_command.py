@@ -149,7 +149,7 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
     url = database(tmp_path)
     ok("convert", url, "--out", tmp_path / "one", "--mark", *HERE)
     run(tmp_path, "UPDATE event_log SET event_time = '2020-01-01 00:00:00'")
-    ok("purge", "--older-than", "30d", "--archive", tmp_path / "archive", "--database", url)
+    ok("purge", "--older-than", "30d", "--yes", "--archive", tmp_path / "archive", "--database", url)
     assert statuses(tmp_path) == []
     ok("convert", tmp_path / "archive", "--database", url, "--out", tmp_path / "again", *HERE)
     assert elements_of(tmp_path / "again") == elements_of(tmp_path / "one")

@@ -78,7 +78,7 @@ def test_what_a_folder_gives_to_its_group_the_group_may_read(sqlite: Engine, tmp
 
 def test_archives_are_ours_alone(sqlite: Engine, tmp_path: Path, umask: int) -> None:
     site(sqlite).write(1, status="S", event_time="2000-01-01 00:00:00")
-    ok("purge", "--older-than", "1d", "--archive", tmp_path / "history", "--database", url_of(sqlite))
+    ok("purge", "--older-than", "1d", "--yes", "--archive", tmp_path / "history", "--database", url_of(sqlite))
     assert rights(tmp_path / "history") == {"folders": {0o700}, "files": {0o600}}
 
 

@@ -329,7 +329,7 @@ def test_an_archive_leaves_out_what_every_output_is_not_told(site: Path) -> None
     ok("track", "usr", "--events", "field", cwd=site)
     run(site, "INSERT INTO usr (idu, lname, salary) VALUES ('1', 'Frost', '7351924')")
     ok("run", "--until-empty", cwd=site)
-    words = ("purge", "--older-than", "0s", "--hide")
+    words = ("purge", "--older-than", "0s", "--hide", "--yes")
     alone = eventlog(*words, cwd=site)
     assert (alone.returncode, "Add --archive FOLDER" in alone.stderr) == (64, True)
     ok(*words, "--archive", "history", cwd=site)
@@ -373,7 +373,7 @@ def test_of_a_thousand_planted_secrets_none_gets_out(site: Path) -> None:
     assert len(companions) > 1
     for name in companions:
         said += [str(row) for row in rows(site, f'SELECT * FROM "{name}"')]
-    ok("purge", "--older-than", "0s", "--archive", "history", "--hide", cwd=site, environment=KEY)
+    ok("purge", "--older-than", "0s", "--yes", "--archive", "history", "--hide", cwd=site, environment=KEY)
     archives = [str(pq.read_table(path).to_pylist()) for path in (site / "history").iterdir()]
     assert "(hidden)" in archives[0]
     said += archives

@@ -304,8 +304,8 @@ def test_triggers_of_others_that_write_local_time(
     with publisher_of(engine, existing, outputs, tables=("usr",)) as publisher:
         publisher.run_once()  # a row without a time is set aside just now
     assert list(statuses(engine, existing).values()) == ["S", "S", "S", "S", "E"]
-    assert _told(["purge", "--older-than", "2h", *config], capsys)["rows"] == 0
-    assert _told(["purge", "--older-than", "1h", *config], capsys)["rows"] == 1
+    assert _told(["purge", "--older-than", "2h", "--yes", *config], capsys)["rows"] == 0
+    assert _told(["purge", "--older-than", "1h", "--yes", *config], capsys)["rows"] == 1
     assert list(statuses(engine, existing).values()) == ["S", "S", "S", "E"]
 
 

@@ -16,8 +16,10 @@ from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.convert.work import ALONE, processes_share_locks
 from tests.hardening.deaths import AT_RANDOM, Deaths
 from tests.hardening.faults import arm, faults_of
 from tests.hardening.replaying import tables
@@ -45,7 +47,9 @@ LOADED = (
 
 
 def processes() -> ForkServerContext:
-    """Where processes come from."""
+    """Where processes come from; a test that needs some is skipped where they can have no flags together."""
+    if not processes_share_locks():
+        pytest.skip(ALONE)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LOADED))
     return context

@@ -344,7 +344,8 @@ def publishing(stage: Stage) -> Iterator[Publishing]:
     run(stage.admin, *(f"CREATE ROLE {name} LOGIN" for name in names))
     stage.own(*READ)
     track(stage.admin, ["app.usr"], TriggerOptions(), LOG)
-    give_rights(stage.admin, Roles(publisher=names[0], reader=names[1]), LOG)
+    give_rights(stage.admin, Roles(publisher=names[0]), LOG)  # it may read too, for the tests without a reader
+    give_rights(stage.admin, Roles(reader=names[1]), LOG)
     urls = [stage.admin.url.set(username=name).render_as_string(hide_password=False) for name in names]
     try:
         yield Publishing(stage=stage, publisher=urls[0], reader=urls[1])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.cli.main import exit_code
+from eventlog.cli.main import exit_code, main
 from eventlog.core.errors import EX_USAGE, OK
 from eventlog.sql.install import install
 from eventlog.sql.triggers import track
@@ -93,6 +96,51 @@ def test_yes_asks_nobody(tracked: LogTable, call: Any, somebody: list[str], act:
     assert call(*act, "--yes")[0] == OK
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_scripts_go_on_as_they_always_did(tracked: LogTable, call: Any, act: list[str]) -> None:
-    assert call(*act)[0] == (EX_USAGE if act[0] == "uninstall" else OK)
+DESTROYS = (
+    *ACTS[1:],
+    ["uninstall"],
+    ["upgrade", "--to", "0001"],
+    ["purge", "--older-than", "9999d"],  # nothing is so old today, and something will be
+)
+"""Commands that take something away for good."""
+
+
+@pytest.mark.parametrize("said", ["", "n\n", "y\n"])
+@pytest.mark.parametrize("act", DESTROYS)
+def test_what_destroys_wants_a_yes_where_nobody_sits(
+    tracked: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch, act: list[str], said: str
+) -> None:
+    """As the audit found it: `echo n | eventlog untrack person` removed the triggers."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    before = state(tracked)
+    code, _, told = call(*act)
+    assert (code, "use --yes" in told) == (EX_USAGE, True), told
+    assert state(tracked) == before
+    monkeypatch.setattr("sys.stdin", None)
+    assert call(*act)[0] == EX_USAGE
+    assert state(tracked) == before
+
+
+@pytest.mark.parametrize("act", DESTROYS)
+def test_with_a_yes_it_is_done(call: Any, act: list[str]) -> None:
+    assert call(*act, "--yes")[0] == OK
+
+
+def test_every_command_that_takes_a_yes_is_asked_for_one() -> None:
+    """Rows that wait again are told again, and nothing of them is gone: `requeue` asks at a terminal alone.
+
+    Those of `outputs` are asked in test_outputs_commands.py.
+    """
+    known = {act[0] for act in DESTROYS} | {"outputs skip", "outputs forget", "requeue"}
+    assert {name for name, command in every_command(main) if "yes" in {one.name for one in command.params}} == known
+
+
+def every_command(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """All commands by what is typed, those of groups too."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{before}{name} ")
+        elif command is not None:
+            yield f"{before}{name}", command

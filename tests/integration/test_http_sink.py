@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -68,6 +69,18 @@ def test_a_document_is_posted_with_its_id_its_type_and_the_secret() -> None:
     for line in (f"Eventlog-Document: {1:020d}", "Authorization: Bearer s3cret", f"Host: localhost:{server.port}"):
         assert line in head.split("\r\n")
     assert "Content-Type: application/xml; charset=utf-8" in head
+
+
+@pytest.mark.parametrize("word", ["error", "status", "output", "e", "level"])
+def test_a_password_that_is_a_word_of_the_grammar_makes_no_answer_unreadable(word: str) -> None:
+    reply = f'<nds><output><status level="error" event-id="1">{word} is no login for persons</status></output></nds>'
+    with ScriptedServer([answer(reply.encode())]) as server:
+        login = b64encode(f"idm:{word}".encode()).decode()
+        sink = HttpSink(HttpSettings(url=server.url, authorization=f"Basic {login}"))
+        (outcome,) = sink.commit("", [document(1)])
+        sink.close()
+    assert (outcome.status, outcome.reason) == (Status.ERROR, Reason.REFUSED)
+    assert outcome.note == "*** is no login for persons"
 
 
 def test_a_document_says_under_which_plan_and_from_which_publisher_it_comes() -> None:

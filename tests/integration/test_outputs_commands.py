@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,21 @@ def test_rows_are_given_up(log: LogTable, call: Any) -> None:
     assert log.outcomes()[2][2].endswith(": they have them.")
     assert json.loads(call("skip", "far", "--all", "--yes", "--json")[1]) == {"skipped": 3}
     assert call("skip", "far", "--all", "--yes")[1] == "0 rows given up for far.\n"
+
+
+@pytest.mark.parametrize("said", ["", "n\n", "y\n"])
+@pytest.mark.parametrize(
+    "act", [("skip", "far", "1"), ("skip", "far", "99"), ("skip", "far", "--all"), ("forget", "old")]
+)
+def test_nothing_is_given_up_without_a_yes_where_nobody_sits(
+    log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch, act: tuple[str, ...], said: str
+) -> None:
+    behind(log, act[1], 2)
+    before = (log.statuses(), marks(log))
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    code, _, told = call(*act)
+    assert (code, "use --yes" in told) == (EX_USAGE, True), told
+    assert (log.statuses(), marks(log)) == before
 
 
 def test_a_bound_that_makes_no_sense_is_refused(log: LogTable, tmp_path: Path, call: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,47 @@ def test_sql_is_printed_and_nothing_is_changed(postgresql: Engine) -> None:
     assert "GRANT SELECT ON public.usr_phone TO idm;\n" in printed
 
 
+def test_all_roles_stand_in_one_script_before_there_is_a_log(postgresql: Engine) -> None:
+    """What `rights --sql` prints, with `install` where its comment says so, is all that a DBA runs."""
+    run(postgresql, *USR, "CREATE TABLE grp (idg INTEGER PRIMARY KEY)", "CREATE ROLE app_script")
+    roles = [f"{part}_script" for part in ("ins", "idm", "read")]
+    run(postgresql, *(f"CREATE ROLE {role}" for role in roles))
+    run(postgresql, *(f"ALTER TABLE {table} OWNER TO app_script" for table in ("usr", "usr_phone", "grp")))
+    asked = ("--installer", roles[0], "--writer", "app_script", "--publisher", roles[1], "--reader", roles[2])
+    url = postgresql.url.render_as_string(hide_password=False)
+    try:
+        printed = ok("rights", "u*", *asked, "--sql", "--database", url)
+        before, after = printed.split("-- After `eventlog install`:\n")
+        assert "GRANT app_script TO ins_script;\n" in before
+        assert "idm_script" not in before
+        assert "GRANT SELECT ON public.usr_phone TO read_script;\n" in after
+        assert "grp" not in printed
+        run(postgresql, *before.strip().split(";\n"))
+        install(postgresql)
+        run(postgresql, *after.strip().removesuffix(";").split(";\n"))
+        every = ok("rights", "--all", *asked, "--sql", "--json", "--database", url)
+        told = json.loads(every)["would_run"]
+        assert {"role": "read_script", "part": "reader", "sql": "GRANT SELECT ON public.grp TO read_script"} in [
+            {name: one[name] for name in ("role", "part", "sql")} for one in told
+        ]
+        ran = json.loads(ok("rights", "usr", *asked, "--json", "--database", url))["ran"]
+        assert {one["part"] for one in ran} == {"installer", "writer", "publisher", "reader"}
+        assert not [one for one in ran if one["role"] == "idm_script" and "usr" in one["sql"]]
+    finally:
+        everybody = f"app_script, {', '.join(roles)}"
+        run(postgresql, f"DROP OWNED BY {everybody} CASCADE", f"DROP ROLE {everybody}")
+
+
+def test_patterns_mean_tables_and_a_name_beside_all_is_refused(postgresql: Engine) -> None:
+    run(postgresql, *USR)
+    url = postgresql.url.render_as_string(hide_password=False)
+    assert eventlog("rights", "x*", "--installer", "app", "--database", url).returncode == EX_CONFIG
+    assert eventlog("rights", "usr", "--all", "--installer", "app", "--database", url).returncode == EX_USAGE
+
+
 def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_gets_nothing() -> None:
     site = RightsScope(names=LOG, standing=True, places=(CapturedTable(schema="APP", name="USR", owner="APP"),))
-    given = [sql for _, sql in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]
+    given = [one.sql for one in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]
     assert "GRANT INSERT ON indirect.event_log TO app" in given
     assert not [statement for statement in given if "clerk" in statement.lower()]
     assert "GRANT SELECT, UPDATE (status), DELETE ON indirect.event_log TO idm" in given

@@ -15,7 +15,7 @@ from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sql.install import install
-from eventlog.sql.rights import Roles, give_rights, rights_sql
+from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, logged, run
 from tests.support.servers import mysqls
@@ -127,7 +127,7 @@ def test_a_writer_with_rights_on_the_whole_database_is_told(accounts: dict[str, 
 
 def test_accounts_with_a_host_are_quoted_in_two_parts(server: Engine) -> None:
     run(server, *USR)
-    printed = rights_sql(server, Roles(installer="in'st@10.0.0.%"), tables=["usr"])
+    printed = rights_script(planned_rights(server, Roles(installer="in'st@10.0.0.%"), tables=["usr"]))
     assert "GRANT TRIGGER, SELECT ON usr TO `in'st`@`10.0.0.%`" in printed
 
 

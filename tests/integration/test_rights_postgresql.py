@@ -12,12 +12,13 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.admin.check import check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import InstallError
 from eventlog.daemon import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights, rights_sql
+from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import logged, run
 
@@ -198,6 +199,41 @@ def test_the_publisher_publishes_and_writes_nothing_else(cast: Cast, tmp_path: P
         assert "permission denied" in refused(cast.publisher, statement)
 
 
+def published(cast: Cast, folder: Path, reader: str) -> tuple[str, list[str]]:
+    """The documents that come out where a reader reads, and what `eventlog check` says of rights."""
+    url, reading = (cast.publisher.url.set(username=name) for name in (cast.name("publisher"), reader))
+    source = SourceConfig(
+        url=url.render_as_string(), reader=reading.render_as_string(), log="capture.event_log", schema="app"
+    )
+    config = Config(source=source, output=(FilesOutput(path=str(folder)),))
+    with Publisher(config) as publisher:
+        list(publisher.rounds(until_empty=True))
+    said = "".join(file.read_text() for file in folder.glob("*.xml"))
+    return said, [point.level for point in check(lambda: config) if point.name == "rights"]
+
+
+def test_where_a_reader_reads_the_publisher_may_read_no_captured_table(cast: Cast, tmp_path: Path) -> None:
+    """What was given before there was a reader is taken back; all that a publisher does goes on without it."""
+    reader, publisher = f"reader_of_{cast.name('owner')}", cast.name("publisher")
+    run(cast.admin, f"CREATE ROLE {reader} LOGIN")
+    try:
+        for _ in range(2):  # the second time there is nothing to take back
+            give_rights(cast.admin, Roles(publisher=publisher, reader=reader), LOG)
+            assert "permission denied" in refused(cast.publisher, "SELECT * FROM app.usr")
+        planned = planned_rights(cast.admin, Roles(publisher="x"), LOG, read_apart=True)
+        assert not [one.sql for one in planned if "app.usr" in one.sql], "so it is where source.reader is set"
+        track(cast.installer, ["app.usr"], TriggerOptions(), LOG)
+        run(cast.owner, "ALTER TABLE app.usr ADD COLUMN lname VARCHAR(40)")
+        run(
+            cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann', 'Frost')", "INSERT INTO app.usr_phone VALUES (1, '555')"
+        )
+        said, levels = published(cast, tmp_path, reader)
+        assert [word in said for word in ("Ann", "Frost", "555")] == [True, True, True]
+        assert levels == ["ok"]
+    finally:
+        run(cast.admin, f"DROP OWNED BY {reader}", f"DROP ROLE {reader}")
+
+
 def test_the_installer_is_no_superuser(cast: Cast) -> None:
     with cast.admin.connect() as connection:
         query = text("SELECT rolsuper OR rolcreaterole OR rolbypassrls FROM pg_roles WHERE rolname = :name")
@@ -215,8 +251,8 @@ def test_a_writer_that_still_reaches_the_log_is_told(cast: Cast) -> None:
 
 
 def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
-    printed = rights_sql(cast.admin, cast.roles, LOG)
-    given = give_rights(cast.admin, cast.roles, LOG)
+    printed = rights_script(planned_rights(cast.admin, cast.roles, LOG))
+    given = [one.sql for one in give_rights(cast.admin, cast.roles, LOG)]
     assert printed == "".join(f"{statement};\n" for statement in given)
     assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given
     assert f"GRANT SELECT ON app.usr_phone TO {cast.name('publisher')}" in given

@@ -90,10 +90,10 @@ def test_old_rows_are_archived_and_deleted(log: LogTable, call: Any, tmp_path: P
     for number, status in enumerate("SEF", start=1):
         log.write(number, status=status, event_time="2020-01-01 00:00:00")
     folder = tmp_path / "history"
-    code, printed, _ = call("purge", "--older-than", "30d", "--archive", str(folder))
+    code, printed, _ = call("purge", "--older-than", "30d", "--yes", "--archive", str(folder))
     assert (code, printed) == (OK, f"2 rows deleted, 2 archived in 1 file in {folder}.\n")
-    assert json.loads(call("purge", "--older-than", "1w", "--status", "F", "--json")[1])["rows"] == 1
-    assert call("purge", "--older-than", "1w")[1] == "0 rows deleted.\n"
+    assert json.loads(call("purge", "--older-than", "1w", "--status", "F", "--yes", "--json")[1])["rows"] == 1
+    assert call("purge", "--older-than", "1w", "--yes")[1] == "0 rows deleted.\n"
     assert log.statuses() == {}
 
 
@@ -130,7 +130,7 @@ def test_without_its_companions_a_log_says_what_to_do(log: LogTable, call: Any, 
 def test_long_work_says_how_far_it_is(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.cli.watching.LINE_SECONDS", 0.0)
     log.write(1, status="S", event_time="2020-01-01 00:00:00")
-    assert "purge: 1 row, " in call("purge", "--older-than", "1d")[2]
+    assert "purge: 1 row, " in call("purge", "--older-than", "1d", "--yes")[2]
 
 
 def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr("eventlog.admin.purge.purge", broken_off)
-    code, _, said = call("purge", "--older-than", "1d")
+    code, _, said = call("purge", "--older-than", "1d", "--yes")
     assert code == 130
     assert "7 rows deleted. The same command goes on from there.\n" in said
     assert said.endswith("eventlog: interrupted.\n")

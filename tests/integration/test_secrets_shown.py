@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from base64 import b64encode
 from pathlib import Path
 from threading import Thread
@@ -56,6 +57,23 @@ def test_nothing_that_a_publisher_says_or_keeps_has_it(postgresql: Engine) -> No
     words = [said.getvalue(), *bodies, *marks]
     assert '"started"' in words[0]
     assert not [text for text in words if SECRET in text]
+
+
+def test_a_password_that_is_a_part_of_our_words_changes_none_of_them(postgresql: Engine, tmp_path: Path) -> None:
+    """As the audit found it: with role and password pub the journal said "***lished"."""
+    log = site(postgresql)
+    log.run("INSERT INTO usr (idu, fname, lname) VALUES (1, 'Jack', 'Frost')")
+    log.write(1)
+    url = postgresql.url.set(password="pub").render_as_string(hide_password=False)
+    file = tmp_path / "eventlog.toml"
+    file.write_text(f'[source]\nurl = "{url}"\n[[output]]\nsink = "files"\npath = "{tmp_path / "out"}"\n')
+    done = eventlog("run", "--until-empty", "--log-format", "json", "--config", file)
+    actions = [json.loads(line)["action"] for line in done.stderr.splitlines()]
+    assert (actions.count("weak_secret"), "published" in actions) == (1, True)
+    assert "pub" not in done.stderr.replace("published", "").replace("publisher", "")
+    assert "***" not in done.stderr.replace("postgres:***@", "")
+    (weak,) = [line for line in eventlog("check", "--config", file).stdout.splitlines() if "source.url: " in line]
+    assert weak.startswith("warning")
 
 
 COMPLAINT = f"idm, {SECRET} is no password, Basic {BASIC} no login, {KEY} no key"

@@ -146,9 +146,9 @@ def test_a_table_is_found_without_its_schema(sqlite: Engine, capsys: pytest.Capt
     assert "my_grp may mean app.my_grp or hr.my_grp; say which" in capsys.readouterr().err
     assert exit_code(["requeue", "--status", "E", "--table", "usr", *where]) == OK
     assert "1 row waits again" in capsys.readouterr().out
-    assert exit_code(["purge", "--older-than", "1d", "--table", "old", *where]) == OK
+    assert exit_code(["purge", "--older-than", "1d", "--yes", "--table", "old", *where]) == OK
     assert "1 row deleted" in capsys.readouterr().out
-    assert exit_code(["purge", "--older-than", "1d", "--table", "gone", *where]) == OK
+    assert exit_code(["purge", "--older-than", "1d", "--yes", "--table", "gone", *where]) == OK
     told = capsys.readouterr()
     assert "0 rows deleted" in told.out
     assert "`eventlog triggers` lists what is tracked" in told.err

@@ -23,7 +23,7 @@ def test_triggers_that_are_made_and_removed_are_told(sqlite: Engine, capsys: pyt
     assert {one["table"] for one in made} == {"usr"}
     assert exit_code(["triggers", *where]) == OK
     assert {one["name"] for one in json.loads(capsys.readouterr().out)} == {one["name"] for one in made}
-    assert exit_code(["untrack", "usr", *where]) == OK
+    assert exit_code(["untrack", "usr", "--yes", *where]) == OK
     assert sorted(json.loads(capsys.readouterr().out)["removed"]) == sorted(one["name"] for one in made)
 
 

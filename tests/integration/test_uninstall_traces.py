@@ -48,8 +48,9 @@ def roles(postgresql: Engine) -> Iterator[Engine]:
 
 
 def test_functions_and_rights_go_with_the_log_on_postgresql(roles: Engine) -> None:
-    run(roles, *USR, "CREATE TABLE app.grp (idg INTEGER PRIMARY KEY)", "ALTER TABLE app.grp OWNER TO own_traces")
-    run(roles, "CREATE TABLE gone (id INTEGER PRIMARY KEY)", "GRANT SELECT ON usr TO idm_traces")
+    run(roles, *USR, "CREATE TABLE app.grp (idg INTEGER PRIMARY KEY)", "CREATE TABLE gone (id INTEGER PRIMARY KEY)")
+    run(roles, *(f"ALTER TABLE {table} OWNER TO own_traces" for table in ("usr", "usr_phone", "app.grp", "gone")))
+    run(roles, "GRANT SELECT ON usr TO read_traces")
     before = found(roles, RIGHTS)
     other = LogNames(table="event_log_two")
     install(roles)
@@ -70,9 +71,9 @@ def test_functions_and_rights_go_with_the_log_on_postgresql(roles: Engine) -> No
     lines = leaving.told()
     assert "function public.event_log_gone_insert" in lines
     assert "table public.event_log" in lines
-    assert "what was given by GRANT SELECT ON app.grp TO idm_traces" in lines
-    assert "REVOKE SELECT ON app.grp FROM idm_traces" in script
-    assert "GRANT SELECT ON public.usr TO idm_traces" not in "\n".join(lines), "it was not we who gave that"
+    assert "what was given by GRANT SELECT ON app.grp TO read_traces" in lines
+    assert "REVOKE SELECT ON app.grp FROM read_traces" in script
+    assert "GRANT SELECT ON public.usr TO read_traces" not in "\n".join(lines), "it was not we who gave that"
 
 
 @pytest.mark.parametrize("server", mysqls())

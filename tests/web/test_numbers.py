@@ -89,7 +89,9 @@ def test_commands_refuse_numbers_in_words(sqlite: Engine, odd: str, capsys: pyte
         said = capsys.readouterr().err
         assert code in ((0, EX_DATA, EX_USAGE) if readable else (EX_USAGE, EX_DATA)), (command[0], said)
         assert "fault of eventlog" not in said
-    assert exit_code(["purge", "--older-than", f"{odd}w", *site]) == (EX_USAGE if odd not in (" 2", "2 ") else 0)
+    assert exit_code(["purge", "--older-than", f"{odd}w", "--yes", *site]) == (
+        EX_USAGE if odd not in (" 2", "2 ") else 0
+    )
 
 
 @pytest.mark.parametrize("age", ["999999999w", "1000000d"])

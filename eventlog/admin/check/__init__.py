@@ -14,6 +14,7 @@ from eventlog.admin.check.server import local_time, server_points
 from eventlog.admin.policies import policies_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config
+from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
 from eventlog.core.plural import counted
 from eventlog.core.suggest import did_you_mean
@@ -40,6 +41,8 @@ def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = 
         )
     else:
         yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, log {config.source.log}")
+        for setting in known_secrets(config).weak:
+            yield warning("configuration", f"{setting}: {WEAK}", MEND)
         yield from _database_points(config, clock or local_time)
     yield from output_points(config)
 

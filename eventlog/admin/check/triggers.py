@@ -15,17 +15,17 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.check.point import Point, PointLevel, findings, ok, warning
+from eventlog.admin.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import counted
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
-from eventlog.sql.access import fetched, transaction, verbatim
+from eventlog.sql.access import answers, fetched, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import held_rights
+from eventlog.sql.rights import held_rights, role_powers
 from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
 from eventlog.sql.triggers.asked import asked_of, words
 from eventlog.sql.triggers.installed import states
@@ -129,7 +129,32 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
     }
     nothing = "no owner of a captured table could have code run with more rights than theirs"
     yield from findings(engine, "owners", "owner_states", nothing, known)
+    yield from points("owners", lambda: _member_points(engine, log.whole, known["reader"]))
 
+
+def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point]:
+    """A warning for each part that is a member of a role with power: `rights` made installers such members once."""
+    with engine.connect() as connection:
+        installers = [str(role) for (role,) in answers(connection, "trigger_owners", {"log_name": log_name})]
+        publisher = engine.url.username or ""
+        parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
+        for role in dict.fromkeys(role for _, role in parts if role):
+            found = role_powers(connection, role)
+            if any(one.role == role and one.power == SUPERUSER for one in found):
+                continue  # who is one gets nothing more by a membership
+            given = [one for one in found if one.role not in {role, *WATCHING}]
+            if given:
+                called = " and ".join(part for part, other in parts if other == role)
+                by = "" if given[0].through == given[0].role else f", by {given[0].through}"
+                said = f"The {called} {role} is a member of {given[0].role}{by}, which {given[0].power}."
+                quoted = [dialect_of(engine).quoted(name) for name in (given[0].through, role)]
+                mend = f"Let a plain role own the captured tables, and run: REVOKE {quoted[0]} FROM {quoted[1]};"
+                yield warning("owners", said, mend)
+
+
+SUPERUSER: Final = "is a superuser"
+WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables"})
+"""Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it waits for."""
 
 WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})
 MOST_SHOWN_TABLES: Final = 5

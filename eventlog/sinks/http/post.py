@@ -23,7 +23,7 @@ from eventlog.core import tracing
 from eventlog.core.errors import SinkError, shortened
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
-from eventlog.core.secrets import HIDDEN, is_secret
+from eventlog.core.secrets import is_secret, masked
 from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
@@ -94,7 +94,7 @@ class Poster:
         self._port = parts.port
         self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
         self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
-        self._secrets = [one.encode() for one in sorted(set(_said_to_get_in(settings)), key=len, reverse=True)]
+        self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
         self._connection: HTTPConnection | None = None
         self._broken_off = False
         self.tenure: Tenure | None = None
@@ -179,10 +179,8 @@ class Poster:
         with closing(connection.getresponse()) as response:
             answer = HttpAnswer(
                 status=response.status,
-                body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
-                location=self._discreet(response.headers.get("Location", "").encode()).decode()
-                if 300 <= response.status < 400
-                else "",
+                body=self._body(response) if response.status < 300 else self._complaint(response),
+                location=self.discreet(response.headers.get("Location", "")) if 300 <= response.status < 400 else "",
                 overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
             )
         if not answer.taken:
@@ -221,11 +219,12 @@ class Poster:
         authorization = self._settings.authorization
         return headers if authorization is None else headers | {"Authorization": authorization}
 
-    def _discreet(self, body: bytes) -> bytes:
-        """The body without what we have said to get in: some receivers repeat it when they complain."""
-        for secret in self._secrets:
-            body = body.replace(secret, HIDDEN.encode())
-        return body
+    def discreet(self, text: str) -> str:
+        """A receiver's text without what we have said to get in: some repeat it when they complain."""
+        return masked(text, self._secrets)
+
+    def _complaint(self, response: HTTPResponse) -> bytes:
+        return self.discreet(_beginning(response).decode("utf-8", "replace")).encode()
 
     def _body(self, response: HTTPResponse) -> bytes:
         """The body up to its end; UnreadableAnswer when that of a document taken is cut short or too long."""

@@ -8,17 +8,18 @@ it. The epoch of the publisher goes with each document: a receiver that keeps th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import masked, shown
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.post import HttpAnswer, Poster, UnreadableAnswer
 
@@ -85,13 +86,13 @@ class HttpLane:
                 )
             if not answer.taken:
                 raise self._refused(answer)
-            reply = read_reply(document, answer.body)
+            reply = read_reply(document, answer.body, self._poster.discreet)
         except (UnreadableAnswer, XmlError) as error:
-            why = f"{self._poster.place} gave an answer that cannot be read: {error}"
+            why = f"{self._poster.place} gave an answer that cannot be read: {self._poster.discreet(str(error))}"
             _log.warning("%s The document %s is sent again later.", why, document.id)
             return again_later(document, why)
         if reply.unknown:
-            ids = shown(shortened(", ".join(reply.unknown[:5]), 200))
+            ids = shown(shortened(self._poster.discreet(", ".join(reply.unknown[:5])), 200))
             _log.warning(
                 "%s answered for events that document %s does not have: %s.", self._poster.place, document.id, ids
             )
@@ -171,16 +172,17 @@ class Reply(Struct, frozen=True, kw_only=True):
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
-def read_reply(document: Document, body: bytes) -> Reply:
+def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = masked) -> Reply:
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
     Statuses are matched by event-id and the worst of several counts; one without event-id speaks of every event.
+    `discreet` takes secrets out of what the receiver says, and not out of its markup, which a password may be a word of.
     """
     if not body.strip():
         return Reply()
     from eventlog.xds.read import read_statuses
 
-    statuses = read_statuses(body)
+    statuses = [replace(status, text=discreet(status.text)) for status in read_statuses(body)]
     named = {status.event_id for status in statuses if status.event_id is not None}
     return Reply(
         outcomes=tuple(_outcomes(document, statuses)),

@@ -107,6 +107,13 @@ FROM pg_roles CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) AS privileg
 WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log), privilege)
 ORDER BY 2;
 
+-- trigger_owners: who installed: with whose rights the triggers of a log run
+SELECT DISTINCT pg_get_userbyid(proowner) FROM pg_trigger
+JOIN pg_proc ON pg_proc.oid = tgfoid AND prosecdef
+JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
+WHERE description LIKE 'eventlog {%' AND strpos(description, '"log":' || to_json(CAST(:log_name AS text))) > 0 AND tgparentid = 0
+ORDER BY 1;
+
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 

@@ -23,6 +23,7 @@ POSTGRESQL = Dialect(
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,
+    open_catalog=True,
     hides_virtual_columns=True,
     ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
     declared_constants=True,

@@ -30,6 +30,27 @@ GRANT USAGE ON SCHEMA /* schema */app TO /* role */publisher;
 -- table_owner: who owns a table
 SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(:place);
 
+-- role_powers: what a member of a role gets beyond the role's tables: each role that is a superuser, may do what few may, or is
+-- predefined, among the role itself and those that it is a member of, however far; `through` is the first step to it. A
+-- membership that neither inherits nor may be set counts too, for it may be one that can be given on.
+WITH RECURSIVE reached (oid, first) AS (
+    SELECT oid, oid FROM pg_roles WHERE rolname = CAST(:role AS name)
+    UNION
+    SELECT roleid, CASE WHEN first = asked.oid THEN roleid ELSE first END
+    FROM pg_auth_members JOIN reached ON member = reached.oid JOIN pg_roles AS asked ON asked.rolname = CAST(:role AS name)
+)
+SELECT rolname AS role, pg_get_userbyid(first) AS through, CASE
+    WHEN rolsuper THEN 'is a superuser'
+    WHEN rolcreaterole THEN 'may create roles'
+    WHEN rolcreatedb THEN 'may create databases'
+    WHEN rolbypassrls THEN 'bypasses row level security'
+    WHEN rolreplication THEN 'may replicate'
+    WHEN rolname ~ '^pg_' THEN 'comes with PostgreSQL'
+  END AS power
+FROM pg_roles JOIN reached USING (oid)
+WHERE rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication OR rolname ~ '^pg_'
+ORDER BY rolsuper DESC, rolname <> CAST(:role AS name), rolname, through;
+
 -- held_rights: what a role may do to a table, by a grant of its own, a role it is in, PUBLIC or its power
 SELECT asked.privilege
 FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES', 'DELETE', 'TRUNCATE', 'TRIGGER'])

@@ -272,6 +272,9 @@ COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* ma
 -- always_trigger: also for sessions that replay what another server has logged already
 ALTER TABLE /* target */usr ENABLE ALWAYS TRIGGER /* trigger */event_log_usr_insert;
 
+-- keep_shape: lets writers go on, and whoever alters the table wait until the transaction ends
+LOCK TABLE ONLY /* target */usr IN ACCESS SHARE MODE;
+
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;
 

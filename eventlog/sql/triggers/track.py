@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, verbatim
+from eventlog.sql.access import answers, is_denied, verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, number_holes, offers, statement
 from eventlog.sql.findlog import log_columns
@@ -66,7 +66,7 @@ def track(
         try_triggers(connection)
         try_log(connection, log)
         try:
-            wanted = wanted_classes(connection, tables, _request(options), log, schema, note)
+            wanted = _kept_as_planned(connection, tables, _request(options), log, schema, note)
             # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
                 _make(connection, statement_text)
@@ -122,6 +122,55 @@ def untrack(
             _execute_if_may(connection, forgetting(dialect_of(connection), log, asked.get(owner, owner)))
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
+
+
+def _kept_as_planned(
+    connection: Connection,
+    tables: Sequence[str],
+    request: TrackRequest,
+    names: LogNames,
+    schema: str | None,
+    note: Note,
+) -> list[WantedClass]:
+    """The classes as they are, and stay while the transaction lasts, where the database can lock what tables look like.
+
+    Planned from a catalog that somebody alters a moment later, a trigger would name a column that is gone, and fail each
+    writer: it would take the place of what an event trigger has just made of it. So each table is locked, and looked at again.
+    """
+    kept: set[tuple[str | None, str]] = set()
+    while True:
+        said: list[str] = []
+        wanted = wanted_classes(connection, tables, request, names, schema, said.append)
+        new = _tables_of(wanted) - kept if offers(dialect_of(connection), "keep_shape") else ()
+        if not new:
+            break
+        for place in sorted(new, key=str):
+            _keep_shape(connection, *place)
+        kept.update(new)
+    for text in said:
+        note(text)
+    return wanted
+
+
+def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
+    """The tables that triggers would name; a view that others replace keeps its columns."""
+    return {
+        (one.plan.table.schema, name)
+        for one in wanted
+        if not one.plan.table.view
+        for name in (one.plan.table.name, *(child.child.name for child in one.plan.children))
+    }
+
+
+def _keep_shape(connection: Connection, schema: str | None, table: str) -> None:
+    """Who may make triggers on a table, and not read it, makes them without this."""
+    dialect = dialect_of(connection)
+    try:
+        with connection.begin_nested():
+            _execute(connection, statement(dialect, "keep_shape", target=dialect.qualified(schema, table)))
+    except DBAPIError as error:
+        if not is_denied(dialect, error.orig):
+            raise
 
 
 def _of_owners(

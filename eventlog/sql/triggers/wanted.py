@@ -55,13 +55,10 @@ def wanted_classes(
     classes, needs = Classes(connection, schema), TableNeeds(connection)
     kept, there = asked_of(connection, names), by_owner(installed(connection, names))
     standing = {owner: [one.marker.options for one in ones] for owner, ones in there.items()}
-    patterns = [name for name in tables if is_pattern(name) and not classes.has(name)]
     known = {**{owner: options[0] for owner, options in standing.items()}, **kept}
     taken = {child for options in known.values() for child in options.children} | set(request.children or ())
-    plain = [name for name in tables if name not in patterns]
-    meant = [name for pattern in patterns for name in _matching(classes, pattern, names, taken, note)]
     wanted = []
-    for table in classes.named([*plain, *meant], request.children or ()):
+    for table in classes.named(named_tables(classes, tables, names, taken, note), request.children or ()):
         former = None if request.reset else believed(table.whole, kept.get(table.whole), standing.get(table.whole, ()))
         asked = request.over(former or TriggerOptions())
         one = _planned(classes, needs, table, request, asked)
@@ -72,6 +69,13 @@ def wanted_classes(
             note(remark)
         wanted.append(one)
     return wanted
+
+
+def named_tables(classes: Classes, asked: Sequence[str], names: LogNames, children: set[str], note: Note) -> list[str]:
+    """The tables that names and patterns mean; `children` are known to belong to others."""
+    patterns = [name for name in asked if is_pattern(name) and not classes.has(name)]
+    plain = [name for name in asked if name not in patterns]
+    return [*plain, *(name for pattern in patterns for name in _matching(classes, pattern, names, children, note))]
 
 
 def _planned(

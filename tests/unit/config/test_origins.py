@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.config.origins import ConfigSetting, Place, lines_of, settings_in_force, what_was_written
+from eventlog.config.origins import ConfigSetting, lines_of, settings_in_force, what_was_written
 from eventlog.config.settings import load
+from eventlog.core.secrets import Place
 from tests.support.shares import met, shares
 
 FILE = """\

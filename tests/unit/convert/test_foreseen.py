@@ -65,6 +65,7 @@ def test_a_reader_that_was_killed_is_told_in_a_sentence(monkeypatch: pytest.Monk
             raise BrokenProcessPool("A process in the process pool was terminated abruptly")
 
     monkeypatch.setattr(inferred, "ProcessPoolExecutor", Killed)
+    monkeypatch.setattr(inferred, "processes_share_locks", lambda: True)
     with pytest.raises(MachineError, match="was killed, by somebody or because memory ran out") as told:
         inferred.catalog_of_files(FilesInput(places=()))
     assert told.value.exit_code == EX_TRY_AGAIN

@@ -18,7 +18,7 @@ SETTINGS = {
 
 def test_every_secret_is_found_and_nothing_else() -> None:
     found = set(secrets_in(from_settings(SETTINGS, {}, origin="the test")))
-    assert found == {"p%40ss", "p@ss", "linter", "Bearer abc", "kafka", "tables", "a-token-of-sixteen"}
+    assert found == {"p%40ss", "p@ss", "linter", "Bearer abc", "abc", "kafka", "tables", "a-token-of-sixteen"}
 
 
 def test_what_is_no_url_holds_none() -> None:

@@ -1,0 +1,76 @@
+"""Which secrets of a configuration can be hidden wherever they are said, and which only where secrets stand.
+
+A short password, or one that is a word of ours, would hide parts of what we say: an action that an alert waits for, the
+name of a setting. It would also tell its letters by what is missing. Such a secret is hidden in URLs, in headers and
+behind its name alone, and whoever set it is warned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.core.secrets import secret_places, shown_place
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from eventlog.config.settings import Config
+
+MIN_SECRET_CHARACTERS: Final = 4
+"""A shorter text stands in too many others by chance."""
+
+
+WEAK: Final = (
+    "The secret is short, or a word that eventlog says itself:"
+    " it is hidden in URLs, in headers and behind its name, and not elsewhere."
+)
+"""What is said of a weak secret; it tells neither how long it is nor which word."""
+MEND: Final = "Choose a longer one that is no word."
+
+
+class KnownSecrets(Struct, frozen=True, kw_only=True):
+    """Secrets to be hidden wherever they stand as words, and the settings whose secrets are too weak for that."""
+
+    words: tuple[str, ...]
+    weak: tuple[str, ...]
+
+
+def known_secrets(config: Config) -> KnownSecrets:
+    """The secrets of a configuration. What follows a scheme in a header, or is decoded, counts by itself."""
+    found = list(secret_places(config))
+    ours = _ours(dict.fromkeys(secret for _, secret in found))
+    weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
+    return KnownSecrets(
+        words=tuple(dict.fromkeys(secret for _, secret in found if secret not in weak)),
+        weak=tuple(dict.fromkeys(shown_place(place) for place, secret in found if secret in weak)),
+    )
+
+
+def _ours(secrets: Iterable[str]) -> set[str]:
+    """Those of them that are words of ours: they stand as whole words in our own source, and so in what we say."""
+    texts = _sources()
+    return {
+        secret
+        for secret in secrets
+        if any(re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", text, re.IGNORECASE) for text in texts)
+    }
+
+
+@cache
+def _sources() -> tuple[str, ...]:
+    """The texts of our modules; none where a package comes without them."""
+    return tuple(_texts_below(files("eventlog")))
+
+
+def _texts_below(folder: Traversable) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _texts_below(entry)
+        elif entry.name.endswith(".py"):
+            yield entry.read_text(encoding="utf-8")
