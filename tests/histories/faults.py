@@ -20,12 +20,16 @@ DOUBLED: Final = r"came to .* 2 times, and was set back 0 times"
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """What is wrong, what is found of it, and a history that shows it."""
+    """What is wrong, what is found of it, and the accidents of histories of which some show it.
+
+    It is looked for in several, because a seed tells another history as soon as there is one step more.
+    """
 
     item: str
     finding: str
     profile: Profile
     seed: int
+    seeds: int = 30
     mended: bool = False
 
 
