@@ -68,7 +68,10 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
         reach(conversion.format)
     with destination.occupied(overwrite=conversion.overwrite, resume=resumed):
         try:
-            with _cut(conversion, resumed=resumed) as found, session(cluster or Cluster()) as spark:
+            with (
+                _cut(conversion, resumed=resumed) as found,
+                session(cluster or Cluster(), hiding=conversion.hides) as spark,
+            ):
                 folder = destination.begun(order)
                 engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
                 run = ConversionRun(conversion, engine, str(folder), str(destination.staged))
