@@ -170,12 +170,13 @@ class Subject(Struct, gc=False):
 
 
 SubjectId = RowId | tuple[RowId, str]
-"""An object, or an object and the one output that its events are for."""
+"""What an object is told apart by, whatever way its name was written; and the one output that its events are for."""
 
 
 class Meeting(Struct, frozen=True, gc=False):
     """What a table_name and a table_key, as written, turned out to mean."""
 
+    identity: RowId
     subject: Subject
     naming: Naming
     names: dict[str | None, str]
@@ -195,10 +196,11 @@ class Screened:
         self.outcomes: dict[Position, Outcome] = {}
         self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
 
-    def gather(self, subject: Subject, event: Event) -> None:
+    def gather(self, meeting: Meeting, event: Event) -> None:
+        subject = meeting.subject
         only = refreshed_for(event.perpetrator)
         if only and event.kind != Kind.DELETE_ROW:
-            subject = self.subjects.setdefault((subject.row, only), Subject(subject.row, subject.table, []))
+            subject = self.subjects.setdefault((meeting.identity, only), Subject(subject.row, subject.table, []))
         subject.events.append(event)
         subject.plain = False
 
@@ -279,7 +281,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
-    return Meeting(subject, naming, naming.known)
+    return Meeting(identity, subject, naming, naming.known)
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
@@ -293,7 +295,7 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
 def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
     if meeting.naming.child is not None:  # whatever became of a child's row, its parent changed
         event = replace(event, kind=Kind.UPDATE_ROW_BACK)
-    screened.gather(meeting.subject, event)
+    screened.gather(meeting, event)
 
 
 def _set_loopback_aside(screened: Screened, meeting: Meeting, event: Event) -> None:
