@@ -46,7 +46,7 @@ def daily(test: Test) -> Test:
             error.add_note(f"An example of the day: CI=true {SEED}={os.environ[SEED]} asks for it again.")
             raise
         finally:
-            seed(None)(drawn)  # type: ignore[arg-type]  # none, as it was: the fixed examples are drawn without one
+            seed(None)(drawn)  # as it was: the fixed examples are drawn without one
 
     return asked  # type: ignore[return-value]  # it is called as the test is
 
