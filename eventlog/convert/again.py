@@ -16,16 +16,24 @@ import msgspec
 from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
 from eventlog.convert.inputs import input_files
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
+from eventlog.core.errors import UsageError
 from eventlog.core.schema import catalog_to_json
 from eventlog.core.secrets import is_secret, masked
 
 
 def identity_of(conversion: Conversion) -> str:
-    """What is the same for orders that make the same of the same input."""
-    source, back = conversion.input, conversion.read_back
+    """What is the same for orders that make the same of the same input; empty where the input is gone.
+
+    A conversion whose sending is gone on with needs its input no more.
+    """
+    try:
+        source = _input(conversion.input)
+    except UsageError:
+        return ""
+    back = conversion.read_back
     catalog = "" if conversion.catalog is None else catalog_to_json(conversion.catalog).decode()
     snapshot = _files([back.folder]) if isinstance(back, SnapshotRows) else _open(back)
-    told = [_input(source), snapshot, _open(conversion.format), conversion.options, conversion.part_events]
+    told = [source, snapshot, _open(conversion.format), conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
     told += [conversion.steps, conversion.after, catalog]
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
@@ -42,7 +50,7 @@ def complete(conversion: Conversion) -> Summary | None:
         summary = msgspec.json.decode(told, type=Summary)
     except msgspec.DecodeError:  # another program wrote it
         return None
-    if found != identity_of(conversion) or _rows_wait(conversion):
+    if not found or found != identity_of(conversion) or _rows_wait(conversion):
         return None
     return summary
 
