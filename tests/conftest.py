@@ -19,7 +19,7 @@ from tests.support.leftovers import Run
 from tests.support.levels import Progress, choose, leave_out_long, leave_out_pairs, leave_out_repeats
 
 SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
-pytest_plugins = ["tests.watched", *[name for name in SERVERS if find_spec(name)]]
+pytest_plugins = ["tests.watched", "tests.support.daily", *[name for name in SERVERS if find_spec(name)]]
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
 settings.register_profile(

@@ -9,14 +9,14 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
-from eventlog.admin.masking import HIDDEN, Mask, mask_of, without
+from eventlog.admin.masking import Mask, mask_of, without
 from eventlog.admin.policies import PolicyResult, results
 from eventlog.config.build import pipeline_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Reason, Refusal, RowId, Status
 from eventlog.core.rules import Decision
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.delivery.pipeline import Pipeline

@@ -18,13 +18,10 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change
 from eventlog.core.policies import Policy
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
-
-HIDDEN: Final = "(hidden)"
-"""Stands in the place of a value that no output is told."""
 
 NAMED: Final = ("table_name", "table_key", "column_name")
 

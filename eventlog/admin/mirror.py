@@ -8,6 +8,7 @@ piece deletes come first, then inserts, then updates, each for many rows at once
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -15,11 +16,13 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.sql.elements import ColumnElement
 
+from eventlog.admin.mirror_keys import refuse_loose_key
 from eventlog.core.errors import DataError, UsageError
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.types import target_type
-from eventlog.sql.access import in_our_words
+from eventlog.sql.access import transaction
+from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
 
 Key = tuple[Any, ...]
@@ -193,7 +196,7 @@ class Watermarks:
         self.table = sa.Table(
             "eventlog_applied",
             metadata,
-            sa.Column("mirror", sa.String(128), primary_key=True),
+            sa.Column("mirror", KeyText(128), primary_key=True),
             sa.Column("change_seq", sa.String(35), nullable=False),
         )
 
@@ -251,17 +254,13 @@ class Mirrors:
 
     def apply(self, tables: Sequence[str] = ()) -> list[Applied]:
         """Applies everything that came since the last time; `tables` are source tables, by default all."""
-        with in_our_words(self._engine, "The database of the change tables"):
-            return [self._applied(record) for record in self._records(tables)]
+        return [self._applied(record) for record in self._records(tables)]
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
-        with self._engine.connect() as connection:
+        with self._transaction() as connection:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 raise DataError('There are no change tables here; an output with sink = "database" makes them.')
-            targets = connection.scalars(sa.select(self._control.records.c.target)).all()
-            records = [
-                found for name in sorted(targets) if (found := self._control.record(connection, name)) is not None
-            ]
+            records = self._control.all_records(connection)
         unknown = set(tables) - {record.table for record in records} - {record.target for record in records}
         if unknown:
             known = ", ".join(sorted({record.table for record in records}))
@@ -269,21 +268,26 @@ class Mirrors:
         return [record for record in records if not tables or record.table in tables or record.target in tables]
 
     def _applied(self, record: Record) -> Applied:
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             self._metadata.create_all(connection)
             source = origin(connection, record, self._schema)
             name = record.table + (self._suffix if self._into == self._schema else "")
             self._check_ours(connection, name)
+            refuse_loose_key(connection, name, self._into, record)
             mirror = mirror_table(connection, source, name, self._into)
         rows = 0
         while True:
-            with self._engine.begin() as connection:
+            with self._transaction() as connection:
                 if self._begin is not None:
                     connection.exec_driver_sql(self._begin)
                 done, mark = self._piece_of(connection, source, mirror)
             rows += done
             if not done:
                 return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
+
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        """A transaction of a session that compares texts as the columns say, whatever the client's settings are."""
+        return transaction(self._engine, "The database of the change tables")
 
     def _check_ours(self, connection: Connection, name: str) -> None:
         """Refuses a table with rows that no mirror has put there: it may be the source itself."""

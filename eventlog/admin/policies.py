@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from eventlog.admin.masking import HIDDEN, Mask
+from eventlog.admin.masking import Mask
 from eventlog.config.build import name_of
 from eventlog.config.policies import checked, steps_of
 from eventlog.config.settings import Config
@@ -18,6 +18,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
 from eventlog.core.policies import Policy, Steps
 from eventlog.core.policies.values import Told
+from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
 
 

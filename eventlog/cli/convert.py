@@ -175,6 +175,13 @@ def _converted(order: ConversionOrder) -> Summary:
         can_be_marked(marked)
         if waits_for_marks(conversion):
             return _finished(conversion, marked)
+    if not order.addresses:
+        from eventlog.convert.again import complete
+
+        done = complete(conversion)
+        if done is not None:
+            say(f"{conversion.destination} holds this conversion already; it is complete and is as it was.", err=True)
+            return done
     warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
     if warned is not None:
         say(f"eventlog: {warned}", err=True)

@@ -27,6 +27,9 @@ SUCCESS = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"
 """Stands in the place of `_SUCCESS` where a part of a stream is missing."""
 
+IDENTITY: Final = "identity"
+"""What `_SUCCESS` says besides the summary: of which order and input all this was made, see `again`."""
+
 OUTCOMES_FILE: Final = "outcomes.parquet"
 UNMARKED: Final = "_UNMARKED"
 MARKING: Final = "_MARKING"
@@ -120,7 +123,7 @@ class Destination:
         kept.mkdir(exist_ok=True)
         return kept
 
-    def commit(self, summary: Summary, order: str | None = None) -> None:
+    def commit(self, summary: Summary, order: str | None = None, identity: str = "") -> None:
         """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last, or `_DAMAGED`.
 
         The order of a conversion of a log stays there until the log's rows are marked.
@@ -139,7 +142,8 @@ class Destination:
             for file in staged:
                 file.replace(self.folder / file.name)
             flush(self.folder)
-            told = msgspec.json.encode(replace(summary, folders=folders))
+            facts = msgspec.to_builtins(replace(summary, folders=folders))
+            told = msgspec.json.encode(facts | ({IDENTITY: identity} if identity else {}))
             write_file(
                 self.folder / (SUCCESS if summary.damage is None else DAMAGED),
                 msgspec.json.format(told, indent=2) + b"\n",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.inputs import Unit, units
@@ -38,7 +39,7 @@ def convert(
 
     What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same.
     """
-    destination = Destination(conversion.destination)
+    destination, identity = Destination(conversion.destination), identity_of(conversion)
     reach(conversion.format)
     resume = resume or is_sending(destination.work)
     with destination.occupied(overwrite=conversion.overwrite, resume=resume):
@@ -48,7 +49,7 @@ def convert(
             if not is_sending(destination.work):
                 destination.discard()
             raise
-        destination.commit(summary, order_of(conversion))
+        destination.commit(summary, order_of(conversion), identity)
     return summary
 
 

@@ -133,6 +133,11 @@ class Conversion(Struct, frozen=True, kw_only=True):
         """What the tables look like behind the steps."""
         return self.policy(self.catalog).catalog
 
+    @property
+    def hides(self) -> bool:
+        """Whether the steps hide values that the input has, or may do so where only the input tells its tables."""
+        return bool(self.steps) if self.catalog is None else any(self.policy(self.catalog).hidden.values())
+
     def policy(self, catalog: Catalog | None) -> Policy:
         """The steps for the tables of a catalog."""
         return Policy(self.steps, catalog)

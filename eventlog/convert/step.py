@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.convert.forms import Form, Rendering, form_of, outcomes_of
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
@@ -107,7 +108,7 @@ class _Deciding:
         self._policy = conversion.policy(conversion.catalog)
         needs = self._policy.needs if self._policy else None
         looks = self._policy.looks if self._policy.is_looking else None
-        options = conversion.options
+        options = replace(conversion.options, hiding=conversion.hides)
         self._round = Round(catalog=conversion.catalog, reader=reader, options=options, needs=needs, looks=looks)
         self._form = form_of(conversion)
         self._schema = result_schema(self._form)

@@ -1,8 +1,9 @@
 """What becomes of a change when its format cannot say one of its values: the object is published all the same.
 
-A value is left out as if it were NULL, before and after alike: so a receiver has no value there, and what it is told
-later fits what it has. Or the nearest value that the format can say takes its place. Looked at only after a format has
-failed with a change, so that all others cost nothing more.
+An attribute with a value that is left out is not told at all: a receiver keeps what it has, for nothing is removed that
+nobody has removed. What it has then, nobody knows: the next value that can be said takes the place of whatever it is. Or
+the nearest value that the format can say is told instead. Looked at only after a format has failed with a change, so that
+all others cost nothing more.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ class Sayer(Protocol):
     def nearest(self, column: str, value: Value) -> Value:
         """The nearest value that can be said; None where nobody knows one."""
 
+    def holds_several(self, column: str) -> bool:
+        """Whether the column holds several values, each of which comes and goes by itself.
+
+        ExpressionError where its name cannot be said: the change is refused then.
+        """
+
 
 def written_otherwise(
     change: Change, error: DataError, sayer: Sayer | None, on_value: OnValue, write: Callable[[Change], Wrote]
@@ -43,15 +50,15 @@ def written_otherwise(
     Nothing is written where the fault is not that of a value, or where objects are to be refused.
     """
     cure = None if sayer is None or on_value == "refuse-object" else _Cure(sayer, replacing=on_value == "replace")
-    edits = change.edits if cure is None else tuple([cure.edit(edit) for edit in change.edits])
-    if cure is None or not cure.faults:
+    if cure is None:
         return refused(change, error), None
-    if change.op is Op.MODIFY:
-        edits = tuple([edit for edit in edits if _says(edit)])
-    told = refused(change, cure.summary(), partial=True)
-    if not edits and change.op is Op.MODIFY:
-        return told, None
     try:
+        edits = cure.edits(change)
+        if not cure.faults:
+            return refused(change, error), None
+        told = refused(change, cure.summary(), partial=True)
+        if not edits and change.op is Op.MODIFY:
+            return told, None
         return told, write(replace(change, edits=edits))
     except DataError as other:
         return refused(change, other), None
@@ -71,10 +78,26 @@ class _Cure:
         self._sayer = sayer
         self._replacing = replacing
 
-    def edit(self, edit: Edit) -> Edit:
-        """The edit with values that can be said."""
+    def edits(self, change: Change) -> tuple[Edit, ...]:
+        """What can be said of a change."""
+        cured = [self._edit(edit, change.op) for edit in change.edits]
+        return tuple([edit for edit in cured if edit is not None])
+
+    def _edit(self, edit: Edit, op: Op) -> Edit | None:
+        """The edit with values that can be said; None where nothing of it can be."""
         old, new = self._cell(edit.column, edit.old), self._cell(edit.column, edit.new)
-        return edit if old is edit.old and new is edit.new else replace(edit, old=old, new=new)
+        if old is edit.old and new is edit.new:
+            return edit
+        without_old = old is ABSENT and edit.old is not ABSENT
+        without_new = new is ABSENT and edit.new is not ABSENT
+        if not self._sayer.holds_several(edit.column):
+            if without_new or (without_old and op is Op.DELETE):
+                return None
+            # The receiver has some former value, for the one that could not be said has not taken its place.
+            return replace(edit, old=old, new=new, reset=edit.reset or (without_old and op is Op.MODIFY))
+        if without_new:
+            new = None
+        return replace(edit, old=old, new=new) if _says(old, new) else None
 
     def summary(self) -> ExpressionError:
         """What was wrong, as one error."""
@@ -83,12 +106,17 @@ class _Cure:
         return ExpressionError("; ".join(told[:NAMED_VALUES]) + more)
 
     def _cell(self, column: str, cell: Told) -> Told:
+        """What can be said of a cell; ABSENT where nothing of it can be."""
         if cell is None or cell is ABSENT:
             return cell
         if not isinstance(cell, tuple):
-            return self._value(column, cell)
-        values = [self._value(column, value) for value in cell if value is not None]
-        return tuple([value for value in values if value is not None])
+            value = self._value(column, cell)
+            return ABSENT if value is None else value
+        values = [value for value in cell if value is not None]
+        told = tuple([one for value in values if (one := self._value(column, value)) is not None])
+        if list(told) == values:
+            return cell
+        return told or ABSENT
 
     def _value(self, column: str, value: Value) -> Value:
         fault = self._fault(column, value)
@@ -109,9 +137,9 @@ class _Cure:
         return None
 
 
-def _says(edit: Edit) -> bool:
+def _says(old: Told, new: Told) -> bool:
     """Whether there is anything left in an edit."""
-    return edit.reset or not (edit.old in _NOTHING and edit.new in _NOTHING)
+    return not (old in _NOTHING and new in _NOTHING)
 
 
 _NOTHING: Final = (None, ABSENT, ())

@@ -59,6 +59,10 @@ class ColumnSayer:
             return math.copysign(sys.float_info.max, number)
         return None
 
+    def holds_several(self, _column: str) -> bool:
+        """No column of a row does; a child table's values are left out of it."""
+        return False
+
 
 def _number(value: Value) -> Decimal | None:
     with suppress(InvalidOperation):

@@ -11,6 +11,13 @@ from msgspec import Struct
 ColumnType = sa.types.TypeEngine[Any]
 
 
+class KeyText(sa.String):
+    """A text by which rows are found: no two that differ in a byte are equal, whatever the database's default is.
+
+    A room says what that is in its database, where texts are not compared so anyway.
+    """
+
+
 def general_text(length: int | None) -> ColumnType:
     """Text of at most so many characters."""
     return sa.Text() if length is None else sa.String(length)

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from eventlog.admin.explain import explain
 from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one_row
-from eventlog.admin.masking import HIDDEN, Mask, mask_of
+from eventlog.admin.masking import Mask, mask_of
 from eventlog.admin.outputs import pause, resume
 from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joined_runs, release, requeue
 from eventlog.config.build import catalog_of
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
+from eventlog.core.rules.screen import HIDDEN
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log_indexes import has_number_index

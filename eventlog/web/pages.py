@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
-from eventlog.admin.masking import HIDDEN
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
 from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
+from eventlog.core.rules.screen import HIDDEN
 from eventlog.sources.log.flow import Flow, FlowState, said_of_parts, said_of_state
 from eventlog.version import VERSION
 from eventlog.web.acts import (

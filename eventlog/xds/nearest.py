@@ -50,6 +50,10 @@ class XdsSayer:
             return True  # every number but 0 is, where there are such
         return AsText(_forbidden.sub(REPLACEMENT, str(value)))
 
+    def holds_several(self, column: str) -> bool:
+        """Whether the column is a child table's."""
+        return self._fields[column].several
+
     def _end(self, category: Category | None, side: BeyondSide) -> str:
         ends = _clocks if category is Category.TIME else _ENDS[self._syntax]
         found = ends[side is BeyondSide.LATE]

@@ -342,6 +342,8 @@ class Field(Struct, frozen=True, kw_only=True):
 
     category: Category | None
     reference: bool
+    several: bool
+    """It holds the values of a child table's column."""
     odd: Search
     opening: str
     write: ValueWriter
@@ -373,6 +375,7 @@ class Fields(dict[str, Field]):
         made = self[name] = Field(
             category=category,
             reference=referenced is not None,
+            several=described is not None and described.multiple,
             odd=odd,
             opening=f'<value type="{kind}">',
             write=write,

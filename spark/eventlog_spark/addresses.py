@@ -68,7 +68,8 @@ class Addresses(Struct, frozen=True, kw_only=True):
 def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None) -> Summary:
     """Converts from and to addresses."""
     _refuse(conversion)
-    with session(cluster or Cluster()) as spark, arriving(), configured(spark, TIMES, "TIMESTAMP_MICROS"):
+    started = session(cluster or Cluster(), hiding=conversion.hides)
+    with started as spark, arriving(), configured(spark, TIMES, "TIMESTAMP_MICROS"):
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
         try:

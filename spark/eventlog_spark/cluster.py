@@ -30,6 +30,9 @@ LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+HIDING: Final = {"spark.io.encryption.enabled": "true"}
+"""What is spilled and shuffled holds the values that a policy hides, on the disks of all who work."""
+
 _PYTHON: Final = "spark.pyspark.python"
 """Only spark-submit reads this setting; PySpark takes the variable."""
 
@@ -54,13 +57,16 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def session(cluster: Cluster) -> Iterator[SparkSession]:
-    """A session that ends with the block; one that runs already, in a notebook or by spark-submit, is used and stays."""
+def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
+    """A session that ends with the block; one that runs already, in a notebook or by spark-submit, is used and stays.
+
+    With `hiding` values are at work that nobody else may see.
+    """
     running = _running()
     if running is not None:
         yield running
         return
-    started = start(cluster)
+    started = start(cluster, hiding=hiding)
     try:
         yield started
     finally:
@@ -83,7 +89,7 @@ def require_spark() -> None:
     require("The engine spark (the other one is local)", "pyspark", "pandas")
 
 
-def start(cluster: Cluster) -> SparkSession:
+def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:
     """A new session; ConfigError or MachineError says in a sentence why there is none."""
     require_spark()
     from pyspark.errors import PySparkException
@@ -91,15 +97,17 @@ def start(cluster: Cluster) -> SparkSession:
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     _refuse_nowhere(cluster)
-    with _environment(cluster, {} if submitted else find_java(os.environ).environment()):
+    java = {} if submitted else find_java(os.environ).environment(alone=is_local(cluster.master))
+    with _environment(cluster, java):
         try:
-            return SparkSession.builder.config(conf=_configured(cluster, submitted=submitted)).getOrCreate()
+            conf = _configured(cluster, submitted=submitted, hiding=hiding)
+            return SparkSession.builder.config(conf=conf).getOrCreate()
         except PySparkException as error:
             hint = "With --conf spark.log.level=WARN Spark says more."
             raise MachineError(f"Spark does not start: {_first_line(error)}", hint=hint, may_pass=False) from error
 
 
-def _configured(cluster: Cluster, *, submitted: bool) -> SparkConf:
+def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf:
     from pyspark import SparkConf
 
     conf = SparkConf()
@@ -109,7 +117,12 @@ def _configured(cluster: Cluster, *, submitted: bool) -> SparkConf:
         raise ConfigError("--master stands where spark-submit has said it already.", hint="Leave it out.")
     conf.setAppName("eventlog convert")
     local = is_local(conf.get("spark.master", ""))
-    for key, value in {**EVERYWHERE, **(LOCALLY if local else {}), **cluster.conf}.items():
+    for key, value in {
+        **EVERYWHERE,
+        **(LOCALLY if local else {}),
+        **(HIDING if hiding else {}),
+        **cluster.conf,
+    }.items():
         conf.set(key, value)
     options = [*([_LOGGING] if "spark.log.level" not in cluster.conf else []), cluster.conf.get(_JAVA_OPTIONS, "")]
     conf.set(_JAVA_OPTIONS, " ".join(filter(None, options)))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.mark import order_of
 from eventlog.convert.partitions import PartitionFile
@@ -61,6 +62,7 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
     destination, order = Destination(conversion.destination), order_name(conversion)
+    identity = identity_of(conversion)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
     resumed = (destination.work / order / SENDING).exists()
@@ -68,7 +70,10 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
         reach(conversion.format)
     with destination.occupied(overwrite=conversion.overwrite, resume=resumed):
         try:
-            with _cut(conversion, resumed=resumed) as found, session(cluster or Cluster()) as spark:
+            with (
+                _cut(conversion, resumed=resumed) as found,
+                session(cluster or Cluster(), hiding=conversion.hides) as spark,
+            ):
                 folder = destination.begun(order)
                 engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
                 run = ConversionRun(conversion, engine, str(folder), str(destination.staged))
@@ -77,7 +82,7 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
             if not is_sending(destination.work):  # nothing of it can be gone on with
                 destination.discard()
             raise
-        destination.commit(summary, order_of(conversion))
+        destination.commit(summary, order_of(conversion), identity)
     return summary
 
 

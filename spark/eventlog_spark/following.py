@@ -86,7 +86,8 @@ def follow(
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
-    with session(cluster or Cluster()) as spark, arriving(), ExitStack() as claimed:
+    hiding = following.conversion.hides
+    with session(cluster or Cluster(), hiding=hiding) as spark, arriving(), ExitStack() as claimed:
         target = HadoopFolder(spark, following.destination)
         names = target.names()
         if names - BEGUN and CHECKPOINT not in names:

@@ -39,13 +39,17 @@ class Java(Struct, frozen=True, kw_only=True):
     version: int
     origin: str
 
-    def environment(self) -> dict[str, str]:
-        """What Spark's scripts must find in their environment to run with this Java, through the launcher."""
+    def environment(self, *, alone: bool = True) -> dict[str, str]:
+        """What Spark's scripts must find in their environment to run with this Java, through the launcher.
+
+        A Spark that works `alone`, on this machine, leaves nothing that others could read, in whatever folder.
+        """
         without = [VECTORS, *(argument for argument, since in GONE.items() if self.version >= since)]
         return {
             "JAVA_HOME": str(LAUNCHER),
             "EVENTLOG_SPARK_JAVA": str(self.program),
             "EVENTLOG_SPARK_WITHOUT": " ".join(without),
+            "EVENTLOG_SPARK_ALONE": "yes" if alone else "",
         }
 
 

@@ -204,3 +204,52 @@ def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path
     (tmp_path / "d.toml").write_text("[publisher]\nhandle_future_events = true\n")
     done = eventlog("convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml")
     assert (done.returncode, "handle_future_events" in done.stderr) == (78, True)
+
+
+def test_a_conversion_that_is_complete_says_so_and_is_not_done_again(tmp_path: Path, schema: Path) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1), log_row(2, table_key="idu=2")])
+    told: list[str | Path] = ["convert", file, "--schema", schema, "--out", tmp_path / "out", *HERE]
+    ok(*told)
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    again = eventlog(*told, "--jobs", "1")
+    assert (again.returncode, again.stdout) == (
+        0,
+        "2 rows, 2 changes, 1 part (S 2).\n",
+    )
+    assert "holds this conversion already; it is complete and is as it was." in again.stderr
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == made
+    # Another order, or another input, is another conversion.
+    assert eventlog(*told, "--part-events", "1").returncode == 64
+    ok(*told, "--overwrite")
+    write_lines(file, [log_row(1)])
+    assert "is not empty" in eventlog(*told).stderr
+
+
+def test_a_log_that_went_on_is_another_conversion(tmp_path: Path) -> None:
+    url = database(tmp_path)
+    told: list[str | Path] = ["convert", url, "--out", tmp_path / "out", *HERE]
+    ok(*told, "--mark")
+    again = eventlog(*told, "--mark")
+    assert (again.returncode, "is complete" in again.stderr) == (0, True)
+    run(tmp_path, "INSERT INTO usr VALUES (3, 'Eve', NULL)")
+    assert eventlog(*told, "--mark").returncode == 64
+
+
+def test_what_a_policy_hides_of_a_key_is_in_no_reason(tmp_path: Path, schema: Path) -> None:
+    (tmp_path / "eventlog.toml").write_text(
+        '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "hash"\nclasses = ["usr"]\nattributes = ["idu"]\n'
+        'secret = "a secret of tests only"\n'
+    )
+    keys = ["idu=70401", "idu='70402", "idu=70403+x=1", "70404", 'idu="70405', "idu=1+idu=70406", "x=70407"]
+    rows = [log_row(number, table_key=key) for number, key in enumerate(keys, 1)]
+    file = write_lines(tmp_path / "a.jsonl", [*rows, log_row(8, event_type=5, table_key="idu=70408")])
+    hidden: list[str | Path] = ["--schema", schema, "--config", tmp_path / "eventlog.toml"]
+    done = eventlog("convert", file, *hidden, "--out", tmp_path / "out", *HERE)
+    notes = [outcome["note"] or "" for outcome in outcomes_of(tmp_path / "out")]
+    assert done.returncode == 0
+    assert [("7040" in text) for text in (done.stdout, done.stderr, *notes, elements_of(tmp_path / "out"))] == [
+        False
+    ] * 11
+    assert sum("table_key (hidden)" in note for note in notes) == 6
+    eventlog("convert", file, "--schema", schema, "--no-policies", "--out", tmp_path / "open", *HERE)
+    assert sum("7040" in (outcome["note"] or "") for outcome in outcomes_of(tmp_path / "open")) == 6

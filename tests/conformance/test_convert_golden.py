@@ -12,7 +12,7 @@ from eventlog.convert.settings import SnapshotRows
 from eventlog.core.schema import catalog_from_json
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
-from tests.support.converting import converted, outcomes_of
+from tests.support.converting import converted, files_of, outcomes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "convert"
 CASES = sorted(entry for entry in FOLDER.iterdir() if entry.is_dir())
@@ -30,7 +30,7 @@ def made(case: Path, out: Path) -> dict[str, str]:
         for part in sorted(out.glob("part-*.xml"))
     }
     outcomes = "".join(json.dumps(outcome, ensure_ascii=False) + "\n" for outcome in outcomes_of(out))
-    return parts | {"outcomes.jsonl": outcomes, "summary.json": (out / "_SUCCESS").read_text()}
+    return parts | {"outcomes.jsonl": outcomes, "summary.json": files_of(out)["_SUCCESS"].decode()}
 
 
 @every_case

@@ -22,6 +22,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from tests.support.converting import converted, files_of, row_of, write_parquet, write_snapshot
+from tests.support.daily import daily
 from tests.support.examples import examples
 from tests.support.strategies import CATALOG, History, histories
 
@@ -61,6 +62,7 @@ def records(path: Path) -> list[dict[str, Any]]:
         return [record for record in fastavro.reader(file) if isinstance(record, dict)]
 
 
+@daily
 @given(histories(), st.integers(1, 4))
 @examples(20)
 def test_histories_give_the_daemons_messages(history: History, part_events: int) -> None:

@@ -35,6 +35,7 @@ from tests.support.converting import (
     write_parquet,
     write_snapshot,
 )
+from tests.support.daily import daily
 from tests.support.examples import examples
 from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource
 from tests.support.shares import met, shares
@@ -93,6 +94,7 @@ def published(
     return elements, outcomes
 
 
+@daily
 @given(histories(), options, st.integers(1, 4))
 @examples(60)
 def test_histories_give_what_the_daemon_publishes(history: History, chosen: Options, part_events: int) -> None:
@@ -115,6 +117,7 @@ def placed_elements_of(folder: Path) -> str:
     return "".join(f"{'' if place == '.' else place}{text}" for place, text in sorted(places.items()))
 
 
+@daily
 @shares(told=0.2, filtered=0.02, routed=0.02)
 @given(histories(), policies(), options, st.integers(1, 4))
 @examples(60)
@@ -149,6 +152,7 @@ def test_policies_give_what_the_daemon_publishes_with_them(
         assert (placed_elements_of(out), outcomes_of(out)) == (expected, outcomes)
 
 
+@daily
 @shares(published=0.2)
 @given(careless_logs(), options, st.sampled_from([CATALOG, None]))
 @examples(60)
@@ -173,6 +177,7 @@ def dealt(draw: st.DrawFn) -> tuple[History, list[list[LogRow]]]:
     return history, [list(rows[start:end]) for start, end in zip([0, *places], [*places, len(rows)], strict=True)]
 
 
+@daily
 @given(dealt(), st.randoms(use_true_random=False))
 @examples(40)
 def test_neither_the_files_nor_their_order_nor_their_kind_matter(

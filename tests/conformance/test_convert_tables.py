@@ -42,6 +42,7 @@ from tests.support.converting import (
     write_parquet,
     write_snapshot,
 )
+from tests.support.daily import daily
 from tests.support.examples import examples
 from tests.support.strategies import CATALOG, History, histories
 
@@ -78,6 +79,7 @@ def rows_of_files(out: Path) -> list[dict[str, Any]]:
     return [row for file in sorted(out.rglob("part-*.parquet")) for row in parquet.read_table(file).to_pylist()]
 
 
+@daily
 @given(
     histories(),
     st.integers(1, 5),

@@ -17,6 +17,7 @@ from pyarrow import parquet
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.model import Event, RowId
 from eventlog.sql.names import STANDARD
+from tests.support.converting import comparable
 from tests.support.strategies import CATALOG, PHONE, History, events_of_any_quality, histories
 
 Row = tuple[object, ...]
@@ -96,7 +97,7 @@ def order(source: Path, destination: Path, **settings: object) -> Conversion:
 
 def output(folder: Path) -> dict[str, bytes]:
     """Everything that a conversion left, by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: comparable(path.name, path.read_bytes()) for path in folder.iterdir()}
 
 
 def _idu(row: RowId) -> int:

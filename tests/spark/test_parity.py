@@ -18,6 +18,7 @@ from eventlog.sql.names import NEW_ORDER, STANDARD
 from eventlog_spark import cutting
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot
+from tests.support.daily import daily
 from tests.support.strategies import History
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ KINDS = (".parquet", ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
 pieces = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6)
 
 
+@daily
 @settings(max_examples=6)
 @given(many_histories(), st.integers(0, 2**32), pieces, st.sampled_from([1, 3, 100]), st.booleans(), st.booleans())
 def test_random_histories_in_shuffled_files_of_any_kind(

@@ -21,6 +21,7 @@ from eventlog_spark.convert import convert
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.changerows import CSV
 from tests.support.converting import files_of
+from tests.support.daily import daily
 from tests.support.strategies import CATALOG, History, policies
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ PLACES: dict[type, PlaceKind] = {XdsFormat: "folder", TableFiles: "table", Messa
 formats = st.sampled_from([XdsFormat(), TableFiles(files=CSV), MessageFiles()])
 
 
+@daily
 @settings(max_examples=6)
 @given(many_histories(), policies(), formats)
 def test_random_policies_on_random_histories(

@@ -150,23 +150,23 @@ def mariadb_running() -> AbstractContextManager[URL]:
 
 def mariadb_database(server: URL) -> AbstractContextManager[Engine]:
     """An engine on a new database of this server, which is dropped in the end."""
-    return _database(server, "utf8mb4_nopad_bin", _standard)
+    return mysql_database(server, "utf8mb4_nopad_bin")
 
 
 @pytest.fixture
 def mysql(mysql_server: URL) -> Iterator[Engine]:
     """An engine on a new MySQL database."""
-    with _database(mysql_server, "utf8mb4_0900_bin", _standard + _plans_as_tables) as engine:
+    with mysql_database(mysql_server, "utf8mb4_0900_bin", _standard + _plans_as_tables) as engine:
         yield engine
 
 
 @contextmanager
-def _database(server: URL, collation: str, session: str) -> Iterator[Engine]:
-    """Text is told apart byte by byte there, as the other databases do it; collations have tests of their own."""
+def mysql_database(server: URL, collation: str, session: str = _standard) -> Iterator[Engine]:
+    """A new database of this collation. The fixtures' tell text apart byte by byte, as the other databases do it."""
     name = f"test_{os.getpid()}_{next(_numbers)}x"
     admin = create_engine(server, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE {collation}"))
+        connection.execute(text(f"CREATE DATABASE {name} COLLATE {collation}"))
     engine = engine_on(server.set(database=name), connect_args={"init_command": session})
     yield engine
     engine.dispose()

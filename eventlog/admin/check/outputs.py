@@ -17,7 +17,7 @@ from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, Kaf
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, SinkError
 from eventlog.sinks.http.address import trust
-from eventlog.sql.connect import missing_file
+from eventlog.sql.connect import connect, missing_file
 
 LEAST_FREE_BYTES: Final = 1 << 20
 """With less than this no document of any size gets written."""
@@ -29,7 +29,7 @@ def output_points(config: Config) -> Iterator[Point]:
         name = f"output {output.name or number}"
         try:
             require_packages(output)
-            yield _tried(name, output)
+            yield from _database(name, output) if isinstance(output, DatabaseOutput) else [_tried(name, output)]
         except EventlogError as error:
             yield failure(name, error)
         except Exception as error:  # noqa: BLE001  # the other outputs are tried all the same
@@ -41,20 +41,26 @@ def _tried(name: str, output: OutputConfig) -> Point:
         return _folder(name, Path(output.path))
     if isinstance(output, HttpOutput):
         return _address(name, output)
-    if isinstance(output, DatabaseOutput):
-        return _database(name, output)
     if isinstance(output, KafkaOutput):
         return _kafka(name, output)
     return ok(name, "standard output needs nothing")
 
 
-def _database(name: str, output: DatabaseOutput) -> Point:
+def _database(name: str, output: DatabaseOutput) -> Iterator[Point]:
+    from eventlog.admin.mirror_keys import loose_mirrors
     from eventlog.sinks.database.control import try_tables
 
     missing = missing_file(output.url)
     if missing is not None:
-        return warning(name, f"The database {missing} does not exist.", "The publisher makes it; is the path right?")
-    return ok(name, try_tables(output))
+        yield warning(name, f"The database {missing} does not exist.", "The publisher makes it; is the path right?")
+        return
+    yield ok(name, try_tables(output))
+    engine = connect(output.url)
+    try:
+        for said, mend in loose_mirrors(engine, output.schema):
+            yield warning(name, said, mend)
+    finally:
+        engine.dispose()
 
 
 def _kafka(name: str, output: KafkaOutput) -> Point:

@@ -88,6 +88,8 @@ class Options(Struct, frozen=True, kw_only=True):
     coalesce: bool = False
     future: bool = False
     now: dt.datetime | None = None
+    hiding: bool = False
+    """A policy hides values, so notes say nothing of what a key holds."""
 
 
 class Decision(NamedTuple):

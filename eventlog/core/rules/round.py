@@ -103,7 +103,10 @@ class Round(Struct, frozen=True, kw_only=True):
         for piece in pieces():
             for identity, subject in screen(piece, self.catalog, self.options).subjects.items():
                 if identity not in objects:
-                    objects[identity] = LongObject(subject, told, coalescing=self.options.coalesce)
+                    # An object is called as it was when it was first met, though one output's rows of it come later.
+                    row = objects[identity[0]].subject.row if isinstance(identity, tuple) else subject.row
+                    called = Subject(row, subject.table, [])
+                    objects[identity] = LongObject(called, told, coalescing=self.options.coalesce)
                 objects[identity].look_ahead(subject.events)
         asked: dict[RowId, frozenset[str]] = {}
         for one in objects.values():

@@ -14,17 +14,21 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError
+from eventlog.core.errors import DataError, KeySyntaxError
 from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog, Child, Found, Table
 from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
 from eventlog.core.view_columns import read_column_name
+
+HIDDEN: Final = "(hidden)"
+"""Stands in the place of a value that a policy hides."""
 
 
 class Naming:
@@ -81,10 +85,14 @@ def _by_spelling(table: Table, fold: Callable[[str], str]) -> dict[str, str]:
 
 
 class Identities:
-    """Finds the object of a table_name and a table_key, each pair of texts once."""
+    """Finds the object of a table_name and a table_key, each pair of texts once.
 
-    def __init__(self, catalog: Catalog | None) -> None:
+    With `hiding` nothing of a key is said of one that cannot be read.
+    """
+
+    def __init__(self, catalog: Catalog | None, *, hiding: bool = False) -> None:
         self._catalog = catalog
+        self._hiding = hiding
         self._namings: dict[str, Naming] = {}
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
@@ -102,7 +110,7 @@ class Identities:
         if naming.plain is not None and naming.table is not None and key.startswith(naming.plain) and simple(key):
             row = RowId(naming.table.schema, naming.table.name, key)
             return naming, row, row
-        parsed = parse(key)
+        parsed = self._parsed(key)
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
             folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
@@ -115,6 +123,17 @@ class Identities:
         if naming.table.key or naming.child is not None:
             return naming, row, row
         return naming, row, replace(row, key=_folded_key(parsed, naming.folded))
+
+    def _parsed(self, key: str) -> TableKey:
+        try:
+            return parse(key)
+        except KeySyntaxError as error:
+            if not self._hiding:
+                raise
+            raise DataError(f"table_key {HIDDEN}, column {error.column}: that is not how a key is written.") from None
+
+    def _shown(self, key: TableKey) -> str:
+        return HIDDEN if self._hiding else key.text
 
     def naming(self, table: str | None) -> Naming:
         """What a table_name means; DataError when it is missing or unknown."""
@@ -134,7 +153,7 @@ class Identities:
         canonical = arranged(key, naming.own_key, naming.folded)
         if canonical is None:
             names = " and ".join(naming.own_key.values())
-            raise DataError(f"table_key {key.text} does not name the key of {naming.name}, which is {names}.")
+            raise DataError(f"table_key {self._shown(key)} does not name the key of {naming.name}, which is {names}.")
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
@@ -147,7 +166,7 @@ class Identities:
             names = " and ".join((naming.own_key or naming.child_key).values())
             parent = naming.table.name if naming.table is not None else ""
             raise DataError(
-                f"table_key {key.text} stands with the child table {naming.name} and does not name its parent"
+                f"table_key {self._shown(key)} stands with the child table {naming.name} and does not name its parent"
                 f" {parent} by {names}."
             )
         return canonical
@@ -170,12 +189,13 @@ class Subject(Struct, gc=False):
 
 
 SubjectId = RowId | tuple[RowId, str]
-"""An object, or an object and the one output that its events are for."""
+"""What an object is told apart by, whatever way its name was written; and the one output that its events are for."""
 
 
 class Meeting(Struct, frozen=True, gc=False):
     """What a table_name and a table_key, as written, turned out to mean."""
 
+    identity: RowId
     subject: Subject
     naming: Naming
     names: dict[str | None, str]
@@ -195,10 +215,11 @@ class Screened:
         self.outcomes: dict[Position, Outcome] = {}
         self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
 
-    def gather(self, subject: Subject, event: Event) -> None:
+    def gather(self, meeting: Meeting, event: Event) -> None:
+        subject = meeting.subject
         only = refreshed_for(event.perpetrator)
         if only and event.kind != Kind.DELETE_ROW:
-            subject = self.subjects.setdefault((subject.row, only), Subject(subject.row, subject.table, []))
+            subject = self.subjects.setdefault((meeting.identity, only), Subject(subject.row, subject.table, []))
         subject.events.append(event)
         subject.plain = False
 
@@ -214,7 +235,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
     Events that come `by_object`, each object's in their order, are in order enough: objects do not touch each other.
     """
     screened = Screened(events if by_object and not options.future else in_order(events, options))
-    identities = Identities(catalog)
+    identities = Identities(catalog, hiding=options.hiding)
     meetings: dict[tuple[str | None, str | None, bool], Meeting | str] = {}
     table, key, row = None, None, None
     meeting: Meeting | str = ""
@@ -279,7 +300,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
-    return Meeting(subject, naming, naming.known)
+    return Meeting(identity, subject, naming, naming.known)
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
@@ -293,7 +314,7 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
 def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
     if meeting.naming.child is not None:  # whatever became of a child's row, its parent changed
         event = replace(event, kind=Kind.UPDATE_ROW_BACK)
-    screened.gather(meeting.subject, event)
+    screened.gather(meeting, event)
 
 
 def _set_loopback_aside(screened: Screened, meeting: Meeting, event: Event) -> None:

@@ -25,6 +25,7 @@ from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import Owner
 from eventlog.sql.access import in_our_words, is_denied
+from eventlog.sql.column_types import KeyText
 from eventlog.sql.connect import connect, shown_url
 from eventlog.sql.dialect import dialect_of
 
@@ -65,10 +66,11 @@ class Control:
         self.task = task
         self.tables = sa.MetaData(schema=schema)
         name, text, moment = sa.String(128), sa.Text(), sa.DateTime()
+        key = KeyText(128)
         self.positions = sa.Table(
             "eventlog_position",
             self.tables,
-            sa.Column("task", name, primary_key=True),
+            sa.Column("task", key, primary_key=True),
             sa.Column("change_seq", sa.String(35), nullable=False),
             sa.Column("source_log", name),
             sa.Column("source_name", text),
@@ -79,7 +81,7 @@ class Control:
         self.records = sa.Table(
             "eventlog_change_table",
             self.tables,
-            sa.Column("target", name, primary_key=True),
+            sa.Column("target", key, primary_key=True),
             sa.Column("owner", name),
             sa.Column("source", name),
             sa.Column("version", sa.Integer),
@@ -168,6 +170,11 @@ class Control:
             partition=open_partition,
             log=row.source_log or "",
         )
+
+    def all_records(self, connection: Connection) -> list[Record]:
+        """What is known of every change table, by its name."""
+        targets = connection.scalars(sa.select(self.records.c.target)).all()
+        return [record for name in sorted(targets) if (record := self.record(connection, name)) is not None]
 
     def keep(self, connection: Connection, record: Record, *, former: Record | None) -> None:
         """Notes what a change table looks like now."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql.column_types import ColumnType, ColumnTypes, general_text
+from eventlog.sql.column_types import ColumnType, ColumnTypes, KeyText, general_text
 
 LONGEST_CHARACTERS: Final = 255
 """Longer texts count in full against the 65,535 bytes of a row."""
@@ -32,8 +33,19 @@ def _text(length: int | None) -> ColumnType:
 
 
 def _keyed(kind: ColumnType) -> ColumnType:
-    """There are no keys of unbounded text."""
-    return mysql.VARCHAR(LONGEST_CHARACTERS) if isinstance(kind, mysql.LONGTEXT) else kind
+    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded bytes."""
+    if isinstance(kind, mysql.LONGBLOB):
+        return mysql.VARBINARY(LONGEST_CHARACTERS)
+    if isinstance(kind, mysql.LONGTEXT):
+        return KeyText(LONGEST_CHARACTERS)
+    return KeyText(kind.length) if isinstance(kind, sa.String) else kind
+
+
+@compiles(KeyText, "mysql", "mariadb")
+def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
+    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that does not."""
+    exact = "utf8mb4_nopad_bin" if compiler.dialect.is_mariadb else "utf8mb4_0900_bin"
+    return f"VARCHAR({element.length}) CHARACTER SET utf8mb4 COLLATE {exact}"
 
 
 TYPES: Final = ColumnTypes(

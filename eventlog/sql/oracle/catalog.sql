@@ -69,3 +69,14 @@ WHERE all_source.type = 'PROCEDURE' AND UPPER(all_source.name) LIKE UPPER(:log) 
                   WHERE all_dependencies.referenced_owner = all_source.owner
                     AND all_dependencies.referenced_name = all_source.name AND all_dependencies.type = 'TRIGGER')
 ORDER BY 1, 2;
+
+-- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
+-- make no difference; what a column leaves to the session is compared byte by byte, for ours say so
+SELECT column_name, CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN data_type ELSE collation END,
+       CASE WHEN collation IN ('BINARY', 'USING_NLS_COMP') THEN 1 ELSE 0 END
+FROM all_tab_columns
+WHERE owner = COALESCE(:schema, SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')) AND table_name = :table
+  AND (data_type IN ('CHAR', 'NCHAR') OR collation NOT IN ('BINARY', 'USING_NLS_COMP'));
+
+-- watermark_schemas: the schemas that have watermarks of mirrors; NULL stands for the connection's own
+SELECT NULLIF(owner, SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')) FROM all_tables WHERE table_name = 'EVENTLOG_APPLIED';

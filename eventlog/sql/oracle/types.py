@@ -10,7 +10,7 @@ from sqlalchemy.dialects import oracle
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateTable
 
-from eventlog.sql.column_types import ColumnTypes
+from eventlog.sql.column_types import ColumnType, ColumnTypes
 
 ROWDEPENDENCIES: Final = "eventlog rowdependencies"
 SECONDS: Final = "YYYY-MM-DD HH24:MI:SS"
@@ -18,10 +18,24 @@ NANOSECONDS: Final = f"{SECONDS}.FF9"
 _arguments = re.compile(r"\([^)]*\)")
 
 
+KEY_CHARACTERS: Final = 400
+"""An index of blocks of 8 KB holds 6,398 bytes."""
+
+
+def _keyed(kind: ColumnType) -> ColumnType:
+    """There are no keys of LOBs. Texts are compared byte by byte in our sessions; only databases with long strings take
+    a collation of a column.
+    """
+    if isinstance(kind, sa.LargeBinary):
+        return oracle.RAW(KEY_CHARACTERS)
+    return sa.String(KEY_CHARACTERS) if isinstance(kind, sa.Text) else kind
+
+
 TYPES: Final = ColumnTypes(
     binary=lambda length: sa.LargeBinary() if length is None else oracle.RAW(length),
     timestamp=lambda zoned: oracle.TIMESTAMP(timezone=zoned),
     time=sa.String(32),  # there is no time of day
+    keyed=_keyed,
     log_number=sa.Numeric(19, 0),
     # A DATE has no fractions, which the log can do without and the companion cannot.
     log_moment=sa.TIMESTAMP(),

@@ -143,3 +143,21 @@ SELECT found.relname FROM pg_index
 JOIN pg_class AS found ON found.oid = indexrelid JOIN pg_class AS owner ON owner.oid = indrelid
 JOIN pg_namespace ON pg_namespace.oid = owner.relnamespace
 WHERE indisreplident AND nspname = :schema AND owner.relname = :table;
+
+-- loose_columns: the columns of a table in which texts that differ are equal, by what, and whether only blanks at their end
+-- make no difference
+SELECT attname::text, CASE WHEN 'citext' IN (own.typname, base.typname) THEN 'citext'
+                           WHEN NOT collisdeterministic THEN quote_ident(collname) ELSE 'character' END,
+  'citext' NOT IN (own.typname, COALESCE(base.typname, '')) AND collisdeterministic
+FROM pg_attribute
+JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+JOIN pg_type AS own ON own.oid = atttypid LEFT JOIN pg_type AS base ON base.oid = own.typbasetype
+JOIN pg_collation ON pg_collation.oid = attcollation
+WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND attnum > 0 AND NOT attisdropped
+  AND (NOT collisdeterministic OR own.typname IN ('citext', 'bpchar') OR base.typname IN ('citext', 'bpchar'));
+
+-- watermark_schemas: the schemas that have watermarks of mirrors which the connected user may read; NULL stands for the
+-- connection's own
+SELECT NULLIF(nspname, current_schema())::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = 'eventlog_applied' AND relkind = 'r' AND has_schema_privilege(pg_namespace.oid, 'USAGE')
+  AND has_table_privilege(pg_class.oid, 'SELECT');

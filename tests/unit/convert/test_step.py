@@ -18,6 +18,7 @@ from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, object_text, step
 from eventlog.core.model import Event, Kind, RowId
 from tests.support.converting import LogRow, log_row, row_of
+from tests.support.daily import daily
 from tests.support.strategies import CATALOG, careless_logs
 
 CONVERSION = Conversion(input=FilesInput(places=()), destination=Path("nowhere"), catalog=CATALOG)
@@ -86,6 +87,7 @@ def test_an_object_is_told_with_its_schema_where_it_has_one() -> None:
     assert object_text(RowId("hr", "usr", "idu=1")) == "hr.usr idu=1"
 
 
+@daily
 @given(careless_logs(), st.integers(1, 4), st.integers(1, 4))
 @example([ALTERED], 1, 1)
 def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: int, chunk: int) -> None:

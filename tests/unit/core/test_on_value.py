@@ -19,7 +19,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.xds.values import TimeSyntax
 from eventlog.xds.write import XdsFormat
-from tests.support.xds_events import read_events
+from tests.support.xds_events import XdsStep, read_events
 
 TABLE = Table(
     schema="s",
@@ -53,10 +53,10 @@ def change(op: Op, *edits: Edit, positions: tuple[tuple[int, ...], ...] = ((1,),
 
 
 def xds(one: Change, on_value: OnValue = "omit", syntax: TimeSyntax = 3) -> tuple[list[str], list[Refusal]]:
-    """The attributes that are told, as `name-value+value`, and the refusals."""
+    """The attributes that are told, with what comes and goes, and the refusals."""
     made = list(encode(XdsFormat(on_value=on_value, time_syntax=syntax), [one], CATALOG))
     told = [
-        f"{attribute.name}{''.join(f'{_letter(step.action)}{value.text}' for step in attribute.steps for value in step.values)}"
+        attribute.name + "".join(map(_step, attribute.steps))
         for document in made
         if isinstance(document, Document)
         for event in read_events(document.body)
@@ -65,9 +65,11 @@ def xds(one: Change, on_value: OnValue = "omit", syntax: TimeSyntax = 3) -> tupl
     return told, [item for item in made if isinstance(item, Refusal)]
 
 
-def _letter(action: str) -> str:
-    """`a` for values that come, `r` for those that go."""
-    return action[0]
+def _step(step: XdsStep) -> str:
+    """`a` before values that come, `r` before those that go, and `*` where all of them do."""
+    if step.action == "remove-all-values":
+        return "*"
+    return "".join(f"{step.action[0]}{value.text}" for value in step.values)
 
 
 def message(one: Change, on_value: OnValue = "omit", **settings: Any) -> tuple[dict[str, Any] | None, list[Refusal]]:
@@ -109,12 +111,48 @@ def test_a_value_is_left_out_and_the_object_is_told() -> None:
     assert "the value is left out." in refusal.note
 
 
-def test_a_receiver_ends_with_no_value_and_begins_from_none() -> None:
-    """What cannot be said is as a NULL on both sides: nothing of it is ever removed that was not added."""
-    [gone], _ = xds(change(Op.MODIFY, Edit(column="born", old="2000-01-01", new="infinity")))
-    assert gone.endswith("r2000-01-01")
-    [come], _ = xds(change(Op.MODIFY, Edit(column="born", old="infinity", new="2000-01-01")))
-    assert come.endswith("a2000-01-01")
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit(column="born", old="2000-01-01", new="infinity"),
+        Edit(column="born", new="infinity", reset=True),  # a row that was read back, as a refresh tells it
+        Edit(column="born", old=None, new="infinity", reset=True),
+        Edit(column="phone.number", new=("\x01",), reset=True),
+    ],
+)
+def test_what_cannot_be_said_removes_nothing(edit: Edit) -> None:
+    """A receiver keeps what it has: each format tells what it would tell of a change that has no word of the attribute."""
+    other = Edit(column="name", old="Ann", new="Eve")
+    one, without = change(Op.MODIFY, edit, other), change(Op.MODIFY, other)
+    told, [refusal] = xds(one)
+    assert (told, refusal.partial) == (["namerAnnaEve"], True)
+    assert rows(one)[0] == rows(without)[0]
+    assert message(one)[0] == message(without)[0]
+
+
+def test_the_next_value_takes_the_place_of_whatever_a_receiver_has() -> None:
+    come = change(Op.MODIFY, Edit(column="born", old="infinity", new="2001-01-01"))
+    assert xds(come)[0] == ["born*a2001-01-01"]
+    assert xds(change(Op.MODIFY, Edit(column="born", old="infinity", new=None)))[0] == ["born*"]
+    [row], _ = rows(come)
+    assert row == rows(change(Op.MODIFY, Edit(column="born", new="2001-01-01")))[0][0]
+
+
+def test_a_value_of_several_comes_and_goes_by_itself() -> None:
+    gone = Edit(column="phone.number", old="1", new="2\x01")
+    assert xds(change(Op.MODIFY, gone))[0] == ["phone.numberr1"]
+    come = Edit(column="phone.number", old="2\x01", new="3")
+    assert xds(change(Op.MODIFY, come))[0] == ["phone.numbera3"]
+    empty = Edit(column="phone.number", new=(None,), reset=True)
+    assert xds(change(Op.MODIFY, empty, Edit(column="born", new="infinity")))[0] == ["phone.number*"]
+    lost = Edit(column="phone.number", old="2\x01", new=None)
+    assert xds(change(Op.MODIFY, lost))[0] == []
+
+
+def test_a_row_that_went_is_told_without_what_cannot_be_said_of_it() -> None:
+    one = change(Op.DELETE, Edit(column="born", old="infinity"), Edit(column="name", old="Ann"))
+    [row], [refusal] = rows(one)
+    assert (row["name"], row["born"], refusal.partial) == ("Ann", None, True)
 
 
 def test_a_change_of_nothing_else_says_nothing_but_why() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import astuple, replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import (
+    REFRESH_FOR,
     Change,
     Edit,
     Event,
@@ -35,9 +36,11 @@ from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
+from tests.support.daily import daily
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
+FOR_FAR = f"{REFRESH_FOR}far"
 USR1 = RowId(None, "usr", "idu=1")
 FOUND: dict[RowId, Row] = {USR1: {"fname": "a", "lname": None, PHONE: ("1", "2")}}
 
@@ -139,6 +142,7 @@ def fed(
     return [one for some in way.decide_pieces(cut, told.take) for one in some]
 
 
+@daily
 @shares(changes=0.4, refused=0.1)
 @LONG
 @given(cut_logs(), found_rows, catalogs, options, st.frozensets(st.integers(0, 11)))
@@ -161,6 +165,23 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     assert by_position == ended
 
 
+@pytest.mark.parametrize("first, then", [("USR", "idu=1"), ("usr", "IDU=1")])
+def test_an_object_whose_name_is_written_in_two_ways_is_one_for_an_output_alone_too(first: str, then: str) -> None:
+    """Without a catalog: the second row is for one output, and is read back by the name that the object was first met by."""
+    events = [
+        Event(position=(0,), kind=Kind.INSERT_FIELD, table=first, key="idu=1", column="fname", new="a", time="now"),
+        Event(position=(1,), kind=Kind.INSERT_ROW_BACK, table="usr", key=then, time="now", perpetrator=FOR_FAR),
+    ]
+    told = Told(frozenset())
+    outcomes = fed(lambda: [[event] for event in events], {**FOUND}, told, None)
+    changes, ended = expected(events, {**FOUND}, told, None, Options())
+    assert sorted(map(shape, told.changes), key=str) == sorted(map(shape, changes), key=str)
+    assert {change.row for change in changes} == {RowId(None, first, "idu=1")}
+    assert sorted(outcomes, key=lambda one: one.position) == ended
+    assert ended[1].reason is (Reason.PUBLISHED if first == "usr" else Reason.VANISHED)
+
+
+@daily
 @shares(asked=0.2)
 @LONG
 @given(cut_logs(), catalogs, options)
@@ -226,6 +247,7 @@ def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
     assert [change.positions for change in told.changes] == [((1,),)]
 
 
+@daily
 @shares(lifetimes=0.2)
 @LONG
 @given(cut_logs(), found_rows, options)

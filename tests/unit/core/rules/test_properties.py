@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import REFRESH_FOR, Event, Kind, Reason, Status, Transaction
 from eventlog.core.rules import STATUS, Options, Round, decide
+from tests.support.daily import daily
 from tests.support.memory import MemoryRows
 from tests.support.replay import Store, filled, replay
 from tests.support.shares import met, shares
@@ -46,6 +47,7 @@ def test_replaying_the_changes_gives_what_the_tables_hold(history: History, coal
     assert filled(replay(changes, CATALOG)) == held(history)
 
 
+@daily
 @shares(cut=0.4)
 @given(st.data(), histories(), st.booleans())
 def test_so_does_cutting_the_history_anywhere(data: st.DataObject, history: History, coalesce: bool) -> None:
@@ -147,6 +149,7 @@ def test_a_change_names_the_transaction_that_its_events_were_written_in(
         assert coalesce or {written[position] for position in change.positions} == {change.transaction}
 
 
+@daily
 @shares(several=0.4, read=0.5)
 @given(histories(), st.booleans())
 def test_every_way_to_decide_a_history_tells_the_same(history: History, coalesce: bool) -> None:

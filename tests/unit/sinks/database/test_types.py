@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import String
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy import BLOB, Text
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from eventlog.sinks.database.types import as_stored, target_type
 from eventlog.sql.dialect import dialects
@@ -38,8 +39,17 @@ def test_a_value_is_changed_only_where_its_columns_type_is_another_one(name: str
     assert changed == expected[name]
 
 
-@pytest.mark.parametrize("kind", ["text", "varchar(300)", "varchar(9)"])
-def test_a_key_of_a_mirror_is_never_a_long_text_where_that_can_be_no_key(kind: str) -> None:
-    types = DIALECTS["mysql"].types
-    assert isinstance(types.keyed(target_type(kind, types)), String)
-    assert not isinstance(types.keyed(target_type(kind, types)), LONGTEXT)
+@pytest.mark.parametrize("kind", ["text", "varchar(300)", "varchar(9)", "bytea"])
+@pytest.mark.parametrize("name", ["mysql", "oracle"])
+def test_a_key_of_a_mirror_is_never_a_long_text_where_that_can_be_no_key(name: str, kind: str) -> None:
+    types = DIALECTS[name].types
+    assert not isinstance(types.keyed(target_type(kind, types)), Text | LONGTEXT | LONGBLOB | BLOB)
+
+
+@pytest.mark.parametrize("mariadb, collation", [(True, "utf8mb4_nopad_bin"), (False, "utf8mb4_0900_bin")])
+def test_a_text_key_is_compared_byte_by_byte_whatever_the_database_does(mariadb: bool, collation: str) -> None:
+    types, server = DIALECTS["mysql"].types, mysql.dialect()
+    server.is_mariadb = mariadb
+    for kind, length in (("varchar(9)", 9), ("text", 255)):
+        made = types.keyed(target_type(kind, types)).compile(dialect=server)
+        assert made == f"VARCHAR({length}) CHARACTER SET utf8mb4 COLLATE {collation}"
