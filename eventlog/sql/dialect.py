@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -120,6 +120,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
     trigger_bytes: int | None = None
     """How long a trigger's text may be."""
+    line_characters: int | None = None
+    """How long a line of a script may be."""
     upper_case: bool = False
     """Names that nobody quotes are upper-case."""
     row_names: tuple[str, str] = ("OLD", "NEW")
@@ -227,6 +229,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
     def beside(self, name: str, neighbour: str) -> str:
         """A name of ours in the case of the name that it stands beside."""
         return name.upper() if self.upper_case and neighbour.isupper() else name
+
+    def on_lines(self, parts: Iterable[str], between: str) -> str:
+        """The parts on one line, or on one each where that line would be too long for the database's shell."""
+        line = between.join(parts := list(parts))
+        if self.line_characters is None or len(line) < self.line_characters // 4:
+            return line
+        return f"{between.rstrip()}\n".join(parts)
 
     def unseen(self, sql_type: str) -> bool:
         return bare_type(sql_type) in self.unseen_types

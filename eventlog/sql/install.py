@@ -22,6 +22,7 @@ from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, 
 from eventlog.sql.rights import given, take_back, taking_back
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.render import dropping
 from eventlog.sql.triggers.track import all_drops, with_schema
 
 ADOPTED = "log adopted"
@@ -318,7 +319,8 @@ def left_functions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
-    return [statement(dialect_of(connection), "drop_function", function=function) for function in functions]
+    dialect = dialect_of(connection)
+    return [statement(dialect, "drop_function", **dropping(dialect, function)) for function in functions]
 
 
 def _count(connection: Connection, names: LogNames, query: str) -> int:

@@ -162,6 +162,8 @@ def _whole(name: str, text: str) -> str:
         return f"SELECT 1{text} FROM event_log waiting"
     if name.startswith("role_at_host"):
         return f"GRANT CREATE SESSION TO {text}"
+    if name == "transaction_declared":
+        return f"DECLARE\n{text};\nBEGIN\n  NULL;\nEND;"
     if re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+SELECT COUNT", text) or text.startswith(("IF ", "old_key")):
         return f"BEGIN\n{text};\nEND;"
     if _STATEMENT.match(text):

@@ -36,6 +36,7 @@ ORACLE = Dialect(
     ),
     next_number="{sequence}.NEXTVAL",
     trigger_bytes=32_760,
+    line_characters=2499,
     row_names=(":OLD", ":NEW"),
     # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
     deadlock_codes=frozenset({60}),

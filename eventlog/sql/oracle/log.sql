@@ -53,36 +53,16 @@ SELECT * FROM (
     ORDER BY MIN(waiting./* record_id */record_id)
 ) WHERE ROWNUM <= :most;
 
--- transaction_trigger: writes into each row which transaction wrote it. A default may not call what tells it. Its three
--- numbers, of 15, 16 and 32 bits, make one.
-CREATE OR REPLACE TRIGGER /* trigger */event_log_tx
-BEFORE INSERT ON /* log */event_log
-FOR EACH ROW
-DECLARE
-    written VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+-- transaction_trigger_drop: takes away the trigger by which former versions said which transaction wrote a row
 BEGIN
-    :NEW./* transaction_number */eventlog_transaction :=
-        TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 1)) * 281474976710656
-        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 2)) * 4294967296
-        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 3));
+    EXECUTE IMMEDIATE /* dropped */'DROP TRIGGER event_log_tx';
+EXCEPTION
+    WHEN OTHERS THEN
+        IF SQLCODE <> -4080 THEN
+            RAISE;
+        END IF;
 END;
 /
-
--- transaction_trigger_check: disables it where it does not compile, for it would refuse every writer of every table; rows
--- say the number of their commit then
-DECLARE
-    mistakes PLS_INTEGER;
-BEGIN
-    SELECT COUNT(*) INTO mistakes FROM all_objects
-    WHERE object_type = 'TRIGGER' AND status = 'INVALID' AND object_name = /* name */'EVENT_LOG_TX' AND owner = /* owner */USER;
-    IF mistakes > 0 THEN
-        EXECUTE IMMEDIATE /* disable */'ALTER TRIGGER event_log_tx DISABLE';
-    END IF;
-END;
-/
-
--- transaction_trigger_drop: takes it away
-DROP TRIGGER /* trigger */event_log_tx;
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.

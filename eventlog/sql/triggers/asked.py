@@ -184,7 +184,7 @@ def words(options: TriggerOptions) -> str:
 
 def _comparable(options: TriggerOptions) -> TriggerOptions:
     """What somebody asked for, without what depends on the table: who owns it, its keys, and whether statement triggers would do."""
-    return replace(options, rows=False, foreign=False, deferred=False, repeated=())
+    return replace(options, rows=False, at_once=False, foreign=False, deferred=False, repeated=())
 
 
 def _read(value: str) -> AskedClass | None:

@@ -13,7 +13,7 @@ from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
-from eventlog.sql.triggers.words import Row, absent, differs, joined, kind_text, present
+from eventlog.sql.triggers.words import Row, absent, differs, joined, kind_text, parameters, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -256,7 +256,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _differs(self, column: Column) -> str:
         if not self._seen(column):
-            return statement(self.dialect, "sets", column=self.dialect.literal(column.name))
+            return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
 
 

@@ -39,7 +39,7 @@ from eventlog.sql.triggers.asked import (
 from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
 from eventlog.sql.triggers.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
-from eventlog.sql.triggers.render import Trigger, function_name, render
+from eventlog.sql.triggers.render import Trigger, dropping, function_name, render
 from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.sql.triggers.words import Row
 
@@ -244,6 +244,9 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
             held = statement(dialect, "hold_table", target=target) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
             yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
+            former = _function_of(dialect, names, there) if there is not None and not in_the_way else trigger.function
+            if former != trigger.function:
+                yield statement(dialect, "drop_function", **dropping(dialect, former))
             if held:
                 yield statement(dialect, "release_table")
         for stray in mine.values():
@@ -342,15 +345,19 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
 
 
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
-    holes = {
+    holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
         "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
-        "function": function_name(dialect, names, trigger.schema, trigger.name),
         "target": dialect.qualified(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):
         text = statement(dialect, query, **holes)
         if text:
             yield text
+
+
+def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
+    """What a trigger that stands runs."""
+    return function_name(dialect, names, trigger.schema, trigger.name, trigger.marker.hash)
 
 
 def _of_classes(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> list[TriggerState]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
@@ -106,15 +107,48 @@ def test_lobs_have_no_order() -> None:
     assert [has_order(type_) for type_ in types] == [True, False, False, True, False]
 
 
-def test_one_trigger_stands_for_all_events_with_its_procedure_beside_it() -> None:
+def test_one_trigger_stands_for_all_events_with_its_package_beside_it() -> None:
     found = trigger(USR)
     assert (found.name, found.schema) == ("EVENT_LOG_USR_CHANGE", "INDIRECT")
-    procedure, made, check = found.create
-    assert procedure.startswith("CREATE OR REPLACE PROCEDURE indirect.event_log_usr_change_log")
-    assert "AFTER INSERT OR UPDATE OR DELETE ON indirect.usr" in made
+    head, body, made, check = found.create
+    package = f"indirect.event_log_usr_change_{found.hash[:8]}"
+    assert found.function == package
+    assert head.startswith(f"CREATE OR REPLACE PACKAGE {package} AUTHID DEFINER AS\n")
+    assert body.startswith(f"CREATE OR REPLACE PACKAGE BODY {package} AS\n")
+    assert "FOR INSERT OR UPDATE OR DELETE ON indirect.usr\nCOMPOUND TRIGGER\n/* eventlog {" in made
+    assert f"{package}.row_changed(noted, INSERTING, UPDATING,\n:OLD.idu,\n:NEW.idu," in made
     assert "ALTER TRIGGER indirect.event_log_usr_change DISABLE" in check
-    assert "/* eventlog {" in made[made.index("DECLARE") :]
-    assert [part.split()[0] for part in found.drop] == ["DROP", "DROP"]
+    assert found.drop[0] == "DROP TRIGGER indirect.event_log_usr_change"
+    assert f"'DROP PACKAGE {package}'" in found.drop[1]
+
+
+def test_rows_are_written_together_and_forgotten_when_oracle_begins_a_statement_anew() -> None:
+    body, made = trigger(USR).create[1:3]
+    assert body.count("INSERT INTO") == 1
+    assert "FORALL place IN 1 .. noted.COUNT\n      INSERT INTO indirect.event_log" in body
+    assert "IF noted.COUNT >= 100 THEN\n      write_rows(noted);" in body
+    assert "BEFORE STATEMENT IS\nBEGIN\nnoted.DELETE;\nEND BEFORE STATEMENT;" in made
+    assert made.index("AFTER EACH ROW IS") < made.index("AFTER STATEMENT IS") < made.index(".write_rows(noted)")
+
+
+def test_a_package_keeps_nothing_between_two_statements_so_that_sessions_outlive_its_replacement() -> None:
+    """Whatever a package declares beside types and procedures is a state, which is lost with ORA-04068."""
+    head, body = trigger(USR, style=Style.IMAGE).create[:2]
+    declared = [line.split()[0] for line in head.splitlines()[1:] if line.startswith("  ") and line[2] != " "]
+    assert set(declared) == {"TYPE", "PROCEDURE"}
+    assert body.index("PROCEDURE") < body.index(";")  # nothing is declared before them
+
+
+def test_a_package_has_another_name_when_it_is_another_one() -> None:
+    """So nobody who writes meanwhile meets the trigger of one with the package of the other."""
+    assert trigger(USR).function != trigger(USR, style=Style.FIELD).function
+    assert trigger(USR).function == trigger(USR).function
+
+
+def test_rows_are_written_at_once_where_triggers_of_others_may_write_in_between() -> None:
+    for made in (trigger(USR, at_once=True), trigger(replace(USR, view=True))):
+        assert "COMPOUND" not in made.create[2]
+        assert made.create[2].index(".row_changed(noted") < made.create[2].index(".write_rows(noted)")
 
 
 def test_names_are_no_longer_than_thirty_bytes() -> None:
@@ -139,8 +173,8 @@ def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> No
 
 def test_texts_are_compared_byte_by_byte_and_numbers_as_they_are() -> None:
     made = text(Table(name="T", columns=(*USR.columns, Column(name="N", type="NUMBER(9)"))))
-    assert "UTL_RAW.CAST_TO_RAW(:OLD.fname)" in made
-    assert "WHEN :OLD.n = :NEW.n OR" in made
+    assert "UTL_RAW.CAST_TO_RAW(old_2)" in made
+    assert "WHEN old_3 = new_3 OR" in made
 
 
 def test_words_of_plsql_are_quoted() -> None:
@@ -156,33 +190,37 @@ def test_only_keys_that_may_hold_special_characters_are_examined() -> None:
 
 def test_a_condition_is_asked_before_because_plsql_conditions_hold_no_queries() -> None:
     made = text(USR, when="fname <> 'x'")
-    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT :NEW.idu AS idu, :NEW.fname AS fname FROM dual) usr" in made
+    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT new_1 AS idu, new_2 AS fname FROM dual) usr" in made
     assert "EXISTS" not in made
     assert "SELECT COUNT(*) INTO" not in trigger(USR).create[1]
 
 
 def test_a_trigger_longer_than_oracle_takes_is_refused_with_a_way_out() -> None:
-    many = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(200))
-    with pytest.raises(InstallError, match=r"USR would be \d+ bytes long, and oracle takes 32760.*row-back"):
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type="VARCHAR2(9)") for number in range(450))
+    with pytest.raises(InstallError, match=r"USR would be \d+ bytes long, and oracle takes 32760.*columns"):
         trigger(Table(name="USR", columns=(KEY, *many)), style=Style.FIELD)
 
 
-def test_forty_fields_fit_into_a_trigger() -> None:
-    forty = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(40))
-    assert len(text(Table(name="USR", schema="INDIRECT", columns=(KEY, *forty)), style=Style.FIELD)) < 32_760
+@pytest.mark.parametrize("type_", ["VARCHAR2(4000)", "NUMBER", "DATE", "TIMESTAMP(9)", "CLOB", "NVARCHAR2(9)"])
+@pytest.mark.parametrize("style", Style)
+def test_three_hundred_columns_with_names_of_thirty_bytes_fit_into_a_trigger(style: Style, type_: str) -> None:
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type=type_) for number in range(300))
+    made = trigger(Table(name="USR", schema="INDIRECT", columns=(KEY, *many)), style=style, when="idu > 0")
+    assert len(made.create[2].encode()) < 32_760
+    assert max(len(line) for text in made.create for line in text.splitlines()) <= 2499
 
 
 def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
     names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
-    assert "new_text, indirect.event_log_seq.NEXTVAL);" in trigger(USR, names).create[0]
+    assert ", indirect.event_log_seq.NEXTVAL," in trigger(USR, names).create[1]
     script = install_sql("oracle://", names)
-    assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
+    assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" CACHE 1000 ORDER' in script
     assert "IDENTITY" not in script
 
 
 def test_numbers_come_in_the_order_of_the_calls_and_the_script_is_committed() -> None:
     script = install_sql("oracle://")
-    assert "GENERATED BY DEFAULT AS IDENTITY (ORDER)" in script
+    assert "GENERATED BY DEFAULT AS IDENTITY (CACHE 1000 ORDER)" in script
     assert script.endswith("COMMIT\n\n/\n")
     assert "next_attempt TIMESTAMP" in script
 
@@ -213,16 +251,48 @@ def test_an_own_log_says_which_transaction_wrote_a_row_and_an_adopted_one_is_not
     assert script.count("ROWDEPENDENCIES") == 1
     assert script.index("ROWDEPENDENCIES") < script.index("CREATE TABLE event_log_outcome")
     added = script.index("ALTER TABLE event_log ADD eventlog_transaction NUMERIC(19, 0)")
-    assert added < script.index("CREATE OR REPLACE TRIGGER event_log_tx\nBEFORE INSERT ON event_log")
-    assert ":NEW.eventlog_transaction :=" in script
+    assert "CREATE OR REPLACE TRIGGER" not in script  # a second trigger would fire for each row of the log
     taken = uninstall_sql("oracle://")
-    assert taken.index("DROP TRIGGER event_log_tx") < taken.index("DROP COLUMN eventlog_transaction")
+    assert taken.index("'DROP TRIGGER event_log_tx'") < taken.index("DROP COLUMN eventlog_transaction")
+    assert added > 0
     names = LogNames(transaction="EVENTLOG_TRANSACTION")
     holes = log_holes(ORACLE, names)
     for query in ("transaction_written", "transaction_ends"):
         assert "COALESCE(waiting.eventlog_transaction, waiting.ORA_ROWSCN)" in statement(ORACLE, query, **holes)
-    assert "object_name = 'EVENT_LOG_TX' AND owner = USER" in script
-    assert "EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_tx DISABLE'" in script
-    there = install_sql("oracle://", LogNames(schema="indirect"))
-    assert "owner = 'INDIRECT'" in there
-    assert "CREATE OR REPLACE TRIGGER indirect.event_log_tx" in there
+    assert "DBMS_TRANSACTION" not in text(USR)
+    own = trigger(USR, names).create[1]
+    assert own.count("DBMS_TRANSACTION") == 1
+    assert "eventlog_transaction,\n" in own
+    assert ", written_by,\n" in own
+
+
+BETWEEN = """
+CREATE TABLE all_triggers (owner, trigger_name, trigger_type, table_owner, table_name, status);
+CREATE TABLE all_source (owner, name, type, text);
+CREATE TABLE all_dependencies (owner, name, type, referenced_owner, referenced_name, referenced_type);
+INSERT INTO all_triggers VALUES
+  ('INDIRECT', 'OURS', 'COMPOUND', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'NUMBERS', 'BEFORE EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'FILLS_CHILDREN', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'DYNAMIC', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'AFTERWARDS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'SLEEPS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'DISABLED'),
+  ('INDIRECT', 'ELSEWHERE', 'AFTER STATEMENT', 'INDIRECT', 'PHONE', 'ENABLED');
+INSERT INTO all_source VALUES ('INDIRECT', 'OURS', 'TRIGGER', '/* eventlog {"log":'),
+  ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
+INSERT INTO all_dependencies VALUES
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR', 'TABLE'),
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR_SEQ', 'SEQUENCE'),
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'SYS', 'STANDARD', 'PACKAGE'),
+  ('INDIRECT', 'FILLS_CHILDREN', 'TRIGGER', 'INDIRECT', 'PHONE', 'TABLE');
+"""
+
+
+def test_a_trigger_that_only_numbers_its_rows_does_not_make_ours_write_each_at_once() -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(BETWEEN)
+    query = statement(ORACLE, "triggers_between")
+    found = catalog.execute(query, {"schema": "INDIRECT", "table": "USR"}).fetchall()
+    catalog.close()
+    assert [name for (name,) in found] == ["AFTERWARDS", "DYNAMIC", "FILLS_CHILDREN"]
