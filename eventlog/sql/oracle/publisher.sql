@@ -119,7 +119,11 @@ WHERE ahead./* record_id */record_id IN
                   WHERE kept.record_id = behind./* record_id */record_id)
 GROUP BY behind./* record_id */record_id;
 
--- lock_mark: makes or replaces a mark if the lock is still ours
+-- lock_hold: locks the row of the lease if the lock is still ours: nobody else takes it before the commit. A MERGE would only
+-- read that row, as it was before somebody who is about to commit took the lock.
+SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token FOR UPDATE;
+
+-- lock_mark: makes or replaces a mark if the lock is still ours, after `lock_hold`
 MERGE INTO /* marks */event_log_mark kept
 USING (SELECT :name AS name FROM /* marks */event_log_mark own
        WHERE own.name = 'publisher' AND own.value LIKE '% ' || :token) given
@@ -146,7 +150,7 @@ WHEN MATCHED THEN UPDATE SET kept.value = :value
 WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock
-SELECT (SELECT DBMS_LOB.SUBSTR(value, 2000, 1) FROM /* marks */event_log_mark WHERE name = 'publisher'),
+SELECT (SELECT TO_CHAR(SUBSTR(value, 1, 2000)) FROM /* marks */event_log_mark WHERE name = 'publisher'),
        TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP), 'YYYY-MM-DD"T"HH24:MI:SS.FF3') FROM dual;
 
 -- lock_until: expression: when a lease ends that begins now
@@ -166,4 +170,4 @@ END;
 -- lock_replace: takes the lock for :lease seconds if the mark is still as it was read
 UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND DBMS_LOB.SUBSTR(value, 2000, 1) = :former;
+WHERE name = 'publisher' AND TO_CHAR(SUBSTR(value, 1, 2000)) = :former;
