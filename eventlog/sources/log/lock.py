@@ -31,7 +31,7 @@ from sqlalchemy import Connection
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.sources.log.left_out import note_change
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, stored
 from eventlog.sql.connect import place_of
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -131,7 +131,7 @@ class LogLock:
         `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
         """
         statement = self.log.query("lock_mark_soon" if soon else "lock_mark")
-        values = {"name": name, "value": value, "token": self.token}
+        values = {"name": name, "value": stored(value), "token": self.token}
         if not self.taken or not self._holds(connection) or connection.execute(statement, values).rowcount == 0:
             self._lose()
 
