@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     Fetch = Callable[[Connection, TextClause, Mapping[str, Any]], list[tuple[Any, ...]]]
 
+PIECE_CHARACTERS: Final = 900
+"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
+
 DDL_LOCK_SECONDS = 10
 """How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
 
@@ -108,6 +111,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types whose text is written by a fragment of their own."""
     passing_codes: frozenset[int | str] = frozenset()
     """Codes of errors that waiting may cure, where the driver's class does not say so."""
+    advice: Mapping[int | str, str] = {}
+    """What mends an error, or when it passes, by its code."""
+    code_in_words: str | None = None
+    """A regular expression for the code in what an error says, where the driver has a number of its own for it."""
     denied_codes: frozenset[int | str] = frozenset()
     """Codes of errors that a right would cure."""
     lob_parameters: bool = False
@@ -120,6 +127,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
     trigger_bytes: int | None = None
     """How long a trigger's text may be."""
+    long_text: str | None = None
+    """Makes a text of any length from a string, where strings may not be as long."""
     line_characters: int | None = None
     """How long a line of a script may be."""
     upper_case: bool = False
@@ -144,6 +153,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
     script_commit: str = ""
     """Ends a script whose last statements are not on disk yet."""
+    script_head: str = ""
+    """Begins every script: the database's shell ends with the first error, and waits for locks as the program does."""
     script_start: str = ""
     """Begins a script, where the database's shell must be told how its statements end."""
     checks_identity: bool = True
@@ -250,6 +261,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def long_literal(self, text: str) -> str:
+        """The text as a SQL expression, in pieces where a string and a line of a script may not be as long."""
+        if self.long_text is None or len(text) <= PIECE_CHARACTERS:
+            return self.literal(text)
+        starts = range(0, len(text), PIECE_CHARACTERS)
+        pieces = (self.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
+        return "\n|| ".join(self.long_text.format(text=piece) for piece in pieces)
 
     def reported(self, name: str) -> str:
         """The name as the database itself reports it, which is how it stands in a table_key."""

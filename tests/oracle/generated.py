@@ -102,8 +102,15 @@ LOGS = (LogNames(), LogNames(schema="INDIRECT"), THEIRS)
 def statements(text: str) -> list[str]:
     """A script's statements as SQL*Plus parts them: at slashes on lines of their own; without its own commands."""
     parts = re.split(r"^/[ \t]*$", text, flags=re.MULTILINE)
-    bare = (re.sub(r"^(?:--.*|SET [A-Z]+ (?:ON|OFF))$", "", part, flags=re.MULTILINE).strip() for part in parts)
-    return [part for part in bare if part]
+    own = r"^(?:--.*|SET [A-Z]+ (?:ON|OFF)|WHENEVER SQLERROR EXIT FAILURE ROLLBACK)$"
+    bare = (re.sub(own, "", part, flags=re.MULTILINE).strip() for part in parts)
+    return [one for part in bare if part for one in (part, *_inside(part))]
+
+
+def _inside(block: str) -> list[str]:
+    """What a block runs as a text, which the grammar would not look into."""
+    found = re.findall(r"EXECUTE IMMEDIATE '((?:[^']|'')*)'", block)
+    return [text.replace("''", "'") for text in found]
 
 
 def installation() -> Iterator[Named]:

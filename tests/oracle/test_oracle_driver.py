@@ -8,15 +8,16 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import oracledb
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.config.settings import PublisherConfig
-from eventlog.core.errors import OccupiedError, SourceError
+from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Tenure
@@ -27,7 +28,10 @@ from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.dialect import texts
 from eventlog.sql.log import LONG_TEXTS, Log, id_list
 from eventlog.sql.names import LogNames
+from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.rows import SqlRowReader
+from eventlog.sql.triggers.plan import TriggerOptions, plan
+from eventlog.sql.triggers.track import refuse_unfit
 from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
 from tests.oracle.grammar import Grammar
 from tests.oracle.recorder import LONGEST_TEXT_BYTES, Recorder
@@ -187,6 +191,30 @@ class Said(str):
     code: int
 
 
+PASSING = (257, 18, 20, 2391, 4031, 8103, 16000, 30036, 12516, 12520)
+
+
+@pytest.mark.parametrize("code", PASSING)
+@pytest.mark.parametrize("listener", [False, True])
+def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(
+    oracle: Recorder, code: int, *, listener: bool
+) -> None:
+    words = f"ORA-{code:05}: something"
+    if listener:
+        words = f"DPY-6000: cannot connect. Listener refused connection. (Similar to ORA-{code:05})"
+    said = Said(words)
+    said.code = 6000 if listener else code
+
+    def fail(_: str) -> Sequence[tuple[Any, ...]]:
+        raise oracledb.DatabaseError(said)
+
+    oracle.answers = fail
+    with pytest.raises(SourceError) as caught:
+        LogSource(oracle.engine, NAMES).read(10)
+    assert caught.value.may_pass
+    assert caught.value.hint == ORACLE.advice[code]
+
+
 @pytest.mark.parametrize("code, may_pass", [(60, True), (8177, True), (942, False), (1, False)])
 def test_waiting_is_worth_while_for_deadlocks_and_not_for_missing_tables(
     oracle: Recorder, code: int, may_pass: bool
@@ -208,3 +236,15 @@ def test_blocks_of_plsql_keep_their_last_semicolon(oracle: Recorder) -> None:
     blocks = [statement for statement in oracle.statements if statement.startswith(("BEGIN", "DECLARE"))]
     assert len(blocks) >= 3
     assert [block for block in blocks if not block.endswith("END;")] == []
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+@pytest.mark.parametrize("column", ["FNAME", "LNAME"])
+def test_a_column_whose_characters_would_be_lost_is_refused_by_its_name(
+    oracle: Recorder, column: str, *, excluded: bool
+) -> None:
+    oracle.answers = lambda statement: [(column,)] if "nls_database_parameters" in statement else []
+    options = TriggerOptions(exclude=(column,)) if excluded else TriggerOptions()
+    refusal = pytest.raises(InstallError, match=f"national characters in {column}.*--exclude {column}")
+    with oracle.engine.connect() as connection, nullcontext() if excluded else refusal:
+        refuse_unfit(connection, plan(replace(PLAIN, children=()), options), NAMES)

@@ -70,6 +70,14 @@ ORDER BY all_triggers.trigger_name, all_objects.object_name, all_objects.object_
 SELECT COUNT(*) FROM dual
 WHERE :schema = USER OR EXISTS (SELECT 1 FROM session_privs WHERE privilege = 'CREATE ANY TRIGGER') OR :table IS NULL;
 
+-- lossy_columns: columns of national characters where the database's own character set may lack them: the log, and every text
+-- in PL/SQL, would have question marks in their place, and two values could look the same
+SELECT column_name FROM all_tab_columns
+WHERE owner = :schema AND table_name = :table AND data_type IN ('NCHAR', 'NVARCHAR2')
+  AND NOT EXISTS (SELECT 1 FROM nls_database_parameters
+                  WHERE parameter = 'NLS_CHARACTERSET' AND value IN ('AL32UTF8', 'UTF8'))
+ORDER BY column_id;
+
 -- triggers_between: enabled triggers of others that may write to a table or to its child tables before a statement ends.
 -- These are the ones that fire for statements, and the ones that speak of more than their own table and sequences.
 SELECT theirs.trigger_name FROM all_triggers theirs

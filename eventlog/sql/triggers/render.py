@@ -95,7 +95,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, *body, form))
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
-        mark = self.dialect.marked(write_marker(self._marker(digest)))
+        mark = self.dialect.marked(write_marker(self._marker(digest), self.dialect.line_characters))
         always = ("always_trigger",) if self.plan.options.always else ()
         owned = ("own_function",) if self.plan.numbered else ()
         queries = (

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_535df06d AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_0233cf1f AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_535df06d AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_535df06d AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0233cf1f AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -48,7 +48,7 @@ IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(
   moved := 1;
 END IF;
 IF inserts THEN
-SELECT COUNT(*) INTO new_holds FROM (SELECT new_1 AS idu, new_2 AS fname, new_4 AS seen FROM dual) usr
+SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
 IF (new_2 IS NOT NULL AND new_holds > 0) THEN
   note(noted, new_key, 1, 'fname', NULL, new_2);
@@ -60,9 +60,9 @@ IF (new_holds > 0 AND new_4 IS NOT NULL) THEN
   note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 ELSIF updates THEN
-SELECT COUNT(*) INTO old_holds FROM (SELECT old_1 AS idu, old_2 AS fname, old_4 AS seen FROM dual) usr
+SELECT COUNT(*) INTO old_holds FROM (SELECT old_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
-SELECT COUNT(*) INTO new_holds FROM (SELECT new_1 AS idu, new_2 AS fname, new_4 AS seen FROM dual) usr
+SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
 IF ((moved > 0) AND old_holds > 0) THEN
   note(noted, old_key, 4, NULL, NULL, NULL);
@@ -92,7 +92,7 @@ IF (NOT (moved > 0)
   note(noted, new_key, 2, 'seen', TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 ELSE
-SELECT COUNT(*) INTO old_holds FROM (SELECT old_1 AS idu, old_2 AS fname, old_4 AS seen FROM dual) usr
+SELECT COUNT(*) INTO old_holds FROM (SELECT old_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
 IF (old_holds > 0) THEN
   note(noted, old_key, 4, NULL, NULL, NULL);
@@ -126,15 +126,15 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"535df06dd41fbdb3"} */
-noted event_log_usr_change_535df06d.log_rows;
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"0233cf1f03449b90"} */
+noted event_log_usr_change_0233cf1f.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_535df06d.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_0233cf1f.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -146,7 +146,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_535df06d.write_rows(noted);
+event_log_usr_change_0233cf1f.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -157,14 +157,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_535DF06D'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_0233CF1F'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_535DF06D'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_0233CF1F'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

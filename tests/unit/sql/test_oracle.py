@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from decimal import Decimal
 from typing import Any
@@ -17,8 +18,11 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
+from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.triggers.asked import AskedClass, keeping, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.track import script
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
@@ -190,7 +194,7 @@ def test_only_keys_that_may_hold_special_characters_are_examined() -> None:
 
 def test_a_condition_is_asked_before_because_plsql_conditions_hold_no_queries() -> None:
     made = text(USR, when="fname <> 'x'")
-    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT new_1 AS idu, new_2 AS fname FROM dual) usr" in made
+    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr" in made
     assert "EXISTS" not in made
     assert "SELECT COUNT(*) INTO" not in trigger(USR).create[1]
 
@@ -296,3 +300,62 @@ def test_a_trigger_that_only_numbers_its_rows_does_not_make_ours_write_each_at_o
     found = catalog.execute(query, {"schema": "INDIRECT", "table": "USR"}).fetchall()
     catalog.close()
     assert [name for (name,) in found] == ["AFTERWARDS", "DYNAMIC", "FILLS_CHILDREN"]
+
+
+LOSSY = """
+CREATE TABLE all_tab_columns (owner, table_name, column_name, data_type, column_id);
+CREATE TABLE nls_database_parameters (parameter, value);
+INSERT INTO all_tab_columns VALUES ('INDIRECT', 'USR', 'FNAME', 'NVARCHAR2', 2), ('INDIRECT', 'USR', 'CODE', 'NCHAR', 3),
+  ('INDIRECT', 'USR', 'STORY', 'NCLOB', 4), ('INDIRECT', 'USR', 'LNAME', 'VARCHAR2', 5), ('ELSE', 'USR', 'X', 'NCHAR', 1);
+INSERT INTO nls_database_parameters VALUES ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16');
+"""
+
+
+@pytest.mark.parametrize(
+    "charset, lost", [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])]
+)
+def test_national_characters_are_lost_in_a_database_that_is_not_unicode(charset: str, lost: list[str]) -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(LOSSY)
+    catalog.execute("INSERT INTO nls_database_parameters VALUES ('NLS_CHARACTERSET', ?)", (charset,))
+    found = catalog.execute(statement(ORACLE, "lossy_columns"), {"schema": "INDIRECT", "table": "USR"}).fetchall()
+    catalog.close()
+    assert [name for (name,) in found] == lost
+
+
+def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> None:
+    for names in (LogNames(), LogNames(table="INDIRECT_PROCESS", schema="INDIRECT", sequence="SEQ_LOG")):
+        parts = [part.strip() for part in re.split(r"^/$", install_sql("oracle://", names), flags=re.MULTILINE)]
+        bare = [re.sub(r"^--.*$", "", part, flags=re.MULTILINE).strip() for part in parts]
+        made = [part for part in bare if re.match(r"(?:CREATE|ALTER TABLE|INSERT|UPDATE|DELETE)", part)]
+        assert made == [part for part in bare if "NOT EXISTS (SELECT 1 FROM" in part]
+        assert re.match(rf"INSERT INTO \S*{names.version} \(version_num\)", made[0], re.IGNORECASE)
+        assert len(made) == 1 and bare[-3:] == [made[0], "COMMIT", ""]
+        down = uninstall_sql("oracle://", names)
+        assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
+
+
+def test_every_script_ends_with_its_first_error_and_waits_for_locks() -> None:
+    made = trigger(USR).create
+    for text in (install_sql("oracle://"), uninstall_sql("oracle://"), script(made, ORACLE)):
+        assert "WHENEVER SQLERROR EXIT FAILURE ROLLBACK\n" in text
+        assert "ALTER SESSION SET DDL_LOCK_TIMEOUT = 10\n/\n" in text
+    assert "WHENEVER" not in script(made, POSTGRESQL)
+
+
+def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -> None:
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type="NUMBER") for number in range(300))
+    excluded = tuple(column.name for column in many[:299])
+    table = Table(name="USR", schema="INDIRECT", columns=(KEY, *many))
+    made = trigger(table, exclude=excluded, when="idu <> '/* @ # %'")
+    kept = keeping(ORACLE, LogNames(), AskedClass(table="USR", options=TriggerOptions(exclude=excluded)))
+    lines = [line for text in (*made.create, kept) for line in text.splitlines()]
+    assert max(map(len, lines)) <= 2499
+    assert not [line for line in lines if line[:1] in ("@", "#", "/", ".") and not line.startswith("/* eventlog")]
+    marker = read_marker(made.create[2])
+    assert marker is not None
+    assert (marker.options.exclude, marker.options.when) == (excluded, "idu <> '/* @ # %'")
+    pieces = re.findall(r"TO_CLOB\('([^']*)'\)", kept.partition("INSERT")[0])
+    assert max(map(len, pieces)) <= 900
+    assert excluded[-1] in "".join(pieces)
