@@ -193,6 +193,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
     answer_argument: str | None = None
     """What the driver calls the seconds after which it no longer waits for an answer."""
+    names_sessions: bool = False
+    """The driver says of a session which program it is, and what that does, where a DBA looks at sessions."""
     limits_calls: bool = False
     """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
     now: str

@@ -102,7 +102,11 @@ LOGS = (LogNames(), LogNames(schema="INDIRECT"), THEIRS)
 def statements(text: str) -> list[str]:
     """A script's statements as SQL*Plus parts them: at slashes on lines of their own; without its own commands."""
     parts = re.split(r"^/[ \t]*$", text, flags=re.MULTILINE)
-    own = r"^(?:--.*|SET [A-Z]+ (?:ON|OFF)|WHENEVER SQLERROR EXIT FAILURE ROLLBACK)$"
+    # The grammar knows no session parameter that is a number.
+    own = (
+        r"^(?:--.*|SET [A-Z]+ (?:ON|OFF)|WHENEVER SQLERROR EXIT FAILURE ROLLBACK"
+        r"|ALTER SESSION SET DDL_LOCK_TIMEOUT = [0-9]+)$"
+    )
     bare = (re.sub(own, "", part, flags=re.MULTILINE).strip() for part in parts)
     return [one for part in bare if part for one in (part, *_inside(part))]
 
@@ -156,7 +160,7 @@ def queries() -> Iterator[Named]:
             yield name, _whole(name, bare)
 
 
-_STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
+_STATEMENT = re.compile(r"(?:SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
 
 
 def _whole(name: str, text: str) -> str:

@@ -9,7 +9,12 @@ WHERE SYS_CONTEXT('USERENV', 'DATABASE_ROLE') <> 'PRIMARY';
 
 -- numbers: findings about sequences of which every instance of a cluster keeps numbers in hand; one instance keeps the order.
 -- Programs that write to the log name it and its sequence; the sequence of an identity column is named by the table's number.
-SELECT CASE WHEN TO_NUMBER(SYS_CONTEXT('USERENV', 'INSTANCE')) > 1 THEN 'warning' ELSE 'ok' END,
+-- Only PL/SQL is told whether this is a cluster: the number of the instance is 1 on its first node too.
+WITH FUNCTION is_cluster RETURN NUMBER IS
+BEGIN
+  RETURN CASE WHEN DBMS_UTILITY.IS_CLUSTER_DATABASE THEN 1 ELSE 0 END;
+END;
+SELECT CASE WHEN is_cluster = 1 THEN 'warning' ELSE 'ok' END,
        'the sequence ' || sequence_name || ' gives each instance of a cluster ' || cache_size
        || ' numbers at once, and a later change may get a lower one there; a single instance keeps the order',
        'ALTER SEQUENCE ' || sequence_owner || '.' || sequence_name || ' ORDER; for an identity column MODIFY it with ORDER.'

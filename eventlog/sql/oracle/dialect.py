@@ -67,6 +67,7 @@ ORACLE = Dialect(
     value_codes=frozenset({1400, 1426, 1438, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 12899, 2290, 1461, 1465}),
     denied_codes=frozenset({1031, 41900}),
     limits_calls=True,
+    names_sessions=True,
     script_commit="COMMIT\n\n/\n",
     script_head="WHENEVER SQLERROR EXIT FAILURE ROLLBACK\nSET DEFINE OFF\nSET SQLBLANKLINES ON\n\n"
     f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {DDL_LOCK_SECONDS}\n/\n\n",

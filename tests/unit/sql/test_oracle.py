@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+import eventlog.sql.oracle
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import log_holes, statement
@@ -19,11 +21,13 @@ from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
 from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.sql.triggers.asked import AskedClass, keeping, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.track import script
 
+ROOT = Path(__file__).resolve().parents[3]
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
 
@@ -359,3 +363,63 @@ def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -
     pieces = re.findall(r"TO_CLOB\('([^']*)'\)", kept.partition("INSERT")[0])
     assert max(map(len, pieces)) <= 900
     assert excluded[-1] in "".join(pieces)
+
+
+RIGHTS = """
+CREATE TABLE dual (dummy);
+INSERT INTO dual VALUES ('X');
+CREATE TABLE dba_role_privs (grantee, granted_role);
+CREATE TABLE dba_tab_privs (grantee, owner, table_name, privilege);
+CREATE TABLE dba_sys_privs (grantee, privilege);
+CREATE TABLE all_tab_privs (grantee, table_schema, table_name, privilege);
+CREATE TABLE all_users (username);
+INSERT INTO all_users VALUES ('APP'), ('IDM'), ('INDIRECT');
+INSERT INTO dba_role_privs VALUES ('APP', 'CLERK'), ('CLERK', 'EVERYBODY'), ('IDM', 'PUBLISHER');
+INSERT INTO dba_sys_privs VALUES ('CLERK', 'SELECT ANY TABLE'), ('PUBLISHER', 'DELETE ANY TABLE'), ('APP', 'CREATE SESSION');
+INSERT INTO dba_tab_privs VALUES ('EVERYBODY', 'INDIRECT', 'EVENT_LOG', 'INSERT'), ('APP', 'ELSE', 'EVENT_LOG', 'DELETE'),
+  ('PUBLISHER', 'INDIRECT', 'EVENT_LOG', 'UPDATE');
+INSERT INTO all_tab_privs SELECT * FROM dba_tab_privs;
+"""
+
+
+@pytest.mark.parametrize(
+    "query, role, held",
+    [
+        ("held_rights", "APP", ["INSERT", "SELECT ANY TABLE"]),
+        ("held_rights", "INDIRECT", ["own"]),
+        ("held_rights_seen", "APP", ["INSERT if it has the role EVERYBODY", "UPDATE if it has the role PUBLISHER"]),
+    ],
+)
+def test_rights_by_way_of_roles_are_found_and_those_on_tables_of_others_are_none(
+    query: str, role: str, held: list[str]
+) -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(RIGHTS)
+    asked = {"role": role, "schema": "INDIRECT", "table": "EVENT_LOG"}
+    found = catalog.execute(statement(ORACLE, query), asked).fetchall()
+    catalog.close()
+    assert [right for (right,) in found] == held
+
+
+def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> None:
+    place = CapturedTable(schema="APP", name="USR", owner="APP")
+    for sequence, told in ((None, []), ("SEQ_LOG", ["installer", "app"])):
+        site = RightsScope(names=LogNames(schema="INDIRECT", sequence=sequence), standing=True, places=(place,))
+        given = [text for _, text in rights(ORACLE, Roles(installer="installer"), site)]
+        drawn = [re.fullmatch(r"GRANT SELECT ON indirect\.seq_log TO (\w+)", text) for text in given]
+        assert [found[1] for found in drawn if found] == told
+        assert "GRANT INSERT ON indirect.event_log TO app" in given
+
+
+NEEDED = {"dbms_transaction", "dbms_utility", "utl_encode", "utl_raw"}
+
+
+def test_no_statement_uses_a_package_that_the_page_of_rights_does_not_name() -> None:
+    room = Path(eventlog.sql.oracle.__file__).parent
+    files = [file.read_text() for file in (*room.glob("*.sql"), *room.glob("*.py"))]
+    code = [re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE) for text in files]
+    used = {name.lower() for text in code for name in re.findall(r"\b((?:DBMS|UTL|CTX|OWA|APEX)_\w+)\.", text)}
+    page = (ROOT / "docs" / "how-to" / "least-rights.md").read_text()
+    assert used == NEEDED
+    assert {name for name in NEEDED if f"`{name.upper()}`" not in page} == set()
