@@ -142,6 +142,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     declared_constants: bool = False
     """A trigger may declare constants in the types of a table's columns, which conditions and rows then share."""
     partial_indexes: bool = False
+    waiting_number: str | None = None
+    """The number of a row that waits, and NULL of all others, which an index leaves out: where there are no partial indexes."""
     log_has_key: bool = True
     """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
     transactional_ddl: bool = False
@@ -424,7 +426,17 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, **names.journal}
     qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
     own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
-    return qualified | own | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    columns = {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    numbers = {f"{alias}_number": _waiting_number(dialect, names, f"{alias}.") for alias in ("waiting", "late")}
+    return qualified | own | numbers | columns
+
+
+def _waiting_number(dialect: Dialect, names: LogNames, alias: str) -> str:
+    """The number of a waiting row as the log's index has it; a log with a column for transactions is ours, and has that index."""
+    status, number = (alias + dialect.quoted(names.column(column)) for column in ("status", "record_id"))
+    if dialect.waiting_number is None or names.transaction is None:
+        return number
+    return dialect.waiting_number.format(status=status, record_id=number)
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:

@@ -68,6 +68,7 @@ ORACLE = Dialect(
     denied_codes=frozenset({1031, 41900}),
     limits_calls=True,
     names_sessions=True,
+    waiting_number="CASE WHEN {status} = 'N' THEN {record_id} END",
     script_commit="COMMIT\n\n/\n",
     script_head="WHENEVER SQLERROR EXIT FAILURE ROLLBACK\nSET DEFINE OFF\nSET SQLBLANKLINES ON\n\n"
     f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {DDL_LOCK_SECONDS}\n/\n\n",

@@ -6,16 +6,18 @@ import re
 import sqlite3
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import Connection, create_engine
 
 import eventlog.sql.oracle
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
-from eventlog.sql.dialect import log_holes, statement
+from eventlog.sql.dialect import log_holes, statement, texts
 from eventlog.sql.install import install_sql, uninstall_sql
+from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
@@ -423,3 +425,35 @@ def test_no_statement_uses_a_package_that_the_page_of_rights_does_not_name() -> 
     page = (ROOT / "docs" / "how-to" / "least-rights.md").read_text()
     assert used == NEEDED
     assert {name for name in NEEDED if f"`{name.upper()}`" not in page} == set()
+
+
+def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_in_its_words() -> None:
+    made = re.search(r"CREATE INDEX event_log_new ON event_log \((.*)\)'", install_sql("oracle://"))
+    assert made is not None
+    expression = made[1].replace("''", "'")
+    assert expression == "CASE WHEN status = 'N' THEN record_id END"
+    spoken = re.sub(r"\b(status|record_id)\b", r"waiting.\1", expression)
+    own, theirs = (log_holes(ORACLE, LogNames(transaction=name)) for name in ("EVENTLOG_TRANSACTION", None))
+    assert statement(ORACLE, "order_by_number", **own) == spoken
+    assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
+    for query in ("waiting_rows", "anything_waiting", "anything_beyond", "count_some", "passed_runs", "transaction_ends"):
+        assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
+
+
+@pytest.mark.parametrize(
+    "expression, is_served",
+    [
+        ("CASE  WHEN \"STATUS\"='N' THEN \"RECORD_ID\" END ", True),
+        ("CASE  WHEN \"STATUS\"='S' THEN \"RECORD_ID\" END ", False),
+    ],
+)
+def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expression: str, *, is_served: bool) -> None:
+    engine = create_engine("oracle+oracledb://", creator=lambda: None, _initialize=False)
+    index = {"name": "event_log_new", "column_names": [None], "expressions": [expression]}
+    assert serves(cast("Connection", engine), index, LogNames()) is is_served
+
+
+def test_short_values_stand_in_the_rows_of_the_log() -> None:
+    script = install_sql("oracle://")
+    stored = "LOB (old_value, new_value) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)\nROWDEPENDENCIES"
+    assert script.count(stored) == 1
