@@ -32,6 +32,19 @@ WHERE order_flag = 'N' AND cache_size > 1 AND (
           AND log.referenced_owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA'))))
 ORDER BY sequence_name;
 
+-- unseen_states: findings about changes that fired no trigger, as far as the catalog tells: a captured table was truncated.
+-- It knows that until the table's statistics are gathered anew.
+SELECT 'warning', emptied.table_owner || '.' || emptied.table_name || ' was truncated, about '
+         || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; no trigger has told of the rows that went.',
+       'Delete those rows at the receivers, and let people use DELETE on captured tables.'
+FROM all_tab_modifications emptied
+WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL
+  AND EXISTS (SELECT 1 FROM all_triggers
+              JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+              WHERE all_triggers.table_owner = emptied.table_owner AND all_triggers.table_name = emptied.table_name
+                AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%')
+ORDER BY emptied.table_owner, emptied.table_name;
+
 -- clock: the database's own time, in the form that event_time has
 SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;
 
