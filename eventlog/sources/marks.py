@@ -100,7 +100,9 @@ class Marks:
 
     def all(self, connection: Connection) -> dict[str, str]:
         """Every mark by its name."""
-        return {str(name): str(value or "") for name, value in self._log.rows(connection, self._log.query("marks_read"))}
+        return {
+            str(name): str(value or "") for name, value in self._log.rows(connection, self._log.query("marks_read"))
+        }
 
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""

@@ -282,7 +282,9 @@ def _to_run_again(dialect: Dialect, names: LogNames, script: str, versions: tupl
     first, last = versions
     if last != "base":
         record = "version_update" if first else "version_insert"
-        parts.append(statement(dialect, record, version=table, first=dialect.literal(first), last=dialect.literal(last)))
+        parts.append(
+            statement(dialect, record, version=table, first=dialect.literal(first), last=dialect.literal(last))
+        )
     return "".join(f"{part}\n\n/\n\n" for part in parts)
 
 

@@ -28,8 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [
         item
         for item in items
-        if "no_empty_texts" not in values_of(item)
-        or item.path.stem.removeprefix("test_") in WITHOUT_EMPTY_TEXTS
+        if "no_empty_texts" not in values_of(item) or item.path.stem.removeprefix("test_") in WITHOUT_EMPTY_TEXTS
     ]
 
 

@@ -128,7 +128,7 @@ def test_what_grows_with_the_batch_is_bound_as_a_lob(oracle: Recorder) -> None:
 
 def test_a_text_that_is_too_long_for_a_string_is_refused_by_the_recorder_unless_it_is_a_clob(oracle: Recorder) -> None:
     log, long = Log(oracle.engine, NAMES), "x" * 4001
-    with log.transaction() as connection, pytest.raises(AssertionError, match="ORA-01461.*:name"):
+    with log.transaction() as connection, pytest.raises(AssertionError, match=r"ORA-01461.*:name"):
         connection.execute(log.query("mark_write"), {"name": long, "value": long})
     with log.transaction() as connection:
         connection.execute(log.query("mark_write"), {"name": "a mark", "value": long})
@@ -139,7 +139,9 @@ def test_many_numbers_between_batches_and_many_records_reach_oracle(oracle: Reco
     bounds = {"first": 1, "last": 9, "missing": numbers, "limit": 10, "plain": 1000}
     query = log.query("waiting_rows", among="among_ahead", order="", **{"except": "", "unread": "", "transaction": ""})
     outcomes = [
-        Outcome(position=(number,), status=Status.ERROR, reason=Reason.REFUSED, note="no such customer, says the receiver")
+        Outcome(
+            position=(number,), status=Status.ERROR, reason=Reason.REFUSED, note="no such customer, says the receiver"
+        )
         for number in range(120)
     ]
     source = LogSource(oracle.engine, NAMES)
@@ -179,7 +181,8 @@ def test_the_row_of_the_lease_is_locked_before_a_mark_is_made(oracle: Recorder, 
         if not in_hand:
             lock.mark(connection, "in hand", "1")
     made = [statement for statement in oracle.statements if "_mark" in statement.lower()]
-    assert made[0].startswith("SELECT 1 FROM") and made[0].endswith("FOR UPDATE")
+    assert made[0].startswith("SELECT 1 FROM")
+    assert made[0].endswith("FOR UPDATE")
     assert [statement.partition(" ")[0] for statement in made[1:]] == ["MERGE"] * kept
 
 
@@ -245,6 +248,6 @@ def test_a_column_whose_characters_would_be_lost_is_refused_by_its_name(
 ) -> None:
     oracle.answers = lambda statement: [(column,)] if "nls_database_parameters" in statement else []
     options = TriggerOptions(exclude=(column,)) if excluded else TriggerOptions()
-    refusal = pytest.raises(InstallError, match=f"national characters in {column}.*--exclude {column}")
+    refusal = pytest.raises(InstallError, match=rf"national characters in {column}.*--exclude {column}")
     with oracle.engine.connect() as connection, nullcontext() if excluded else refusal:
         refuse_unfit(connection, plan(replace(PLAIN, children=()), options), NAMES)

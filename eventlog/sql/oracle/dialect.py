@@ -22,6 +22,11 @@ ADVICE: Final[dict[int | str, str]] = {
 }
 """What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the driver tells of a listener."""
 
+PASSING: Final[frozenset[int | str]] = frozenset(
+    {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
+)
+"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting."""
+
 ORACLE = Dialect(
     name="oracle",
     lookup=JsonTableLookup(),
@@ -55,12 +60,8 @@ ORACLE = Dialect(
     long_text="TO_CLOB({text})",
     line_characters=2499,
     row_names=(":OLD", ":NEW"),
-    # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
     deadlock_codes=frozenset({60}),
-    passing_codes=frozenset(
-        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
-        | ADVICE.keys()
-    ),
+    passing_codes=PASSING | ADVICE.keys(),
     advice=ADVICE,
     code_in_words=r"Similar to ORA-(\d+)",
     # Too large for its column, no number, no date, out of range.

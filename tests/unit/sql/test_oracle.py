@@ -318,7 +318,8 @@ INSERT INTO nls_database_parameters VALUES ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16
 
 
 @pytest.mark.parametrize(
-    "charset, lost", [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])]
+    "charset, lost",
+    [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])],
 )
 def test_national_characters_are_lost_in_a_database_that_is_not_unicode(charset: str, lost: list[str]) -> None:
     """The query, asked of tables that have what Oracle's catalog would have."""
@@ -337,7 +338,8 @@ def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> Non
         made = [part for part in bare if re.match(r"(?:CREATE|ALTER TABLE|INSERT|UPDATE|DELETE)", part)]
         assert made == [part for part in bare if "NOT EXISTS (SELECT 1 FROM" in part]
         assert re.match(rf"INSERT INTO \S*{names.version} \(version_num\)", made[0], re.IGNORECASE)
-        assert len(made) == 1 and bare[-3:] == [made[0], "COMMIT", ""]
+        assert len(made) == 1
+        assert bare[-3:] == [made[0], "COMMIT", ""]
         down = uninstall_sql("oracle://", names)
         assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
 
@@ -436,15 +438,22 @@ def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_
     own, theirs = (log_holes(ORACLE, LogNames(transaction=name)) for name in ("EVENTLOG_TRANSACTION", None))
     assert statement(ORACLE, "order_by_number", **own) == spoken
     assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
-    for query in ("waiting_rows", "anything_waiting", "anything_beyond", "count_some", "passed_runs", "transaction_ends"):
+    for query in (
+        "waiting_rows",
+        "anything_waiting",
+        "anything_beyond",
+        "count_some",
+        "passed_runs",
+        "transaction_ends",
+    ):
         assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
 
 
 @pytest.mark.parametrize(
     "expression, is_served",
     [
-        ("CASE  WHEN \"STATUS\"='N' THEN \"RECORD_ID\" END ", True),
-        ("CASE  WHEN \"STATUS\"='S' THEN \"RECORD_ID\" END ", False),
+        ('CASE  WHEN "STATUS"=\'N\' THEN "RECORD_ID" END ', True),
+        ('CASE  WHEN "STATUS"=\'S\' THEN "RECORD_ID" END ', False),
     ],
 )
 def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expression: str, *, is_served: bool) -> None:
