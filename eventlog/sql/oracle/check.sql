@@ -35,7 +35,7 @@ ORDER BY sequence_name;
 -- unseen_states: findings about changes that fired no trigger, as far as the catalog tells: a captured table was truncated.
 -- It knows that until the table's statistics are gathered anew.
 SELECT 'warning', emptied.table_owner || '.' || emptied.table_name || ' was truncated, about '
-         || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; no trigger has told of the rows that went.',
+         || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; the rows that went are not in the log.',
        'Delete those rows at the receivers, and let people use DELETE on captured tables.'
 FROM all_tab_modifications emptied
 WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL
