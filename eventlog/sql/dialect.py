@@ -427,16 +427,20 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
     own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
     columns = {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
-    numbers = {f"{alias}_number": _waiting_number(dialect, names, f"{alias}.") for alias in ("waiting", "late")}
+    is_ours = names.transaction is not None  # such a log has an index of waiting rows alone, where there may be one
+    numbers = {
+        f"{alias}_number": waiting_number(dialect, names, f"{alias}.")
+        if is_ours
+        else f"{alias}.{dialect.quoted(names.column('record_id'))}"
+        for alias in ("waiting", "late")
+    }
     return qualified | own | numbers | columns
 
 
-def _waiting_number(dialect: Dialect, names: LogNames, alias: str) -> str:
-    """The number of a waiting row as the log's index has it; a log with a column for transactions is ours, and has that index."""
+def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
+    """The number of a waiting row as the index of waiting rows has it."""
     status, number = (alias + dialect.quoted(names.column(column)) for column in ("status", "record_id"))
-    if dialect.waiting_number is None or names.transaction is None:
-        return number
-    return dialect.waiting_number.format(status=status, record_id=number)
+    return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.sql.access import verbatim
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, waiting_number
 from eventlog.sql.names import LogNames
 
 SORTED: Final = frozenset({"btree", "hash"})
@@ -57,10 +57,10 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
 
 def _is_of_waiting(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
     """Whether an index is of the expression that has a value for waiting rows alone; the catalog spells it in its own way."""
-    wanted = dialect_of(connection).waiting_number
-    if wanted is None:
+    dialect = dialect_of(connection)
+    if dialect.waiting_number is None:
         return False
-    wanted = wanted.format(status=log.column("status"), record_id=log.column("record_id"))
+    wanted = waiting_number(dialect, log)
     return any(_spelled_alike(str(one)) == _spelled_alike(wanted) for one in index.get("expressions") or ())
 
 

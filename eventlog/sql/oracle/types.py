@@ -29,9 +29,8 @@ TYPES: Final = ColumnTypes(
     log_key=sa.String(4000),
     # So that a row from before it had a transaction's number is not told with those of its whole block.
     log_options={"info": {ROWDEPENDENCIES: True}},
-    # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand. A thousand at a
-    # time, so that a busy log seldom writes to the dictionary.
-    number_options={"cache": 1000, "oracle_order": True},
+    # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
+    number_options={"oracle_order": True},
 )
 
 

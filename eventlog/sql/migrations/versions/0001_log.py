@@ -152,10 +152,7 @@ def _meanings(name: dict[str, str]) -> dict[str, str]:
 def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
     """What polling reads. A log without a key has this index alone: inserting and marking pay for each one."""
     status, record_id = names.column("status"), names.column("record_id")
-    columns: list[Any] = [record_id] if dialect.partial_indexes else [status, record_id]
-    if dialect.waiting_number is not None:
-        names_in_sql = {"status": dialect.quoted(status), "record_id": dialect.quoted(record_id)}
-        columns = [sa.text(dialect.waiting_number.format(**names_in_sql))]
+    columns = [record_id] if dialect.partial_indexes else [status, record_id]
     waiting = sa.text(f"{dialect.quoted(status)} = 'N'")
     partial: dict[str, Any] = {f"{dialect.name}_where": waiting} if dialect.partial_indexes else {}
     op.create_index(
