@@ -411,7 +411,7 @@ def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> Non
     place = CapturedTable(schema="APP", name="USR", owner="APP")
     for sequence, told in ((None, []), ("SEQ_LOG", ["installer", "app"])):
         site = RightsScope(names=LogNames(schema="INDIRECT", sequence=sequence), standing=True, places=(place,))
-        given = [text for _, text in rights(ORACLE, Roles(installer="installer"), site)]
+        given = [one.sql for one in rights(ORACLE, Roles(installer="installer"), site)]
         drawn = [re.fullmatch(r"GRANT SELECT ON indirect\.seq_log TO (\w+)", text) for text in given]
         assert [found[1] for found in drawn if found] == told
         assert "GRANT INSERT ON indirect.event_log TO app" in given
