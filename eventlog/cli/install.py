@@ -158,6 +158,7 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
 
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
     """
+    from eventlog.sql.dialect import dialect_of
     from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 
     if every and tables:
@@ -169,7 +170,7 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
     if as_json:
         show_json({"would_run" if sql else "ran": statements})
     elif sql:
-        click.echo(rights_script(statements), nl=False)
+        click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
     else:
         for one in statements:
             say(f"ran {one.sql}", err=True)

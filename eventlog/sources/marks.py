@@ -95,16 +95,18 @@ class Marks:
 
     def get(self, connection: Connection, name: str) -> str | None:
         """The mark's text, or None when there is none."""
-        found = connection.execute(self._log.query("mark_read"), {"name": name}).scalar()
-        return None if found is None else str(found)
+        found = connection.execute(self._log.query("mark_read"), {"name": name}).first()
+        return None if found is None else str(found[0] or "")
 
     def all(self, connection: Connection) -> dict[str, str]:
         """Every mark by its name."""
-        return {str(name): str(value) for name, value in self._log.rows(connection, self._log.query("marks_read"))}
+        return {
+            str(name): str(value or "") for name, value in self._log.rows(connection, self._log.query("marks_read"))
+        }
 
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""
-        connection.execute(self._log.query("mark_write"), {"name": name, "value": value})
+        connection.execute(self._log.query("mark_write"), {"name": name, "value": stored(value)})
 
     def lock(self, connection: Connection, name: str) -> None:
         """Waits for who changes a mark, and keeps others from it before the caller's transaction ends."""
@@ -121,6 +123,11 @@ class Marks:
     def clear_notes(self, connection: Connection) -> None:
         """Takes all notes away in the caller's transaction."""
         connection.execute(self._log.query("notes_clear"))
+
+
+def stored(text: str) -> str | None:
+    """A text as a mark, or a record of a row, keeps it: an empty one as NULL on every database, for Oracle knows no other."""
+    return text or None
 
 
 def notes_of(marks: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ What a driver's error means: whether waiting cures it, who has locked what, whet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,10 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     original = getattr(error, "orig", None) or error
     if is_locked(dialect_of(engine), original):
         return LOCKED
+    advice = dialect_of(engine).advice
+    known = [code for code in _passing_codes(dialect_of(engine), original) if code in advice]
+    if known:
+        return advice[known[0]]
     if not is_denied(dialect_of(engine), original) or "row-level security" not in str(original):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
@@ -215,9 +220,16 @@ def _is_refusal(error: BaseException | None) -> bool:
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
+    codes = _passing_codes(dialect, error)
+    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(_said_first(error), "isrecoverable", False))
+
+
+def _passing_codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
+    """What tells whether an error passes: its codes, and the one that the driver puts into words."""
     told = _said_first(error)
     codes = {getattr(told, name, None) for name in ("code", "full_code")} | {getattr(error, "sqlstate", None)}
-    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(told, "isrecoverable", False))
+    said = re.search(dialect.code_in_words, str(error)) if dialect.code_in_words else None
+    return codes | ({int(said[1])} if said else set())
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:

@@ -178,6 +178,9 @@ LOCK_SECONDS: Final = 30.0
 ANSWER_SECONDS: Final = 30
 """How much longer than a statement may run its answer is waited for, where the driver would wait for ever."""
 
+PROGRAM: Final = "eventlog"
+"""What sessions are called."""
+
 IDLE_LEASES: Final = 2
 """A transaction may be idle for so many leases: between two statements of it a large batch is computed, and machines stutter."""
 
@@ -211,6 +214,8 @@ def limit_sessions(
     def limit(connection: Any, record: Any) -> None:
         if dialect.limits_calls:
             connection.call_timeout = round(seconds * 1000)
+        if dialect.names_sessions:
+            connection.module, connection.action = PROGRAM, "publish" if lease is not None else "read"
         cursor = connection.cursor()
         for setting in settings:
             cursor.execute(setting)

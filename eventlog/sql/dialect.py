@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from eventlog.sql.lookup import KeyLookup
 
     Fetch = Callable[[Connection, TextClause, Mapping[str, Any]], list[tuple[Any, ...]]]
+
+PIECE_CHARACTERS: Final = 900
+"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
 
 DDL_LOCK_SECONDS = 10
 """How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
@@ -108,6 +111,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types whose text is written by a fragment of their own."""
     passing_codes: frozenset[int | str] = frozenset()
     """Codes of errors that waiting may cure, where the driver's class does not say so."""
+    advice: Mapping[int | str, str] = {}
+    """What mends an error, or when it passes, by its code."""
+    code_in_words: str | None = None
+    """A regular expression for the code in what an error says, where the driver has a number of its own for it."""
     denied_codes: frozenset[int | str] = frozenset()
     """Codes of errors that a right would cure."""
     lob_parameters: bool = False
@@ -120,6 +127,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
     trigger_bytes: int | None = None
     """How long a trigger's text may be."""
+    long_text: str | None = None
+    """Makes a text of any length from a string, where strings may not be as long."""
+    line_characters: int | None = None
+    """How long a line of a script may be."""
     upper_case: bool = False
     """Names that nobody quotes are upper-case."""
     row_names: tuple[str, str] = ("OLD", "NEW")
@@ -131,6 +142,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     declared_constants: bool = False
     """A trigger may declare constants in the types of a table's columns, which conditions and rows then share."""
     partial_indexes: bool = False
+    waiting_number: str | None = None
+    """The number of a row that waits, and NULL of all others, which an index leaves out: where there are no partial indexes."""
     log_has_key: bool = True
     """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
     transactional_ddl: bool = False
@@ -142,6 +155,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
     script_commit: str = ""
     """Ends a script whose last statements are not on disk yet."""
+    script_head: str = ""
+    """Begins every script: the database's shell ends with the first error, and waits for locks as the program does."""
     script_start: str = ""
     """Begins a script, where the database's shell must be told how its statements end."""
     checks_identity: bool = True
@@ -180,6 +195,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
     answer_argument: str | None = None
     """What the driver calls the seconds after which it no longer waits for an answer."""
+    names_sessions: bool = False
+    """The driver says of a session which program it is, and what that does, where a DBA looks at sessions."""
     limits_calls: bool = False
     """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
     now: str
@@ -228,6 +245,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """A name of ours in the case of the name that it stands beside."""
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
+    def on_lines(self, parts: Iterable[str], between: str) -> str:
+        """The parts on one line, or on one each where that line would be too long for the database's shell."""
+        line = between.join(parts := list(parts))
+        if self.line_characters is None or len(line) < self.line_characters // 4:
+            return line
+        return f"{between.rstrip()}\n".join(parts)
+
     def unseen(self, sql_type: str) -> bool:
         return bare_type(sql_type) in self.unseen_types
 
@@ -241,6 +265,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def long_literal(self, text: str) -> str:
+        """The text as a SQL expression, in pieces where a string and a line of a script may not be as long."""
+        if self.long_text is None or len(text) <= PIECE_CHARACTERS:
+            return self.literal(text)
+        starts = range(0, len(text), PIECE_CHARACTERS)
+        pieces = (self.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
+        return "\n|| ".join(self.long_text.format(text=piece) for piece in pieces)
 
     def reported(self, name: str) -> str:
         """The name as the database itself reports it, which is how it stands in a table_key."""
@@ -394,7 +426,21 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, **names.journal}
     qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
     own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
-    return qualified | own | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    columns = {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    is_ours = names.transaction is not None  # such a log has an index of waiting rows alone, where there may be one
+    numbers = {
+        f"{alias}_number": waiting_number(dialect, names, f"{alias}.")
+        if is_ours
+        else f"{alias}.{dialect.quoted(names.column('record_id'))}"
+        for alias in ("waiting", "late")
+    }
+    return qualified | own | numbers | columns
+
+
+def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
+    """The number of a waiting row as the index of waiting rows has it."""
+    status, number = (alias + dialect.quoted(names.column(column)) for column in ("status", "record_id"))
+    return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import Any
@@ -16,12 +17,13 @@ from sqlalchemy import Connection, Engine, column, inspect, select, table
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers, verbatim
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, statement
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.rights import given, take_back, taking_back
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.render import dropping
 from eventlog.sql.triggers.track import all_drops, with_schema
 
 ADOPTED = "log adopted"
@@ -250,7 +252,40 @@ def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **fou
     first, _, last = goal.partition(":")
     down = last == "base" or (bool(last) and last < first)
     (command.downgrade if down else command.upgrade)(config, goal, sql=True)
-    return config.output_buffer.getvalue() + dialect_of(url).script_commit
+    dialect, written = dialect_of(url), config.output_buffer.getvalue()
+    if offers(dialect, "run_once"):
+        versions = (first, last) if last else ("", NEWEST_MIGRATION)
+        written = _to_run_again(dialect, names, written, versions, "run_down_once" if down else "run_once")
+    return dialect.script_head + written + dialect.script_commit
+
+
+_comments = re.compile(r"(?:\s*--.*\n)*\s*")
+
+
+def _to_run_again(dialect: Dialect, names: LogNames, script: str, versions: tuple[str, str], query: str) -> str:
+    """A script that can be run again when it failed half-way, for a database where each DDL is a transaction of its own.
+
+    What stands there already, or is gone, is no error; and the version is recorded when all else is done.
+    """
+    table = dialect.qualified(names.schema, names.version)
+    written = rf"(?:\S+\.)?\"?{re.escape(names.version)}\b"
+    records = re.compile(rf"(?:INSERT INTO|UPDATE|DELETE FROM) {written}", re.IGNORECASE)
+    parts = []
+    for part in re.split(r"\n+/\n+", script):
+        comments = _comments.match(part)
+        text = part[comments.end() if comments else 0 :].rstrip()
+        before = part[: comments.end() if comments else 0].strip()
+        if text and not records.match(text):
+            once = re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text)
+            text = statement(dialect, query, statement=dialect.literal(text)) if once else text
+            parts.append(f"{before}\n\n{text}".strip())
+    first, last = versions
+    if last != "base":
+        record = "version_update" if first else "version_insert"
+        parts.append(
+            statement(dialect, record, version=table, first=dialect.literal(first), last=dialect.literal(last))
+        )
+    return "".join(f"{part}\n\n/\n\n" for part in parts)
 
 
 def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
@@ -318,7 +353,8 @@ def left_functions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
-    return [statement(dialect_of(connection), "drop_function", function=function) for function in functions]
+    dialect = dialect_of(connection)
+    return [statement(dialect, "drop_function", **dropping(dialect, function)) for function in functions]
 
 
 def _count(connection: Connection, names: LogNames, query: str) -> int:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = ("gaps", "ids", "passed", "unread", "value")
-"""Parameters that grow with the batch; notes are bound in many rows at a time and stay what they are."""
+LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", "unread", "value")
+"""Parameters that grow with the batch, or with what somebody says."""
 
 
 class Log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.sql.access import verbatim
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, waiting_number
 from eventlog.sql.names import LogNames
 
 SORTED: Final = frozenset({"btree", "hash"})
@@ -44,12 +45,27 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
     """Whether an index leads to all rows that wait: by their status first, or because it holds those of a few letters only."""
     options = index.get("dialect_options", {})
+    if _is_of_waiting(connection, index, log):
+        return True
     if not _is_usable(index):
         return False
     condition = _option(options, "where")
     if condition:
         return _holds(connection, condition, log, "'N'")
     return begins_with_status(index["column_names"], log)
+
+
+def _is_of_waiting(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
+    """Whether an index is of the expression that has a value for waiting rows alone; the catalog spells it in its own way."""
+    dialect = dialect_of(connection)
+    if dialect.waiting_number is None:
+        return False
+    wanted = waiting_number(dialect, log)
+    return any(_spelled_alike(str(one)) == _spelled_alike(wanted) for one in index.get("expressions") or ())
+
+
+def _spelled_alike(expression: str) -> str:
+    return re.sub(r'[\s"]', "", expression).upper()
 
 
 def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:

@@ -180,11 +180,19 @@ def held_rights(connection: Connection, names: LogNames, table: str, role: str) 
     user, host = _account(dialect, role)
     asked = {
         "place": dialect.qualified(names.schema, table),
+        "schema": names.schema and dialect.reported(names.schema),
         "table": dialect.reported(table),
-        "role": user,
+        "role": dialect.reported(user),
         "host": host,
     }
-    return [str(right) for (right,) in answers(connection, "held_rights", asked)]
+    try:
+        with connection.begin_nested():
+            found = answers(connection, "held_rights", asked)
+    except SQLAlchemyError:
+        if not offers(dialect, "held_rights_seen"):
+            raise
+        found = answers(connection, "held_rights_seen", asked)
+    return [str(right) for (right,) in found]
 
 
 class _Grants(Struct, frozen=True, kw_only=True):
@@ -205,8 +213,10 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
         yield from dict.fromkeys(texts)  # an owner of several tables is named once
+        yield from self._on_sequence("installer_on_sequence", role)
         for owner in dict.fromkeys(place.owner for place in site.places if place.owner not in (None, role)):
             yield from self._on_table("owner_on_log", role, site.names.table, owner=self.dialect.quoted(str(owner)))
+            yield from self._on_sequence("owner_on_sequence", role, owner=self.dialect.quoted(str(owner)))
 
     def writer(self, role: str) -> Iterator[str]:
         yield from self._on_table("writer_on_log", role, self.site.names.table)
@@ -265,6 +275,13 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
         yield from self._text(query, role, table=self.dialect.qualified(self.site.names.schema, table), **holes)
+
+    def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
+        """Where a sequence numbers the log: who writes rows needs it beside the log itself."""
+        names = self.site.names
+        if names.sequence is not None:
+            sequence = self.dialect.qualified(names.schema, names.sequence)
+            yield from self._text(query, role, sequence=sequence, **holes)
 
     def _on_place(self, query: str, role: str, place: CapturedTable) -> Iterator[str]:
         if place.owner == role:  # nobody can be given himself
@@ -437,9 +454,10 @@ def _is_gone(connection: Connection, grant: str) -> bool:
 
 
 def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
-    query = statement(dialect_of(connection), "given_rights", role=role)
-    with suppress(SQLAlchemyError), connection.begin_nested():
-        return fetched(connection, verbatim(query))
+    for query in ("given_rights", "given_rights_seen"):
+        if offers(dialect_of(connection), query):
+            with suppress(SQLAlchemyError), connection.begin_nested():
+                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
     return []
 
 

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from sqlalchemy import Engine
 
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.levels import values_of
+from tests.support.servers import databases
+
+WITHOUT_EMPTY_TEXTS: Final = ("source_log", "source_notes", "source_owed", "source_retries", "rowcare")
+"""The files of marks and companion tables, also asked of a database that keeps an empty text as NULL."""
+
+
+@pytest.fixture(params=[*databases(), "no_empty_texts"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each database in turn."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves out what has nothing to do with empty texts."""
+    items[:] = [
+        item
+        for item in items
+        if "no_empty_texts" not in values_of(item) or item.path.stem.removeprefix("test_") in WITHOUT_EMPTY_TEXTS
+    ]
 
 
 @pytest.fixture

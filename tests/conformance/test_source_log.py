@@ -14,6 +14,7 @@ from eventlog.core.model import Outcome, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.flow import WaitingParts, read_flow
+from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sources.marks import IN_HAND, Marks, note_name
 from eventlog.sql.install import install
@@ -49,6 +50,22 @@ def test_a_lower_number_that_commits_after_the_read_is_found_and_never_marked(po
     source.settle(batch, [Outcome(position=event.position) for event in batch.events])
     assert [number for number, status in log.statuses().items() if status == "N"] == [99]
     assert numbers(source) == [99]
+
+
+def test_an_empty_mark_is_there_and_its_text_never_reaches_the_database(log: LogTable) -> None:
+    """Oracle keeps an empty text as NULL, so there is none on any database."""
+    known = Log(log.engine, log.names)
+    marks, lock = Marks(known), LogLock(known, lease=600.0)
+    assert lock.take()
+    with known.transaction() as connection:
+        marks.set(connection, "set", "")
+        lock.mark(connection, "under the lock", "")
+    with known.transaction() as connection:
+        found = marks.all(connection)
+        assert [marks.get(connection, name) for name in ("set", "under the lock", "never made")] == ["", "", None]
+    assert [found["set"], found["under the lock"]] == ["", ""]
+    assert log.ask("SELECT count(*) FROM event_log_mark WHERE value = ''") == [(0,)]
+    assert log.ask("SELECT count(*) FROM event_log_mark WHERE value IS NULL") == [(2,)]
 
 
 def test_marks_and_settlement_stand_or_fall_together(log: LogTable) -> None:

@@ -108,5 +108,5 @@ def test_what_was_released_is_still_what_a_new_log_begins_with(database: str) ->
     url = "mariadb://" if database == "mysql" else f"{database}://"
     released = (RELEASED / f"0001-{database}.sql").read_text()
     statements = [part.strip() for part in released.split("\n\n") if part.startswith("CREATE")]
-    now = install_sql(url)
+    now = install_sql(url).replace("''", "'")  # a text in a block that may run twice
     assert [one for one in statements if one not in now] == []

@@ -102,8 +102,19 @@ LOGS = (LogNames(), LogNames(schema="INDIRECT"), THEIRS)
 def statements(text: str) -> list[str]:
     """A script's statements as SQL*Plus parts them: at slashes on lines of their own; without its own commands."""
     parts = re.split(r"^/[ \t]*$", text, flags=re.MULTILINE)
-    bare = (re.sub(r"^(?:--.*|SET [A-Z]+ (?:ON|OFF))$", "", part, flags=re.MULTILINE).strip() for part in parts)
-    return [part for part in bare if part]
+    # The grammar knows no session parameter that is a number.
+    own = (
+        r"^(?:--.*|SET [A-Z]+ (?:ON|OFF)|WHENEVER SQLERROR EXIT FAILURE ROLLBACK"
+        r"|ALTER SESSION SET DDL_LOCK_TIMEOUT = [0-9]+)$"
+    )
+    bare = (re.sub(own, "", part, flags=re.MULTILINE).strip() for part in parts)
+    return [one for part in bare if part for one in (part, *_inside(part))]
+
+
+def _inside(block: str) -> list[str]:
+    """What a block runs as a text, which the grammar would not look into."""
+    found = re.findall(r"EXECUTE IMMEDIATE '((?:[^']|'')*)'", block)
+    return [text.replace("''", "'") for text in found]
 
 
 def installation() -> Iterator[Named]:
@@ -149,7 +160,7 @@ def queries() -> Iterator[Named]:
             yield name, _whole(name, bare)
 
 
-_STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
+_STATEMENT = re.compile(r"(?:SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
 
 
 def _whole(name: str, text: str) -> str:
@@ -162,6 +173,8 @@ def _whole(name: str, text: str) -> str:
         return f"SELECT 1{text} FROM event_log waiting"
     if name.startswith("role_at_host"):
         return f"GRANT CREATE SESSION TO {text}"
+    if name == "transaction_declared":
+        return f"DECLARE\n{text};\nBEGIN\n  NULL;\nEND;"
     if re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+SELECT COUNT", text) or text.startswith(("IF ", "old_key")):
         return f"BEGIN\n{text};\nEND;"
     if _STATEMENT.match(text):

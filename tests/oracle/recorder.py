@@ -1,4 +1,8 @@
-"""An Oracle that only listens: SQLAlchemy's own dialect and driver module on a connection that notes what reaches it."""
+"""An Oracle that only listens: SQLAlchemy's own dialect and driver module on a connection that notes what reaches it.
+
+It refuses what Oracle refuses of any statement: a text of more than 4,000 bytes that is not bound as a CLOB (ORA-01461), in
+plain SQL and inside blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine
 
+LONGEST_TEXT_BYTES = 4000
 Answers = Callable[[str], Sequence[tuple[Any, ...]]]
 
 
@@ -51,11 +56,20 @@ class _Cursor:
         self.rowcount = 0
         self.arraysize = 100
         self.outputtypehandler: Any = None
+        self._sizes: dict[str, Any] = {}
 
     def setinputsizes(self, *_: Any, **sizes: Any) -> None:
+        self._sizes = sizes
         self._recorder.sizes.append(sizes)
 
+    def _check(self, statement: str, parameters: Any) -> None:
+        for name, value in dict(parameters or {}).items():
+            is_long = isinstance(value, str) and len(value.encode()) > LONGEST_TEXT_BYTES
+            if is_long and getattr(self._sizes.get(name), "name", None) != "DB_TYPE_CLOB":
+                raise AssertionError(f"ORA-01461: {len(value.encode())} bytes are bound to :{name} in {statement}")
+
     def execute(self, statement: str, parameters: Any = None) -> None:
+        self._check(statement, parameters)
         self._recorder.seen.append((statement, parameters))
         self._rows = list(self._recorder.answers(statement))
         is_query = statement.lstrip().upper().startswith(("SELECT", "WITH"))
@@ -64,7 +78,9 @@ class _Cursor:
         self.description = names if is_query else None
 
     def executemany(self, statement: str, parameters: Any) -> None:
-        self._recorder.seen.append((statement, list(parameters)))
+        for row in (parameters := list(parameters)):
+            self._check(statement, row)
+        self._recorder.seen.append((statement, parameters))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows

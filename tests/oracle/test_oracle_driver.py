@@ -6,26 +6,35 @@ Level oracle-syntax where the grammar is asked; no server answers here, the answ
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import oracledb
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.config.settings import PublisherConfig
-from eventlog.core.errors import SourceError
+from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.seams import Tenure
 from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.flow import FlowLook
+from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
-from eventlog.sql.log import Log
+from eventlog.sql.dialect import texts
+from eventlog.sql.log import LONG_TEXTS, Log, id_list
 from eventlog.sql.names import LogNames
+from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.rows import SqlRowReader
+from eventlog.sql.triggers.plan import TriggerOptions, plan
+from eventlog.sql.triggers.track import refuse_unfit
 from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
 from tests.oracle.grammar import Grammar
-from tests.oracle.recorder import Recorder
+from tests.oracle.recorder import LONGEST_TEXT_BYTES, Recorder
 
 pytestmark = pytest.mark.xdist_group("oracle-syntax")
 NAMES = LogNames(table="INDIRECT_PROCESS", schema="INDIRECT")
@@ -113,8 +122,68 @@ def test_a_key_that_is_no_value_of_its_column_is_not_asked_for(oracle: Recorder)
 def test_what_grows_with_the_batch_is_bound_as_a_lob(oracle: Recorder) -> None:
     cycle(oracle, LogSettings())
     read(oracle, PLAIN, "IDU=1")
-    assert {name for sizes in oracle.sizes for name in sizes} == {"ids", "keys", "value"}
+    assert {name for sizes in oracle.sizes for name in sizes} == {"ids", "keys", "records", "value"}
     assert {size.name for sizes in oracle.sizes for size in sizes.values()} == {"DB_TYPE_CLOB"}
+
+
+def test_a_text_that_is_too_long_for_a_string_is_refused_by_the_recorder_unless_it_is_a_clob(oracle: Recorder) -> None:
+    log, long = Log(oracle.engine, NAMES), "x" * 4001
+    with log.transaction() as connection, pytest.raises(AssertionError, match=r"ORA-01461.*:name"):
+        connection.execute(log.query("mark_write"), {"name": long, "value": long})
+    with log.transaction() as connection:
+        connection.execute(log.query("mark_write"), {"name": "a mark", "value": long})
+
+
+def test_many_numbers_between_batches_and_many_records_reach_oracle(oracle: Recorder) -> None:
+    log, numbers = Log(oracle.engine, NAMES), id_list([*range(1_000_000, 1_001_000)])
+    bounds = {"first": 1, "last": 9, "missing": numbers, "limit": 10, "plain": 1000}
+    query = log.query("waiting_rows", among="among_ahead", order="", **{"except": "", "unread": "", "transaction": ""})
+    outcomes = [
+        Outcome(
+            position=(number,), status=Status.ERROR, reason=Reason.REFUSED, note="no such customer, says the receiver"
+        )
+        for number in range(120)
+    ]
+    source = LogSource(oracle.engine, NAMES)
+    source.settle(source.read(10), outcomes)
+    with log.transaction() as connection:
+        connection.execute(query, bounds)
+    long = [
+        name
+        for _, values in oracle.seen
+        if isinstance(values, dict)
+        for name, value in values.items()
+        if isinstance(value, str) and len(value) > LONGEST_TEXT_BYTES
+    ]
+    assert {"missing", "records"} <= set(long)
+
+
+def test_whatever_is_read_as_a_document_is_bound_as_a_clob() -> None:
+    read = {name for text in texts("oracle").values() for name in re.findall(r"JSON_TABLE\(:(\w+)", text)}
+    assert read - {"keys"} <= set(LONG_TEXTS)  # a look-up binds its keys itself
+
+
+def lease(oracle: Recorder, *, kept: bool) -> LogLock:
+    """A lock that this process believes to have, on a database that says whether it does."""
+    oracle.answers = lambda statement: [(1,)] if kept and "FOR UPDATE" in statement else answers(statement)
+    lock = LogLock(Log(oracle.engine, NAMES), lease=5)
+    lock.token, lock.tenure = "token", Tenure(log="log", name="name", epoch=1)
+    return lock
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("in_hand", [True, False])
+def test_the_row_of_the_lease_is_locked_before_a_mark_is_made(oracle: Recorder, *, in_hand: bool, kept: bool) -> None:
+    """A MERGE reads it as it was: a former holder would commit while somebody else takes over."""
+    lock = lease(oracle, kept=kept)
+    with lock.log.transaction() as connection, suppress(OccupiedError):
+        assert not in_hand or not lock.take_in_hand(connection, "1", "held") or kept
+        if not in_hand:
+            lock.mark(connection, "in hand", "1")
+    made = [statement for statement in oracle.statements if "_mark" in statement.lower()]
+    assert made[0].startswith("SELECT 1 FROM")
+    assert made[0].endswith("FOR UPDATE")
+    assert [statement.partition(" ")[0] for statement in made[1:]] == ["MERGE"] * kept
 
 
 class Said(str):
@@ -123,6 +192,30 @@ class Said(str):
     __slots__ = ("code",)
 
     code: int
+
+
+PASSING = (257, 18, 20, 2391, 4031, 8103, 16000, 30036, 12516, 12520)
+
+
+@pytest.mark.parametrize("code", PASSING)
+@pytest.mark.parametrize("listener", [False, True])
+def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(
+    oracle: Recorder, code: int, *, listener: bool
+) -> None:
+    words = f"ORA-{code:05}: something"
+    if listener:
+        words = f"DPY-6000: cannot connect. Listener refused connection. (Similar to ORA-{code:05})"
+    said = Said(words)
+    said.code = 6000 if listener else code
+
+    def fail(_: str) -> Sequence[tuple[Any, ...]]:
+        raise oracledb.DatabaseError(said)
+
+    oracle.answers = fail
+    with pytest.raises(SourceError) as caught:
+        LogSource(oracle.engine, NAMES).read(10)
+    assert caught.value.may_pass
+    assert caught.value.hint == ORACLE.advice[code]
 
 
 @pytest.mark.parametrize("code, may_pass", [(60, True), (8177, True), (942, False), (1, False)])
@@ -146,3 +239,15 @@ def test_blocks_of_plsql_keep_their_last_semicolon(oracle: Recorder) -> None:
     blocks = [statement for statement in oracle.statements if statement.startswith(("BEGIN", "DECLARE"))]
     assert len(blocks) >= 3
     assert [block for block in blocks if not block.endswith("END;")] == []
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+@pytest.mark.parametrize("column", ["FNAME", "LNAME"])
+def test_a_column_whose_characters_would_be_lost_is_refused_by_its_name(
+    oracle: Recorder, column: str, *, excluded: bool
+) -> None:
+    oracle.answers = lambda statement: [(column,)] if "nls_database_parameters" in statement else []
+    options = TriggerOptions(exclude=(column,)) if excluded else TriggerOptions()
+    refusal = pytest.raises(InstallError, match=rf"national characters in {column}.*--exclude {column}")
+    with oracle.engine.connect() as connection, nullcontext() if excluded else refusal:
+        refuse_unfit(connection, plan(replace(PLAIN, children=()), options), NAMES)

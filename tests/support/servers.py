@@ -22,7 +22,7 @@ from random import SystemRandom
 from typing import Any, NoReturn
 
 import pytest
-from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import OperationalError
 
 from tests.support.compiled import engine_on
@@ -106,6 +106,24 @@ def sqlite(tmp_path: Path) -> Iterator[Engine]:
     engine = engine_on(f"sqlite:///{tmp_path / 'app.db'}")
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def no_empty_texts(sqlite: Engine) -> Engine:
+    """An engine on a new SQLite file that keeps an empty text as NULL, as Oracle does."""
+
+    def without_empty(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: without_empty(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(map(without_empty, value))
+        return None if value == "" else value
+
+    @event.listens_for(sqlite, "before_cursor_execute", retval=True)
+    def _(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> tuple[str, Any]:
+        return statement, without_empty(values)
+
+    return sqlite
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from eventlog.admin.check.triggers import (
     owner_points,
     transaction_points,
     trigger_points,
+    unseen_points,
 )
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
@@ -61,6 +62,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from number_points(engine, found, config)
     yield from points("rights", lambda: _rights(engine, found, config))
     yield from owner_points(engine, found, config)
+    yield from unseen_points(engine)
     yield from points("loopback", lambda: loopback_points(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
     future = config.publisher.handle_future_events

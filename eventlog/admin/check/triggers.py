@@ -156,6 +156,12 @@ SUPERUSER: Final = "is a superuser"
 WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables"})
 """Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it waits for."""
 
+
+def unseen_points(engine: Engine) -> Iterator[Point]:
+    """Changes that fired no trigger, where the catalog tells of some."""
+    yield from findings(engine, "unseen", "unseen_states", "no captured table was truncated since its last statistics")
+
+
 WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})
 MOST_SHOWN_TABLES: Final = 5
 

@@ -31,7 +31,7 @@ from sqlalchemy import Connection
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.sources.log.left_out import note_change
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, stored
 from eventlog.sql.connect import place_of
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -131,8 +131,8 @@ class LogLock:
         `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
         """
         statement = self.log.query("lock_mark_soon" if soon else "lock_mark")
-        values = {"name": name, "value": value, "token": self.token}
-        if not self.taken or connection.execute(statement, values).rowcount == 0:
+        values = {"name": name, "value": stored(value), "token": self.token}
+        if not self.taken or not self._holds(connection) or connection.execute(statement, values).rowcount == 0:
             self._lose()
 
     def take_in_hand(self, connection: Connection, value: str, holding: str) -> bool:
@@ -141,7 +141,15 @@ class LogLock:
         The caller's transaction returns before it is on disk.
         """
         values = {"value": value, "holding": holding, "token": self.token}
-        return self.taken and connection.execute(self.log.query("lock_take_in_hand"), values).rowcount > 0
+        if not self.taken or not self._holds(connection):
+            return False
+        return connection.execute(self.log.query("lock_take_in_hand"), values).rowcount > 0
+
+    def _holds(self, connection: Connection) -> bool:
+        """Whether the lock is still ours, where what makes a mark cannot lock the row of the lease by itself."""
+        if not offers(self.log.dialect, "lock_hold"):
+            return True
+        return bool(self.log.rows(connection, self.log.query("lock_hold"), {"token": self.token}))
 
     def leave(self) -> None:
         """Gives the lock to whoever waits for it."""

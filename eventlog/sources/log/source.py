@@ -44,6 +44,7 @@ from eventlog.sources.marks import (
     notes_of,
     read_runs,
     runs,
+    stored,
     write_runs,
 )
 from eventlog.sources.notes import COUNTED, noted_events, split_counted
@@ -412,7 +413,7 @@ def note_of(outcome: Outcome) -> str | None:
         note = f"superseded by {written(outcome.winner)}"
     if note is None:
         return None
-    return masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    return stored(masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode())
 
 
 def retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -443,7 +444,7 @@ def _note(
         connection.execute(log.query("note_outcome"), {"records": as_text(noted)})
     chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together
     for note, numbers in _held(outcomes).items():
-        connection.execute(log.query("note_waiting"), {"note": note, "ids": id_list(numbers)})
+        connection.execute(log.query("note_waiting"), {"note": stored(note), "ids": id_list(numbers)})
     tried = [
         _record(outcome) | {"delay": settings.backoff.delay(attempts.get(outcome.position, 0) + 1, chance)}
         for outcome in retried(outcomes)

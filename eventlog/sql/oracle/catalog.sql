@@ -13,10 +13,19 @@ SELECT column_name AS name,
 FROM all_tab_columns
 WHERE owner = :schema AND table_name = :table;
 
--- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps
+-- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps, and so does
+-- one whose package does not
 SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema,
-       all_triggers.table_name AS table_name, all_source.text AS marker,
-       CASE WHEN all_triggers.status = 'ENABLED' AND all_objects.status = 'VALID' THEN 1 ELSE 0 END AS enabled,
+       all_triggers.table_name AS table_name, all_triggers.trigger_body AS marker,
+       CASE WHEN all_triggers.status = 'ENABLED' AND all_objects.status = 'VALID'
+         AND NOT EXISTS (SELECT 1 FROM all_dependencies
+                         JOIN all_objects package ON package.owner = all_dependencies.referenced_owner
+                           AND package.object_name = all_dependencies.referenced_name
+                         WHERE all_dependencies.owner = all_triggers.owner
+                           AND all_dependencies.name = all_triggers.trigger_name AND all_dependencies.type = 'TRIGGER'
+                           AND all_dependencies.referenced_type = 'PACKAGE'
+                           AND package.object_type IN ('PACKAGE', 'PACKAGE BODY') AND package.status = 'INVALID')
+         THEN 1 ELSE 0 END AS enabled,
        all_triggers.trigger_body AS source
 FROM all_triggers
 JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
@@ -61,9 +70,35 @@ ORDER BY all_triggers.trigger_name, all_objects.object_name, all_objects.object_
 SELECT COUNT(*) FROM dual
 WHERE :schema = USER OR EXISTS (SELECT 1 FROM session_privs WHERE privilege = 'CREATE ANY TRIGGER') OR :table IS NULL;
 
--- left_functions: what triggers of the log ran whose tables are gone; no trigger needs them any more
+-- lossy_columns: columns of national characters where the database's own character set may lack them: the log, and every text
+-- in PL/SQL, would have question marks in their place, and two values could look the same
+SELECT column_name FROM all_tab_columns
+WHERE owner = :schema AND table_name = :table AND data_type IN ('NCHAR', 'NVARCHAR2')
+  AND NOT EXISTS (SELECT 1 FROM nls_database_parameters
+                  WHERE parameter = 'NLS_CHARACTERSET' AND value IN ('AL32UTF8', 'UTF8'))
+ORDER BY column_id;
+
+-- triggers_between: enabled triggers of others that may write to a table or to its child tables before a statement ends.
+-- These are the ones that fire for statements, and the ones that speak of more than their own table and sequences.
+SELECT theirs.trigger_name FROM all_triggers theirs
+WHERE theirs.table_owner = :schema AND theirs.table_name = :table AND theirs.status = 'ENABLED'
+  AND NOT EXISTS (SELECT 1 FROM all_source
+                  WHERE all_source.owner = theirs.owner AND all_source.name = theirs.trigger_name
+                    AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%')
+  AND (theirs.trigger_type NOT IN ('BEFORE EACH ROW', 'AFTER EACH ROW')
+    OR EXISTS (SELECT 1 FROM all_source
+               WHERE all_source.owner = theirs.owner AND all_source.name = theirs.trigger_name
+                 AND all_source.type = 'TRIGGER' AND UPPER(all_source.text) LIKE '%EXECUTE%IMMEDIATE%')
+    OR EXISTS (SELECT 1 FROM all_dependencies spoken
+               WHERE spoken.owner = theirs.owner AND spoken.name = theirs.trigger_name AND spoken.type = 'TRIGGER'
+                 AND spoken.referenced_owner NOT IN ('SYS', 'PUBLIC')
+                 AND spoken.referenced_type NOT IN ('SEQUENCE', 'SYNONYM')
+                 AND NOT (spoken.referenced_owner = theirs.table_owner AND spoken.referenced_name = theirs.table_name)))
+ORDER BY theirs.trigger_name;
+
+-- left_functions: packages that triggers of the log ran whose tables are gone; no trigger needs them any more
 SELECT all_source.owner AS function_schema, all_source.name AS function_name FROM all_source
-WHERE all_source.type = 'PROCEDURE' AND UPPER(all_source.name) LIKE UPPER(:log) || '%'
+WHERE all_source.type = 'PACKAGE BODY' AND UPPER(all_source.name) LIKE UPPER(:log) || '%'
   AND INSTR(all_source.text, 'INSERT INTO ' || :target || ' (') > 0 AND :schema IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM all_dependencies
                   WHERE all_dependencies.referenced_owner = all_source.owner

@@ -9,7 +9,12 @@ WHERE SYS_CONTEXT('USERENV', 'DATABASE_ROLE') <> 'PRIMARY';
 
 -- numbers: findings about sequences of which every instance of a cluster keeps numbers in hand; one instance keeps the order.
 -- Programs that write to the log name it and its sequence; the sequence of an identity column is named by the table's number.
-SELECT CASE WHEN TO_NUMBER(SYS_CONTEXT('USERENV', 'INSTANCE')) > 1 THEN 'warning' ELSE 'ok' END,
+-- Only PL/SQL is told whether this is a cluster: the number of the instance is 1 on its first node too.
+WITH FUNCTION is_cluster RETURN NUMBER IS
+BEGIN
+  RETURN CASE WHEN DBMS_UTILITY.IS_CLUSTER_DATABASE THEN 1 ELSE 0 END;
+END;
+SELECT CASE WHEN is_cluster = 1 THEN 'warning' ELSE 'ok' END,
        'the sequence ' || sequence_name || ' gives each instance of a cluster ' || cache_size
        || ' numbers at once, and a later change may get a lower one there; a single instance keeps the order',
        'ALTER SEQUENCE ' || sequence_owner || '.' || sequence_name || ' ORDER; for an identity column MODIFY it with ORDER.'
@@ -26,6 +31,19 @@ WHERE order_flag = 'N' AND cache_size > 1 AND (
         WHERE drawn.referenced_type = 'SEQUENCE' AND log.referenced_type = 'TABLE' AND log.referenced_name = UPPER(:log_table)
           AND log.referenced_owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA'))))
 ORDER BY sequence_name;
+
+-- unseen_states: findings about changes that fired no trigger, as far as the catalog tells: a captured table was truncated.
+-- It knows that until the table's statistics are gathered anew.
+SELECT 'warning', emptied.table_owner || '.' || emptied.table_name || ' was truncated, about '
+         || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; the rows that went are not in the log.',
+       'Delete those rows at the receivers, and let people use DELETE on captured tables.'
+FROM all_tab_modifications emptied
+WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL
+  AND EXISTS (SELECT 1 FROM all_triggers
+              JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+              WHERE all_triggers.table_owner = emptied.table_owner AND all_triggers.table_name = emptied.table_name
+                AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%')
+ORDER BY emptied.table_owner, emptied.table_name;
 
 -- clock: the database's own time, in the form that event_time has
 SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-from eventlog.sql.dialect import Dialect
+from typing import Final
+
+from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
 from eventlog.sql.oracle.keys import JsonTableLookup
 from eventlog.sql.oracle.types import TYPES
+
+ADVICE: Final[dict[int | str, str]] = {
+    18: "The server has no session left: raise SESSIONS, or end some. It goes on when one is free.",
+    20: "The server has no process left: raise PROCESSES, or end some sessions. It goes on when one is free.",
+    257: "The archive log destination is full: a DBA backs up and deletes archive logs. It goes on when there is room.",
+    2391: "This user has as many sessions as SESSIONS_PER_USER of its profile allows: raise it, or end some.",
+    4031: "The shared pool is full: a DBA enlarges SHARED_POOL_SIZE or flushes it. It is tried again.",
+    8103: "A table was truncated, moved or dropped while it was read. It is tried again with the table as it is now.",
+    12516: "The listener knows no free process: raise PROCESSES, or end some sessions. It goes on when one is free.",
+    12520: "The listener knows no free process: raise PROCESSES, or end some sessions. It goes on when one is free.",
+    16000: "The database is open for reading only, as a standby is. It goes on when it is the primary again.",
+    30036: "The undo tablespace is full: enlarge it, or wait for long transactions to end. It is tried again.",
+}
+"""What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the driver tells of a listener."""
+
+PASSING: Final[frozenset[int | str]] = frozenset(
+    {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
+)
+"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting."""
 
 ORACLE = Dialect(
     name="oracle",
@@ -36,18 +57,23 @@ ORACLE = Dialect(
     ),
     next_number="{sequence}.NEXTVAL",
     trigger_bytes=32_760,
+    long_text="TO_CLOB({text})",
+    line_characters=2499,
     row_names=(":OLD", ":NEW"),
-    # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
     deadlock_codes=frozenset({60}),
-    passing_codes=frozenset(
-        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
-    ),
+    passing_codes=PASSING | ADVICE.keys(),
+    advice=ADVICE,
+    code_in_words=r"Similar to ORA-(\d+)",
     # Too large for its column, no number, no date, out of range.
     value_codes=frozenset({1400, 1426, 1438, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 12899, 2290, 1461, 1465}),
     denied_codes=frozenset({1031, 41900}),
     limits_calls=True,
+    names_sessions=True,
+    waiting_number="CASE WHEN {status} = 'N' THEN {record_id} END",
     script_commit="COMMIT\n\n/\n",
-    script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
+    script_head="WHENEVER SQLERROR EXIT FAILURE ROLLBACK\nSET DEFINE OFF\nSET SQLBLANKLINES ON\n\n"
+    f"ALTER SESSION SET DDL_LOCK_TIMEOUT = {DDL_LOCK_SECONDS}\n/\n\n",
+    ddl_limits=("ALTER SESSION SET DDL_LOCK_TIMEOUT = {seconds}", "ALTER SESSION SET DDL_LOCK_TIMEOUT = 0"),
     script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     later="({now} + NUMTODSINTERVAL({seconds}, 'SECOND'))",

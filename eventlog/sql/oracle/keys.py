@@ -69,7 +69,7 @@ class JsonTableLookup:
         return oracle_value(column.type, name)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        return f"DBMS_LOB.GETLENGTH({name})" if bare_type(column.type) in ("clob", "nclob", "blob") else None
+        return f"LENGTH({name})" if bare_type(column.type) in ("clob", "nclob", "blob") else None
 
     def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
         """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""

@@ -1,7 +1,8 @@
 -- The log's everyday. event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
 -- A list of record_ids is bound as a CLOB, because SQL takes no longer text than 4000 bytes. PL/SQL takes any, hence the
 -- blocks round what writes notes and marks.
--- ROWNUM and not FETCH FIRST: it lets the index on status end the reading early.
+-- ROWNUM and not FETCH FIRST: it lets an index end the reading early. The index of a log that is ours has the numbers of
+-- waiting rows alone, and serves who says the number in its words (`waiting_number`); a log of others has one on status.
 
 -- session: times in one form and in UTC, text compared byte by byte, whatever the client's locale is
 ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
@@ -21,13 +22,17 @@ SELECT * FROM (
            CASE WHEN LENGTH(waiting./* old_value */old_value) > :plain THEN LENGTH(waiting./* old_value */old_value) END AS old_bytes,
            CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END AS new_bytes/* transaction */
     FROM /* log */event_log waiting
-    WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+    WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+      AND /* among */(1 = 1) AND /* except */(1 = 1)
       AND /* unread */(1 = 1)
       AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                       WHERE kept.record_id = waiting./* record_id */record_id
                         AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
     ORDER BY /* order */record_id
 ) WHERE ROWNUM <= :limit;
+
+-- order_by_number: order: as the rows were numbered, which is that of the index of waiting rows
+/* waiting_number */waiting.record_id;
 
 -- large_values: the values of waiting rows, whatever their length
 SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
@@ -48,48 +53,28 @@ SELECT * FROM (
     SELECT COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN) AS source_transaction,
            MAX(waiting./* record_id */record_id) AS last_row
     FROM /* log */event_log waiting
-    WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= :first
+    WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id >= :first
     GROUP BY COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN)
     ORDER BY MIN(waiting./* record_id */record_id)
 ) WHERE ROWNUM <= :most;
 
--- transaction_trigger: writes into each row which transaction wrote it. A default may not call what tells it. Its three
--- numbers, of 15, 16 and 32 bits, make one.
-CREATE OR REPLACE TRIGGER /* trigger */event_log_tx
-BEFORE INSERT ON /* log */event_log
-FOR EACH ROW
-DECLARE
-    written VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+-- transaction_trigger_drop: takes away the trigger by which former versions said which transaction wrote a row
 BEGIN
-    :NEW./* transaction_number */eventlog_transaction :=
-        TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 1)) * 281474976710656
-        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 2)) * 4294967296
-        + TO_NUMBER(REGEXP_SUBSTR(written, '[0-9]+', 1, 3));
+    EXECUTE IMMEDIATE /* dropped */'DROP TRIGGER event_log_tx';
+EXCEPTION
+    WHEN OTHERS THEN
+        IF SQLCODE <> -4080 THEN
+            RAISE;
+        END IF;
 END;
 /
-
--- transaction_trigger_check: disables it where it does not compile, for it would refuse every writer of every table; rows
--- say the number of their commit then
-DECLARE
-    mistakes PLS_INTEGER;
-BEGIN
-    SELECT COUNT(*) INTO mistakes FROM all_objects
-    WHERE object_type = 'TRIGGER' AND status = 'INVALID' AND object_name = /* name */'EVENT_LOG_TX' AND owner = /* owner */USER;
-    IF mistakes > 0 THEN
-        EXECUTE IMMEDIATE /* disable */'ALTER TRIGGER event_log_tx DISABLE';
-    END IF;
-END;
-/
-
--- transaction_trigger_drop: takes it away
-DROP TRIGGER /* trigger */event_log_tx;
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last
  AND NOT EXISTS (SELECT 1 FROM /* log */event_log late
                  WHERE late./* status */status = 'N'
-                   AND late./* record_id */record_id < :first
+                   AND /* late_number */late.record_id < :first
                    AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                                    WHERE kept.record_id = late./* record_id */record_id
                                      AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP))))
@@ -186,8 +171,7 @@ SELECT * FROM (
            TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
            waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key
     FROM /* log */event_log waiting
-    WHERE waiting./* status */status = 'N'
-      AND waiting./* record_id */record_id > :beyond
+    WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id > :beyond
       AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
-    ORDER BY waiting./* record_id */record_id
+    ORDER BY /* waiting_number */waiting.record_id
 ) WHERE ROWNUM <= :limit;

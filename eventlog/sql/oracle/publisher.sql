@@ -14,7 +14,8 @@
 
 -- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one
 SELECT 1 FROM /* log */event_log waiting
-WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+  AND /* among */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
@@ -22,7 +23,8 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 
 -- anything_beyond: finds one row above a number that could be read now, and is of no object that is passed over
 SELECT 1 FROM /* log */event_log waiting
-WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id > :beyond AND /* except */(1 = 1)
+WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id > :beyond
+  AND /* except */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
@@ -33,11 +35,12 @@ SELECT record_id FROM (
     SELECT waiting./* record_id */record_id AS record_id
     FROM JSON_TABLE(:gaps, '$[*]' COLUMNS (first NUMBER PATH '$[0]', last NUMBER PATH '$[1]')) gap
     JOIN /* log */event_log waiting ON waiting./* record_id */record_id BETWEEN gap.first AND gap.last
-    WHERE waiting./* status */status = 'N' AND /* except */(1 = 1) AND /* unread */(1 = 1)
+    WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+      AND /* except */(1 = 1) AND /* unread */(1 = 1)
       AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
-    ORDER BY waiting./* record_id */record_id
+    ORDER BY /* waiting_number */waiting.record_id
 ) WHERE ROWNUM <= :limit;
 
 -- passed_runs: rows of objects that are passed over, as runs of numbers without gaps: of each object in a run its first and
@@ -47,15 +50,16 @@ FROM (SELECT found.id, found.name, found.object, found.id - ROW_NUMBER() OVER (O
       FROM (SELECT * FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
                    waiting./* table_key */table_key AS object
             FROM /* log */event_log waiting
-            WHERE waiting./* status */status = 'N'
-              AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
+            WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id > :above
+              AND /* waiting_number */waiting.record_id <= :upto
               AND NOT /* except */(1 = 1)
-            ORDER BY waiting./* record_id */record_id) WHERE ROWNUM <= :limit) found) place
+            ORDER BY /* waiting_number */waiting.record_id) WHERE ROWNUM <= :limit) found) place
 GROUP BY place.island, place.name, place.object;
 
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM /* log */event_log waiting
-WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+  AND /* among */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
@@ -105,8 +109,8 @@ JOIN (
       SELECT * FROM (
         SELECT waiting./* record_id */record_id, waiting./* table_name */table_name, waiting./* table_key */table_key
         FROM /* log */event_log waiting
-        WHERE waiting./* status */status = 'N'
-        ORDER BY waiting./* record_id */record_id
+        WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+        ORDER BY /* waiting_number */waiting.record_id
       ) WHERE ROWNUM <= :most
 ) behind
   ON behind./* table_name */table_name = ahead./* table_name */table_name
@@ -119,7 +123,11 @@ WHERE ahead./* record_id */record_id IN
                   WHERE kept.record_id = behind./* record_id */record_id)
 GROUP BY behind./* record_id */record_id;
 
--- lock_mark: makes or replaces a mark if the lock is still ours
+-- lock_hold: locks the row of the lease if the lock is still ours: nobody else takes it before the commit. A MERGE would only
+-- read that row, as it was before somebody who is about to commit took the lock.
+SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token FOR UPDATE;
+
+-- lock_mark: makes or replaces a mark if the lock is still ours, after `lock_hold`
 MERGE INTO /* marks */event_log_mark kept
 USING (SELECT :name AS name FROM /* marks */event_log_mark own
        WHERE own.name = 'publisher' AND own.value LIKE '% ' || :token) given
@@ -146,7 +154,7 @@ WHEN MATCHED THEN UPDATE SET kept.value = :value
 WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock
-SELECT (SELECT DBMS_LOB.SUBSTR(value, 2000, 1) FROM /* marks */event_log_mark WHERE name = 'publisher'),
+SELECT (SELECT TO_CHAR(SUBSTR(value, 1, 2000)) FROM /* marks */event_log_mark WHERE name = 'publisher'),
        TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP), 'YYYY-MM-DD"T"HH24:MI:SS.FF3') FROM dual;
 
 -- lock_until: expression: when a lease ends that begins now
@@ -166,4 +174,4 @@ END;
 -- lock_replace: takes the lock for :lease seconds if the mark is still as it was read
 UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND DBMS_LOB.SUBSTR(value, 2000, 1) = :former;
+WHERE name = 'publisher' AND TO_CHAR(SUBSTR(value, 1, 2000)) = :former;

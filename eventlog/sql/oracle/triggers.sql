@@ -1,6 +1,9 @@
--- One trigger fires for each row of every event and runs a procedure beside it, because a trigger may have no more than
--- 32 K. Texts are made in PL/SQL, which knows longer ones than SQL does. Blocks of PL/SQL end with a slash on a line of
--- its own, as SQL*Plus has it.
+-- One trigger fires for every event. It hands a row's values to a package in the schema of its table, because a trigger may
+-- have no more than 32 K, and a table 1,000 columns. The package has the rights of that schema's owner, so writers need none.
+-- It has no state: a session goes on when it is made anew. The rows of the log are gathered in the trigger, which Oracle
+-- empties with every statement, and written a hundred at a time.
+-- Texts are made in PL/SQL, which knows longer ones than SQL does. Blocks of PL/SQL end with a slash on a line of its own, as
+-- SQL*Plus has it.
 -- '' is NULL in Oracle: an empty text is logged as NULL, and no text tells the two apart.
 
 -- text_of_string: a text as it is
@@ -48,7 +51,7 @@ TO_CHAR(SYS_EXTRACT_UTC(/* value */:NEW.seen), 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS
 (CASE WHEN UTL_RAW.CAST_TO_RAW(/* before */:OLD.fname) = UTL_RAW.CAST_TO_RAW(/* after */:NEW.fname)
    OR (/* before */:OLD.fname IS NULL AND /* after */:NEW.fname IS NULL) THEN 0 ELSE 1 END = 1);
 
--- sets: whether the statement sets a column that cannot be compared
+-- sets: whether the statement sets a column that cannot be compared; only the trigger itself can tell
 UPDATING(/* column */'PHOTO');
 
 -- holds: asks whether the row is one that the condition is about
@@ -66,7 +69,7 @@ END;
 
 -- log_row: one row of the log, if its condition holds
 IF /* condition */(1 = 1) THEN
-  /* function */event_log_usr_change_log(/* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL);
+  note(noted, /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL);
 END IF;
 
 -- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
@@ -87,55 +90,143 @@ new_key := /* new_key */'idu=1';
 IF /* moved */(1 = 0) THEN
   moved := 1;
 END IF;
-IF INSERTING THEN
+IF inserts THEN
 /* insert */NULL;
-ELSIF UPDATING THEN
+ELSIF updates THEN
 /* update */NULL;
 ELSE
 /* delete */NULL;
 END IF;
 
--- function: writes into the log with its owner's rights, so that writers need none
-CREATE OR REPLACE PROCEDURE /* function */event_log_usr_change_log
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text /* old_type */VARCHAR2, new_text VARCHAR2) IS
-BEGIN
-  INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status,
-    /* event_type */event_type, /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,
-    /* column_name */column_name, /* old_value */old_value, /* new_value */new_value/* number_name */)
-  VALUES (row_key, 'N', kind, /* now */SYSDATE, /* user */USER, /* table */'USR', column_called, old_text,
-    new_text/* number */);
+-- function: the head of the package: what a trigger gathers, and the two things that it does
+CREATE OR REPLACE PACKAGE /* function */event_log_usr_change_12345678 AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text /* old_kept */CLOB, new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN/* parameters */);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
 /
 
--- row_trigger: fires for each row
+-- function_body: what a row's change means, and one INSERT for the rows of the log that were gathered.
+-- Texts that may be long are bound last, as Oracle wants them (ORA-24816). Without rows it is not called: it would begin a
+-- transaction for a statement that changed nothing.
+CREATE OR REPLACE PACKAGE BODY /* function */event_log_usr_change_12345678 AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text /* old_type */VARCHAR2, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN/* parameters */) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+/* body */NULL;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+/* transaction_declared */
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO /* log */event_log (/* status */status, /* event_time */event_time,
+        /* perpetrator */perpetrator, /* table_name */table_name/* number_name *//* transaction_name */,
+        /* event_type */event_type, /* table_key */table_key, /* column_name */column_name,
+        /* old_value */old_value, /* new_value */new_value)
+      VALUES ('N', /* now */SYSDATE, /* user */USER,
+        /* table */'USR'/* number *//* transaction_value */,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+/
+
+-- transaction_declared: the number of the transaction, worked out once for all rows of a statement. Its three parts, of 15, 16
+-- and 32 bits, make one.
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+
+-- compound_trigger: fires for each row, and writes when the statement ends. Oracle may begin a statement anew when somebody else
+-- has changed its rows meanwhile; then it says so by another BEFORE STATEMENT.
+CREATE OR REPLACE TRIGGER /* trigger */event_log_usr_change
+FOR /* event */INSERT ON /* target */usr
+COMPOUND TRIGGER
+/* marker */
+noted /* function */"EVENT_LOG_USR_CHANGE_12345678".log_rows;
+BEFORE STATEMENT IS
+BEGIN
+noted.DELETE;
+END BEFORE STATEMENT;
+AFTER EACH ROW IS
+BEGIN
+/* function */"EVENT_LOG_USR_CHANGE_12345678".row_changed(noted, INSERTING, UPDATING/* values */);
+END AFTER EACH ROW;
+AFTER STATEMENT IS
+BEGIN
+IF noted.COUNT > 0 THEN
+/* function */"EVENT_LOG_USR_CHANGE_12345678".write_rows(noted);
+END IF;
+END AFTER STATEMENT;
+END;
+/
+
+-- row_trigger: fires for each row and writes at once: for a view, and where triggers of others may write in between
 CREATE OR REPLACE TRIGGER /* trigger */event_log_usr_change
 /* time */AFTER /* event */INSERT ON /* target */usr
 FOR EACH ROW
 DECLARE
 /* marker */
-  old_key VARCHAR2(32767);
-  new_key VARCHAR2(32767);
-  moved PLS_INTEGER := 0;
-  old_holds PLS_INTEGER := 1;
-  new_holds PLS_INTEGER := 1;
-  mutating EXCEPTION;
-  PRAGMA EXCEPTION_INIT(mutating, -4091);
+noted /* function */"EVENT_LOG_USR_CHANGE_12345678".log_rows;
 BEGIN
-/* body */NULL;
+/* function */"EVENT_LOG_USR_CHANGE_12345678".row_changed(noted, INSERTING, UPDATING/* values */);
+IF noted.COUNT > 0 THEN
+/* function */"EVENT_LOG_USR_CHANGE_12345678".write_rows(noted);
+END IF;
 END;
 /
 
--- after_trigger: disables a trigger that does not compile, which would refuse every writer, and says so
+-- after_trigger: disables a trigger that does not compile, or whose package does not, which would refuse every writer, and
+-- says why
 DECLARE
   mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
 BEGIN
-  SELECT COUNT(*) INTO mistakes FROM all_triggers
-  JOIN all_objects ON all_objects.owner = all_triggers.owner AND object_name = trigger_name
-  WHERE object_type = 'TRIGGER' AND all_objects.status = 'INVALID'
-    AND trigger_name = /* name */'EVENT_LOG_USR_CHANGE' AND all_triggers.owner = /* owner */USER;
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = /* owner */USER
+    AND ((object_type = 'TRIGGER' AND object_name = /* name */'EVENT_LOG_USR_CHANGE')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = /* package */'EVENT_LOG_USR_CHANGE_12345678'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE /* disable */'ALTER TRIGGER event_log_usr_change DISABLE';
-    RAISE_APPLICATION_ERROR(-20999, /* complaint */'The trigger does not compile.');
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = /* owner */USER
+        AND ((type = 'TRIGGER' AND name = /* name */'EVENT_LOG_USR_CHANGE')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = /* package */'EVENT_LOG_USR_CHANGE_12345678'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB(/* complaint */'The trigger does not compile' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || /* rights */'Its owner needs INSERT on the log' || '.', 1, 2000));
   END IF;
 END;
 /
@@ -143,5 +234,13 @@ END;
 -- drop_trigger: takes a trigger off
 DROP TRIGGER /* trigger */event_log_usr_change;
 
--- drop_function: takes off what the trigger ran
-DROP PROCEDURE /* function */event_log_usr_change_log;
+-- drop_function: takes off what a trigger ran, if it is there
+BEGIN
+  EXECUTE IMMEDIATE /* dropped */'DROP PACKAGE event_log_usr_change_12345678';
+EXCEPTION
+  WHEN OTHERS THEN
+    IF SQLCODE <> -4043 THEN
+      RAISE;
+    END IF;
+END;
+/

@@ -50,9 +50,13 @@ TYPES: Final = ColumnTypes(
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
 def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
-    """A table whose rows know when each was committed, where that was asked for."""
+    """A table whose rows know when each was committed, and hold short values themselves, where that was asked for."""
     text = str(compiler.visit_create_table(element, **given))
-    return f"{text.rstrip()} ROWDEPENDENCIES\n\n" if element.element.info.get(ROWDEPENDENCIES) else text
+    if not element.element.info.get(ROWDEPENDENCIES):
+        return text
+    values = [compiler.preparer.format_column(one) for one in element.element.columns if isinstance(one.type, sa.Text)]
+    stored = f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)"
+    return f"{text.rstrip()}\n{stored}\nROWDEPENDENCIES\n\n"
 
 
 def oracle_value(sql_type: str, column: str) -> str:

@@ -47,9 +47,10 @@ def hash_of(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-def write_marker(marker: Marker) -> str:
-    """The marker on one line; it never ends a SQL comment, whatever the options hold."""
-    return SIGN + msgspec.json.encode(marker).decode().replace("*/", "*\\/").replace("/*", "\\/*")
+def write_marker(marker: Marker, line_characters: int | None = None) -> str:
+    """The marker, on one line where lines may be of any length; it never ends a SQL comment, whatever the options hold."""
+    text = SIGN + msgspec.json.encode(marker).decode().replace("*/", "*\\/").replace("/*", "\\/*")
+    return text if line_characters is None else _breakable.sub(r"\1\n", text)
 
 
 def read_marker(text: str) -> Marker | None:
@@ -57,12 +58,16 @@ def read_marker(text: str) -> Marker | None:
     start = text.find(SIGN + "{")
     if start < 0:
         return None
-    line = text[start + len(SIGN) :].partition("\n")[0].strip().removesuffix("*/").strip()
+    # JSON has no line breaks of its own, and we end no comment in it.
+    written = text[start + len(SIGN) :].partition("*/")[0].replace("\n", "").strip()
     try:
-        return msgspec.json.decode(line, type=Marker)
+        return msgspec.json.decode(written, type=Marker)
     except msgspec.DecodeError:
         return None
 
+
+_breakable = re.compile(r"(.{900,1000}?[\w,])(?=[\w\"])")
+"""Where a line may end: never before a sign that a database's shell takes for a command of its own."""
 
 PREFIX: Final = "asked: "
 """What the names of these marks begin with."""
@@ -184,7 +189,7 @@ def words(options: TriggerOptions) -> str:
 
 def _comparable(options: TriggerOptions) -> TriggerOptions:
     """What somebody asked for, without what depends on the table: who owns it, its keys, and whether statement triggers would do."""
-    return replace(options, rows=False, foreign=False, deferred=False, repeated=())
+    return replace(options, rows=False, at_once=False, foreign=False, deferred=False, repeated=())
 
 
 def _read(value: str) -> AskedClass | None:
@@ -204,4 +209,4 @@ def _name(table: str) -> str:
 def _statement(dialect: Dialect, names: LogNames, query: str, **values: str) -> str:
     """A query with its values as constants, so that a script and the program run the same."""
     text = statement(dialect, query, **log_holes(dialect, names))
-    return _parameter.sub(lambda match: dialect.literal(values[match[1]]), text)
+    return _parameter.sub(lambda match: dialect.long_literal(values[match[1]]), text)

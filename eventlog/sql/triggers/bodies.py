@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.plan import (
@@ -22,9 +24,38 @@ from eventlog.sql.triggers.plan import (
     child_facts,
     facts,
 )
-from eventlog.sql.triggers.words import Row, kind_text, present, same_key
+from eventlog.sql.triggers.words import Row, kind_text, parameters, present, same_key
 
 SEPARATOR = ";\n"
+_mentioned = re.compile(r"\b(old|new|sets)_(\d+)\b")
+
+
+class Argument(Struct, frozen=True, kw_only=True):
+    """A value that a trigger hands to the procedure that it runs: the parameter, its type, and what stands in the call."""
+
+    name: str
+    type: str
+    value: str
+
+
+def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]:
+    """The columns of the table that a trigger stands on."""
+    return child.child.columns if child else plan.table.columns
+
+
+def arguments(dialect: Dialect, target: str, columns: Sequence[Column], body: str) -> list[Argument]:
+    """What has to be handed over for this body: a trigger has 32 K at most, so it names no column that is not needed."""
+    found = []
+    mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
+    for number, column in enumerate(columns, 1):
+        name = dialect.quoted(column.name)
+        values = dict(zip(("old", "new"), (f"{alias}.{name}" for alias in dialect.row_names), strict=True))
+        values["sets"] = statement(dialect, "sets", column=dialect.literal(column.name))
+        for what, value in values.items():
+            if (what, number) in mentioned:
+                kind = "BOOLEAN" if what == "sets" else f"{target}.{name}%TYPE"
+                found.append(Argument(name=f"{what}_{number}", type=kind, value=value))
+    return found
 
 
 class Bodies(Struct, frozen=True, kw_only=True):
@@ -39,8 +70,16 @@ class Bodies(Struct, frozen=True, kw_only=True):
 
     def _clauses(self, old: str, new: str, *, outer: bool = False) -> Clauses:
         """What SQL says of rows that are called so before and after."""
-        columns = self.child.child.columns if self.child else self.plan.table.columns
-        before, after = [Row(dialect=self.dialect, alias=alias, columns=columns) for alias in (old, new)]
+        columns = columns_of(self.plan, self.child)
+        before, after = [
+            Row(
+                dialect=self.dialect,
+                alias=alias,
+                columns=columns,
+                parameters=parameters(side.name.lower(), columns) if self.dialect.procedural_triggers else {},
+            )
+            for side, alias in zip(Side, (old, new), strict=True)
+        ]
         return Clauses(
             dialect=self.dialect,
             plan=self.plan,

@@ -13,7 +13,7 @@ from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
-from eventlog.sql.triggers.words import Row, absent, differs, joined, kind_text, present
+from eventlog.sql.triggers.words import Row, absent, differs, joined, kind_text, parameters, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -128,12 +128,21 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """The query about one side that `when` makes necessary."""
         if self.child is not None:
             return self._stands(side, "parent_stands")
-        columns = self.row(side).list(self.plan.table.columns)
+        columns = self.row(side).list(self._asked_of)
         row = self.dialect.quoted(self.plan.table.name)
         condition = f"({self.plan.options.when})"
         return statement(
             self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_variable(side, "holds")
         )
+
+    @property
+    def _asked_of(self) -> tuple[Column, ...]:
+        """The columns that a question about a row brings along: where each takes room in the trigger, those that `when` may name."""
+        columns = self.plan.table.columns
+        if not self.dialect.procedural_triggers or self.plan.options.when is None:
+            return columns
+        told = self.plan.options.when.replace('""', '"').casefold()
+        return tuple(column for column in columns if column.name.casefold() in told) or self.plan.key
 
     def parent_stands(self, side: Side) -> str:
         """Whether the parent of a child's row is there, and one that `when` is about."""
@@ -256,7 +265,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _differs(self, column: Column) -> str:
         if not self._seen(column):
-            return statement(self.dialect, "sets", column=self.dialect.literal(column.name))
+            return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
 
 

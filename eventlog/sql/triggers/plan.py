@@ -44,6 +44,8 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `follow_ddl` asks for triggers that the database itself changes when their table is altered.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     `deferred` says that two rows may have one key until their transaction ends.
+    `at_once` says that triggers of others may write to these tables before a statement ends: then what a row's change means is
+    written before they do, and not together with the statement's other rows.
     `repeated` are the attributes of child tables of which several rows under one parent may have the same value.
     """
 
@@ -58,6 +60,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     follow_ddl: bool = False
     foreign: bool = False
     deferred: bool = False
+    at_once: bool = False
     repeated: tuple[str, ...] = ()
 
 

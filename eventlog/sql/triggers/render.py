@@ -13,7 +13,7 @@ from eventlog.core.schema import Column
 from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, number_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.asked import Marker, hash_of, write_marker
-from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
+from eventlog.sql.triggers.bodies import RowBodies, StatementBodies, arguments, columns_of
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.sql.triggers.plan import EVERY, ChildPlan, Style, TriggerPlan, When
@@ -38,11 +38,14 @@ PARTS = (TriggerPart.READING, TriggerPart.WRITING)
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
-    """A trigger: the table it stands on, how to make it and how to take it off, and the text that the database keeps."""
+    """A trigger: the table it stands on, how to make it and how to take it off, what it runs, and the text that the database
+    keeps.
+    """
 
     name: str
     table: str
     schema: str | None
+    function: str
     create: tuple[str, ...]
     drop: tuple[str, ...]
     source: str
@@ -84,15 +87,21 @@ class _Writer(Struct, frozen=True, kw_only=True):
         name = self._part_name(self._base(child, events[0] if len(events) == 1 else "change"), part)
         table = child.child.name if child else self.plan.table.name
         function = "reading_function" if part is TriggerPart.READING else "function"
-        holes = self._holes(child, events, name, table, part) | self._log() | self._settling(name)
+        holes = self._holes(child, events, name, table, part) | self._log()
         if self.plan.numbered:
             holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
-        digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
-        mark = self.dialect.marked(write_marker(self._marker(digest)))
+        body = ("function_body",) if offers(self.dialect, "function_body") else ()
+        digest = hash_of(self._statement(query, **holes, marker="") for query in (function, *body, form))
+        called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
+        holes |= self._settling(name, digest) | dropping(self.dialect, called)
+        mark = self.dialect.marked(write_marker(self._marker(digest), self.dialect.line_characters))
         always = ("always_trigger",) if self.plan.options.always else ()
         owned = ("own_function",) if self.plan.numbered else ()
-        queries = ("before_trigger", function, *owned, "guard_function", form, "mark_trigger", *always, "after_trigger")
+        queries = (
+            *("before_trigger", function, *body, *owned, "guard_function", form),
+            *("mark_trigger", *always, "after_trigger"),
+        )
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         self._check_length(table, texts[form])
         return Trigger(
@@ -101,6 +110,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             schema=self.plan.table.schema,
             create=tuple(text for text in texts.values() if text),
             drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
+            function=called,
             source=self.dialect.told("\n".join((texts[function], texts[form]))),
             hash=digest,
         )
@@ -109,12 +119,14 @@ class _Writer(Struct, frozen=True, kw_only=True):
         self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: TriggerPart
     ) -> dict[str, str]:
         function = function_name(self.dialect, self.names, self.plan.table.schema, name)
+        target = qualified(self.dialect, self.plan.table.schema, table)
         body = self._body(child, events, function, part)
-        return {
+        return self._handed_over(child, target, body) | {
             "trigger": self._trigger_name(name),
             "function": function,
-            "target": qualified(self.dialect, self.plan.table.schema, table),
+            "target": target,
             "old_type": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2",
+            "old_kept": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2(32767)",
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
@@ -123,6 +135,17 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "guard": self._guard(child, events[0]) if part is TriggerPart.WHOLE else "",
             "body": body,
             "settings": self._settings(child, events[0]) if part is not TriggerPart.WRITING else "",
+        }
+
+    def _handed_over(self, child: ChildPlan | None, target: str, body: str) -> dict[str, str]:
+        """What fills the holes of a procedure that is handed the values of a row, and of the trigger that calls it."""
+        if not self.dialect.procedural_triggers:
+            return {}
+        found = arguments(self.dialect, target, columns_of(self.plan, child), body)
+        # A line for each: SQL*Plus takes no long ones.
+        return {
+            "parameters": "".join(f",\n    {one.name} {one.type}" for one in found),
+            "values": "".join(f",\n{one.value}" for one in found),
         }
 
     def _guard(self, child: ChildPlan | None, when: When) -> str:
@@ -152,16 +175,19 @@ class _Writer(Struct, frozen=True, kw_only=True):
         """Whether an update is told by the row as a whole, and no column but the key is spoken of."""
         return self.plan.whole_rows and offers(self.dialect, "row_differs")
 
-    def _settling(self, name: str) -> dict[str, str]:
+    def _settling(self, name: str, digest: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
         literal, schema, called = self.dialect.literal, self.plan.table.schema, self._trigger_name(name)
+        rights = f"INSERT on {self.names.whole}"
+        if self.names.sequence:
+            rights += f" and SELECT on the sequence {self.names.sequence}"
         return {
             "name": literal(self.dialect.reported(name)),
+            "package": literal(self.dialect.reported(package_name(self.dialect, name, digest))),
             "owner": literal(schema) if schema else "USER",
             "disable": literal(f"ALTER TRIGGER {called} DISABLE"),
-            "complaint": literal(
-                f"The trigger {name} does not compile and is disabled. May the owner of its table insert into the log?"
-            ),
+            "complaint": literal(f"The trigger {name} does not compile and is disabled"),
+            "rights": literal(f"Its owner needs {rights}, granted directly and not by a role"),
         }
 
     def _check_length(self, table: str, text: str) -> None:
@@ -175,7 +201,18 @@ class _Writer(Struct, frozen=True, kw_only=True):
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names if self.dialect.qualified_in_triggers else replace(self.names, schema=None)
         own = {"table": table} | common_holes(self.dialect)
-        return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
+        return log_holes(self.dialect, log) | own | number_holes(self.dialect, log) | self._transaction()
+
+    def _transaction(self) -> dict[str, str]:
+        """What a trigger says of its transaction, where the log has a column for it that no default fills."""
+        column = self.names.transaction
+        if column is None or not offers(self.dialect, "transaction_declared"):
+            return {"transaction_declared": "", "transaction_name": "", "transaction_value": ""}
+        return {
+            "transaction_declared": f"    {self._statement('transaction_declared')};",
+            "transaction_name": f", {self.dialect.quoted(column)}",
+            "transaction_value": ", written_by",
+        }
 
     def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str, part: TriggerPart) -> str:
         log = self._log() | {"function": function}
@@ -207,6 +244,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _form(self, when: When) -> str:
         if when is When.TRUNCATE:
             return "truncate_trigger"
+        if self.dialect.procedural_triggers and not (self.plan.table.view or self.plan.options.at_once):
+            return "compound_trigger"
         return "statement_trigger" if self._by_statement(when) else "row_trigger"
 
     def _result(self, when: When) -> str:
@@ -285,9 +324,21 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, query, **holes)
 
 
-def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger: str) -> str:
-    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on the log."""
+def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger: str, digest: str = "") -> str:
+    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on the log.
+
+    There its name changes with its text. So a trigger that is replaced goes from one to the other in one step, and nobody who
+    writes meanwhile meets a trigger with another one's procedure.
+    """
     if dialect.procedural_triggers:
-        called = dialect.beside(dialect.shortened(f"{trigger}_log"), trigger)
-        return dialect.qualified(schema, called)
+        return dialect.qualified(schema, package_name(dialect, trigger, digest))
     return dialect.qualified(names.schema, trigger)
+
+
+def package_name(dialect: Dialect, trigger: str, digest: str) -> str:
+    return dialect.beside(dialect.shortened(f"{trigger}_{digest[:8]}"), trigger)
+
+
+def dropping(dialect: Dialect, function: str) -> dict[str, str]:
+    """What fills the holes of the statement that takes a function off."""
+    return {"function": function, "dropped": dialect.literal(f"DROP PACKAGE {function}")}

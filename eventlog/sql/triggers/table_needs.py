@@ -40,7 +40,13 @@ class TableNeeds:
         """
         rows = options.rows or any(True for _ in self._why_rows(table))
         repeated = self._repeated(table) if options.style in VALUED else ()
-        return replace(options, rows=rows, deferred=self._is_deferred(table), repeated=tuple(repeated))
+        return replace(
+            options,
+            rows=rows,
+            at_once=not table.view and any(self._asked(table, "triggers_between")),
+            deferred=self._is_deferred(table),
+            repeated=tuple(repeated),
+        )
 
     def numbered(self, plan: TriggerPlan) -> TriggerPlan:
         """The plan with what an event trigger has to know of its tables."""
@@ -59,6 +65,12 @@ class TableNeeds:
             )
         if options.style in VALUED:
             yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
+        between = sorted({str(name) for name in self._asked(table, "triggers_between")})
+        if between:
+            yield (
+                f"{', '.join(between)} may write to {table.name} before a statement ends. So each row is logged at once, and bulk"
+                " statements take longer."
+            )
         yield from self._asked(table, "remarks_on")
 
     def _why_rows(self, table: Table) -> Iterator[str]:

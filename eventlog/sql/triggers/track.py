@@ -39,7 +39,7 @@ from eventlog.sql.triggers.asked import (
 from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
 from eventlog.sql.triggers.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
-from eventlog.sql.triggers.render import Trigger, function_name, render
+from eventlog.sql.triggers.render import Trigger, dropping, function_name, render
 from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.sql.triggers.words import Row
 
@@ -224,7 +224,8 @@ def with_schema(connection: Connection, names: LogNames) -> LogNames:
 
 def script(statements: Sequence[str], dialect: Dialect) -> str:
     """Statements one after another, each ended as the database's own shell expects."""
-    return dialect.script_start * bool(statements) + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
+    head = (dialect.script_head + dialect.script_start) * bool(statements)
+    return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
 def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
@@ -232,7 +233,7 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
     standing = by_owner(installed(connection, names))
     dialect, owners = dialect_of(connection), {one.owner for one in wanted}
     for one in wanted:
-        _check(connection, one.plan, names)
+        refuse_unfit(connection, one.plan, names)
         triggers = render(one.plan, dialect, names)
         mine = {trigger.name: trigger for trigger in standing.get(one.owner, ())}
         for trigger in triggers:
@@ -244,6 +245,9 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
             held = statement(dialect, "hold_table", target=target) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
             yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
+            former = _function_of(dialect, names, there) if there is not None and not in_the_way else trigger.function
+            if former != trigger.function:
+                yield statement(dialect, "drop_function", **dropping(dialect, former))
             if held:
                 yield statement(dialect, "release_table")
         for stray in mine.values():
@@ -271,7 +275,7 @@ def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
         yield text.replace(name, other, 1)
 
 
-def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
+def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
     """Refuses what would only fail when somebody writes to the table."""
     table = wanted.table
     if table.view and not dialect_of(connection).instead_of_triggers:
@@ -290,10 +294,27 @@ def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None
         raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables that it reads.")
     if wanted.options.follow_ddl:
         _check_ddl(connection, wanted)
+    _refuse_lossy(connection, wanted)
     if wanted.options.when is not None:
         _try_condition(connection, table, wanted.options.when)
     if (table.schema, table.name) == (names.schema, names.table):
         raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
+
+
+def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
+    """Refuses columns whose characters a trigger would lose, where the database has two character sets."""
+    table = wanted.table
+    own = {column.name for column in wanted.key} | {watched.column.name for watched in wanted.watched}
+    children = {one.child.name: {watched.column.name for watched in one.watched} for one in wanted.children}
+    for name, columns in ({table.name: own} | children).items():
+        found = answers(connection, "lossy_columns", {"schema": table.schema, "table": name})
+        lost = [str(column) for (column,) in found if column in columns]
+        if lost:
+            message = (
+                f"{name} has national characters in {', '.join(lost)}, and the character set of this database is not Unicode:"
+                " a trigger would log question marks, and miss changes."
+            )
+            raise InstallError(message, hint=f"Leave them out with --exclude {','.join(lost)}.")
 
 
 def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
@@ -342,15 +363,19 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
 
 
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
-    holes = {
+    holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
         "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
-        "function": function_name(dialect, names, trigger.schema, trigger.name),
         "target": dialect.qualified(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):
         text = statement(dialect, query, **holes)
         if text:
             yield text
+
+
+def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
+    """What a trigger that stands runs."""
+    return function_name(dialect, names, trigger.schema, trigger.name, trigger.marker.hash)
 
 
 def _of_classes(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> list[TriggerState]:

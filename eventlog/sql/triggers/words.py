@@ -6,7 +6,7 @@ And what is the same for every row that a statement logs: a constant of the trig
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -64,7 +64,7 @@ def _value(dialect: Dialect, what: str) -> str:
 def joined(dialect: Dialect, parts: Iterable[str]) -> str:
     """Texts put together to one."""
     before, between, after = dialect.concat
-    return before + between.join(parts) + after
+    return before + dialect.on_lines(parts, between) + after
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
@@ -95,6 +95,14 @@ def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
     )
 
 
+def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
+    """The parameters of a procedure for what concerns the columns, by their names: `old_1`, `new_1` or `sets_1`.
+
+    They are numbered, so that none is called like a column and all are short.
+    """
+    return {column.name: f"{what}_{number}" for number, column in enumerate(columns, 1)}
+
+
 def _compared(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
     plain = dialect.plain_types is None or bare_type(column.type) in dialect.plain_types
     if plain and column.made is not Made.TYPE:
@@ -104,11 +112,15 @@ def _compared(dialect: Dialect, query: str, column: Column, before: str, after: 
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A row as SQL can speak of it: by the name `alias`, a column at a time; `columns` are all that it has."""
+    """A row as SQL can speak of it: by the name `alias`, a column at a time; `columns` are all that it has.
+
+    `parameters` are the names under which a procedure is given their values, where it does not see the row itself.
+    """
 
     dialect: Dialect
     alias: str
     columns: tuple[Column, ...] = ()
+    parameters: Mapping[str, str] = {}
 
     def value(self, column: Column) -> str:
         """SQL that gives the value, in a type that comes with the database."""
@@ -124,6 +136,8 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.stored(column) if column.made is Made.DOMAIN else self.value(column)
 
     def stored(self, column: Column) -> str:
+        if column.name in self.parameters:
+            return self.parameters[column.name]
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
 
     def _computed(self, formula: str) -> str:
@@ -151,4 +165,5 @@ class Row(Struct, frozen=True, kw_only=True):
     def list(self, columns: Iterable[Column]) -> str:
         """The columns by their bare names, as a condition speaks of them; without those that cannot be read."""
         seen = [column for column in columns if not self.dialect.unseen(column.type)]
-        return ", ".join(f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
+        named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
+        return self.dialect.on_lines(named, ", ")

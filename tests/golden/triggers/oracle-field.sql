@@ -1,208 +1,371 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PROCEDURE event_log_usr_change_log
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text VARCHAR2, new_text VARCHAR2) IS
-BEGIN
-  INSERT INTO own.event_log (table_key, status,
-    event_type, event_time, perpetrator, table_name,
-    column_name, old_value, new_value)
-  VALUES (row_key, 'N', kind, CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'), 'usr', column_called, old_text,
-    new_text);
+CREATE OR REPLACE PACKAGE event_log_usr_change_0233cf1f AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text VARCHAR2(32767), new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr.idu%TYPE,
+    new_1 usr.idu%TYPE,
+    old_2 usr.fname%TYPE,
+    new_2 usr.fname%TYPE,
+    sets_3 BOOLEAN,
+    old_4 usr.seen%TYPE,
+    new_4 usr.seen%TYPE);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE TRIGGER event_log_usr_change
-AFTER INSERT OR UPDATE OR DELETE ON usr
-FOR EACH ROW
-DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"1b2af8e50b75efa7"} */
-  old_key VARCHAR2(32767);
-  new_key VARCHAR2(32767);
-  moved PLS_INTEGER := 0;
-  old_holds PLS_INTEGER := 1;
-  new_holds PLS_INTEGER := 1;
-  mutating EXCEPTION;
-  PRAGMA EXCEPTION_INIT(mutating, -4091);
-BEGIN
-old_key := 'idu=' || TO_CHAR(:OLD.idu, 'TM9');
-new_key := 'idu=' || TO_CHAR(:NEW.idu, 'TM9');
-IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.idu, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.idu, 'TM9'))
-   OR (TO_CHAR(:OLD.idu, 'TM9') IS NULL AND TO_CHAR(:NEW.idu, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_0233cf1f AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text VARCHAR2, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr.idu%TYPE,
+    new_1 usr.idu%TYPE,
+    old_2 usr.fname%TYPE,
+    new_2 usr.fname%TYPE,
+    sets_3 BOOLEAN,
+    old_4 usr.seen%TYPE,
+    new_4 usr.seen%TYPE) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
+   OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
 END IF;
-IF INSERTING THEN
-SELECT COUNT(*) INTO new_holds FROM (SELECT :NEW.idu AS idu, :NEW.fname AS fname, :NEW.seen AS seen FROM dual) usr
+IF inserts THEN
+SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
-IF (:NEW.fname IS NOT NULL AND new_holds > 0) THEN
-  event_log_usr_change_log(new_key, 1, 'fname', NULL, :NEW.fname);
+IF (new_2 IS NOT NULL AND new_holds > 0) THEN
+  note(noted, new_key, 1, 'fname', NULL, new_2);
 END IF;
 IF (new_holds > 0) THEN
-  event_log_usr_change_log(new_key, 7, 'photo', NULL, NULL);
+  note(noted, new_key, 7, 'photo', NULL, NULL);
 END IF;
-IF (new_holds > 0 AND :NEW.seen IS NOT NULL) THEN
-  event_log_usr_change_log(new_key, 1, 'seen', NULL, TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+IF (new_holds > 0 AND new_4 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
-ELSIF UPDATING THEN
-SELECT COUNT(*) INTO old_holds FROM (SELECT :OLD.idu AS idu, :OLD.fname AS fname, :OLD.seen AS seen FROM dual) usr
+ELSIF updates THEN
+SELECT COUNT(*) INTO old_holds FROM (SELECT old_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
-SELECT COUNT(*) INTO new_holds FROM (SELECT :NEW.idu AS idu, :NEW.fname AS fname, :NEW.seen AS seen FROM dual) usr
+SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
 IF ((moved > 0) AND old_holds > 0) THEN
-  event_log_usr_change_log(old_key, 4, NULL, NULL, NULL);
+  note(noted, old_key, 4, NULL, NULL, NULL);
 END IF;
-IF ((moved > 0) AND :NEW.fname IS NOT NULL AND new_holds > 0) THEN
-  event_log_usr_change_log(new_key, 1, 'fname', NULL, :NEW.fname);
+IF ((moved > 0) AND new_2 IS NOT NULL AND new_holds > 0) THEN
+  note(noted, new_key, 1, 'fname', NULL, new_2);
 END IF;
 IF ((moved > 0) AND new_holds > 0) THEN
-  event_log_usr_change_log(new_key, 7, 'photo', NULL, NULL);
+  note(noted, new_key, 7, 'photo', NULL, NULL);
 END IF;
-IF ((moved > 0) AND new_holds > 0 AND :NEW.seen IS NOT NULL) THEN
-  event_log_usr_change_log(new_key, 1, 'seen', NULL, TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+IF ((moved > 0) AND new_holds > 0 AND new_4 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 IF (NOT (moved > 0)
-  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.fname) = UTL_RAW.CAST_TO_RAW(:NEW.fname)
-   OR (:OLD.fname IS NULL AND :NEW.fname IS NULL) THEN 0 ELSE 1 END = 1))
+  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))
   AND (old_holds > 0 OR new_holds > 0)) THEN
-  event_log_usr_change_log(new_key, 2, 'fname', :OLD.fname, :NEW.fname);
+  note(noted, new_key, 2, 'fname', old_2, new_2);
 END IF;
-IF (NOT (moved > 0) AND (UPDATING('photo')) AND (old_holds > 0 OR new_holds > 0)) THEN
-  event_log_usr_change_log(new_key, 8, 'photo', NULL, NULL);
+IF (NOT (moved > 0) AND (sets_3) AND (old_holds > 0 OR new_holds > 0)) THEN
+  note(noted, new_key, 8, 'photo', NULL, NULL);
 END IF;
 IF (NOT (moved > 0)
-  AND ((CASE WHEN :OLD.seen = :NEW.seen OR (:OLD.seen IS NULL AND :NEW.seen IS NULL)
+  AND ((CASE WHEN old_4 = new_4 OR (old_4 IS NULL AND new_4 IS NULL)
  THEN 0 ELSE 1 END = 1))
   AND (old_holds > 0 OR new_holds > 0)) THEN
-  event_log_usr_change_log(new_key, 2, 'seen', TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+  note(noted, new_key, 2, 'seen', TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 ELSE
-SELECT COUNT(*) INTO old_holds FROM (SELECT :OLD.idu AS idu, :OLD.fname AS fname, :OLD.seen AS seen FROM dual) usr
+SELECT COUNT(*) INTO old_holds FROM (SELECT old_2 AS fname FROM dual) usr
 WHERE (fname = 'Ann');
 IF (old_holds > 0) THEN
-  event_log_usr_change_log(old_key, 4, NULL, NULL, NULL);
+  note(noted, old_key, 4, NULL, NULL, NULL);
 END IF;
 END IF;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO own.event_log (status, event_time,
+        perpetrator, table_name, eventlog_transaction,
+        event_type, table_key, column_name,
+        old_value, new_value)
+      VALUES ('N', CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'),
+        'usr', written_by,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+CREATE OR REPLACE TRIGGER event_log_usr_change
+FOR INSERT OR UPDATE OR DELETE ON usr
+COMPOUND TRIGGER
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"0233cf1f03449b90"} */
+noted event_log_usr_change_0233cf1f.log_rows;
+BEFORE STATEMENT IS
+BEGIN
+noted.DELETE;
+END BEFORE STATEMENT;
+AFTER EACH ROW IS
+BEGIN
+event_log_usr_change_0233cf1f.row_changed(noted, INSERTING, UPDATING,
+:OLD.idu,
+:NEW.idu,
+:OLD.fname,
+:NEW.fname,
+UPDATING('photo'),
+:OLD.seen,
+:NEW.seen);
+END AFTER EACH ROW;
+AFTER STATEMENT IS
+BEGIN
+IF noted.COUNT > 0 THEN
+event_log_usr_change_0233cf1f.write_rows(noted);
+END IF;
+END AFTER STATEMENT;
 END;
 DECLARE
   mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
 BEGIN
-  SELECT COUNT(*) INTO mistakes FROM all_triggers
-  JOIN all_objects ON all_objects.owner = all_triggers.owner AND object_name = trigger_name
-  WHERE object_type = 'TRIGGER' AND all_objects.status = 'INVALID'
-    AND trigger_name = 'EVENT_LOG_USR_CHANGE' AND all_triggers.owner = USER;
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = USER
+    AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_0233CF1F'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
-    RAISE_APPLICATION_ERROR(-20999, 'The trigger event_log_usr_change does not compile and is disabled. May the owner of its table insert into the log?');
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = USER
+        AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_0233CF1F'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB('The trigger event_log_usr_change does not compile and is disabled' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || 'Its owner needs INSERT on own.event_log, granted directly and not by a role' || '.', 1, 2000));
   END IF;
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PROCEDURE event_log_usr__usr_ph_04e563a0
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text VARCHAR2, new_text VARCHAR2) IS
-BEGIN
-  INSERT INTO own.event_log (table_key, status,
-    event_type, event_time, perpetrator, table_name,
-    column_name, old_value, new_value)
-  VALUES (row_key, 'N', kind, CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'), 'usr', column_called, old_text,
-    new_text);
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_f0c577c0 AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text VARCHAR2(32767), new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr_phone.idu%TYPE,
+    new_1 usr_phone.idu%TYPE,
+    old_2 usr_phone.phoneno%TYPE,
+    new_2 usr_phone.phoneno%TYPE,
+    old_3 usr_phone.kind%TYPE,
+    new_3 usr_phone.kind%TYPE);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
-AFTER INSERT OR UPDATE OR DELETE ON usr_phone
-FOR EACH ROW
-DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"06f68e9774710e1f"} */
-  old_key VARCHAR2(32767);
-  new_key VARCHAR2(32767);
-  moved PLS_INTEGER := 0;
-  old_holds PLS_INTEGER := 1;
-  new_holds PLS_INTEGER := 1;
-  mutating EXCEPTION;
-  PRAGMA EXCEPTION_INIT(mutating, -4091);
-BEGIN
-old_key := 'idu=' || TO_CHAR(:OLD.idu, 'TM9');
-new_key := 'idu=' || TO_CHAR(:NEW.idu, 'TM9');
-IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.idu, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.idu, 'TM9'))
-   OR (TO_CHAR(:OLD.idu, 'TM9') IS NULL AND TO_CHAR(:NEW.idu, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_f0c577c0 AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text VARCHAR2, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr_phone.idu%TYPE,
+    new_1 usr_phone.idu%TYPE,
+    old_2 usr_phone.phoneno%TYPE,
+    new_2 usr_phone.phoneno%TYPE,
+    old_3 usr_phone.kind%TYPE,
+    new_3 usr_phone.kind%TYPE) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
+   OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
 END IF;
-IF INSERTING THEN
+IF inserts THEN
 BEGIN
   SELECT COUNT(*) INTO new_holds FROM usr usr
-  WHERE usr.idu = :NEW.idu AND (fname = 'Ann');
+  WHERE usr.idu = new_1 AND (fname = 'Ann');
 EXCEPTION
   WHEN mutating THEN new_holds := 1;
 END;
-IF (:NEW.idu IS NOT NULL AND new_holds > 0 AND :NEW.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.phoneno', NULL, :NEW.phoneno);
+IF (new_1 IS NOT NULL AND new_holds > 0 AND new_2 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.phoneno', NULL, new_2);
 END IF;
-IF (:NEW.idu IS NOT NULL AND new_holds > 0 AND :NEW.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(:NEW.kind, 'TM9'));
+IF (new_1 IS NOT NULL AND new_holds > 0 AND new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(new_3, 'TM9'));
 END IF;
-ELSIF UPDATING THEN
+ELSIF updates THEN
 BEGIN
   SELECT COUNT(*) INTO old_holds FROM usr usr
-  WHERE usr.idu = :OLD.idu AND (fname = 'Ann');
+  WHERE usr.idu = old_1 AND (fname = 'Ann');
 EXCEPTION
   WHEN mutating THEN old_holds := 1;
 END;
 BEGIN
   SELECT COUNT(*) INTO new_holds FROM usr usr
-  WHERE usr.idu = :NEW.idu AND (fname = 'Ann');
+  WHERE usr.idu = new_1 AND (fname = 'Ann');
 EXCEPTION
   WHEN mutating THEN new_holds := 1;
 END;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.phoneno) = UTL_RAW.CAST_TO_RAW(:NEW.phoneno)
-   OR (:OLD.phoneno IS NULL AND :NEW.phoneno IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :OLD.idu IS NOT NULL
+  AND old_1 IS NOT NULL
   AND old_holds > 0
-  AND :OLD.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.phoneno', :OLD.phoneno, NULL);
+  AND old_2 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.phoneno', old_2, NULL);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.phoneno) = UTL_RAW.CAST_TO_RAW(:NEW.phoneno)
-   OR (:OLD.phoneno IS NULL AND :NEW.phoneno IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :NEW.idu IS NOT NULL
+  AND new_1 IS NOT NULL
   AND new_holds > 0
-  AND :NEW.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.phoneno', NULL, :NEW.phoneno);
+  AND new_2 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.phoneno', NULL, new_2);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.kind, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.kind, 'TM9'))
-   OR (TO_CHAR(:OLD.kind, 'TM9') IS NULL AND TO_CHAR(:NEW.kind, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_3, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_3, 'TM9'))
+   OR (TO_CHAR(old_3, 'TM9') IS NULL AND TO_CHAR(new_3, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :OLD.idu IS NOT NULL
+  AND old_1 IS NOT NULL
   AND old_holds > 0
-  AND :OLD.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.kind', TO_CHAR(:OLD.kind, 'TM9'), NULL);
+  AND old_3 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.kind', TO_CHAR(old_3, 'TM9'), NULL);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.kind, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.kind, 'TM9'))
-   OR (TO_CHAR(:OLD.kind, 'TM9') IS NULL AND TO_CHAR(:NEW.kind, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_3, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_3, 'TM9'))
+   OR (TO_CHAR(old_3, 'TM9') IS NULL AND TO_CHAR(new_3, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :NEW.idu IS NOT NULL
+  AND new_1 IS NOT NULL
   AND new_holds > 0
-  AND :NEW.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(:NEW.kind, 'TM9'));
+  AND new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(new_3, 'TM9'));
 END IF;
 ELSE
 BEGIN
   SELECT COUNT(*) INTO old_holds FROM usr usr
-  WHERE usr.idu = :OLD.idu AND (fname = 'Ann');
+  WHERE usr.idu = old_1 AND (fname = 'Ann');
 EXCEPTION
   WHEN mutating THEN old_holds := 1;
 END;
-IF (:OLD.idu IS NOT NULL AND old_holds > 0 AND :OLD.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.phoneno', :OLD.phoneno, NULL);
+IF (old_1 IS NOT NULL AND old_holds > 0 AND old_2 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.phoneno', old_2, NULL);
 END IF;
-IF (:OLD.idu IS NOT NULL AND old_holds > 0 AND :OLD.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.kind', TO_CHAR(:OLD.kind, 'TM9'), NULL);
+IF (old_1 IS NOT NULL AND old_holds > 0 AND old_3 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.kind', TO_CHAR(old_3, 'TM9'), NULL);
 END IF;
 END IF;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO own.event_log (status, event_time,
+        perpetrator, table_name, eventlog_transaction,
+        event_type, table_key, column_name,
+        old_value, new_value)
+      VALUES ('N', CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'),
+        'usr', written_by,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
+FOR INSERT OR UPDATE OR DELETE ON usr_phone
+COMPOUND TRIGGER
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"field","when":"fname = 'Ann'","deferred":true},"hash":"d3e16573fc5032da"} */
+noted event_log_usr__usr_ph_f0c577c0.log_rows;
+BEFORE STATEMENT IS
+BEGIN
+noted.DELETE;
+END BEFORE STATEMENT;
+AFTER EACH ROW IS
+BEGIN
+event_log_usr__usr_ph_f0c577c0.row_changed(noted, INSERTING, UPDATING,
+:OLD.idu,
+:NEW.idu,
+:OLD.phoneno,
+:NEW.phoneno,
+:OLD.kind,
+:NEW.kind);
+END AFTER EACH ROW;
+AFTER STATEMENT IS
+BEGIN
+IF noted.COUNT > 0 THEN
+event_log_usr__usr_ph_f0c577c0.write_rows(noted);
+END IF;
+END AFTER STATEMENT;
 END;
 DECLARE
   mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
 BEGIN
-  SELECT COUNT(*) INTO mistakes FROM all_triggers
-  JOIN all_objects ON all_objects.owner = all_triggers.owner AND object_name = trigger_name
-  WHERE object_type = 'TRIGGER' AND all_objects.status = 'INVALID'
-    AND trigger_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED' AND all_triggers.owner = USER;
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = USER
+    AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_F0C577C0'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
-    RAISE_APPLICATION_ERROR(-20999, 'The trigger event_log_usr__usr_ph_fbd8f1ed does not compile and is disabled. May the owner of its table insert into the log?');
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = USER
+        AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_F0C577C0'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB('The trigger event_log_usr__usr_ph_fbd8f1ed does not compile and is disabled' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || 'Its owner needs INSERT on own.event_log, granted directly and not by a role' || '.', 1, 2000));
   END IF;
 END;

@@ -1,171 +1,331 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PROCEDURE event_log_usr_change_log
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text CLOB, new_text VARCHAR2) IS
-BEGIN
-  INSERT INTO own.event_log (table_key, status,
-    event_type, event_time, perpetrator, table_name,
-    column_name, old_value, new_value)
-  VALUES (row_key, 'N', kind, CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'), 'usr', column_called, old_text,
-    new_text);
+CREATE OR REPLACE PACKAGE event_log_usr_change_3da025b5 AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text CLOB, new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr.idu%TYPE,
+    new_1 usr.idu%TYPE,
+    old_2 usr.fname%TYPE,
+    new_2 usr.fname%TYPE,
+    old_4 usr.seen%TYPE,
+    new_4 usr.seen%TYPE);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE TRIGGER event_log_usr_change
-AFTER INSERT OR UPDATE OR DELETE ON usr
-FOR EACH ROW
-DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"bec01971a1c6e6c2","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
-  old_key VARCHAR2(32767);
-  new_key VARCHAR2(32767);
-  moved PLS_INTEGER := 0;
-  old_holds PLS_INTEGER := 1;
-  new_holds PLS_INTEGER := 1;
-  mutating EXCEPTION;
-  PRAGMA EXCEPTION_INIT(mutating, -4091);
-BEGIN
-old_key := 'idu=' || TO_CHAR(:OLD.idu, 'TM9');
-new_key := 'idu=' || TO_CHAR(:NEW.idu, 'TM9');
-IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.idu, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.idu, 'TM9'))
-   OR (TO_CHAR(:OLD.idu, 'TM9') IS NULL AND TO_CHAR(:NEW.idu, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_3da025b5 AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text CLOB, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr.idu%TYPE,
+    new_1 usr.idu%TYPE,
+    old_2 usr.fname%TYPE,
+    new_2 usr.fname%TYPE,
+    old_4 usr.seen%TYPE,
+    new_4 usr.seen%TYPE) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
+   OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
 END IF;
-IF INSERTING THEN
+IF inserts THEN
 IF (1 = 1) THEN
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 1, 'fname', NULL, :NEW.fname);
+  note(noted, new_key, 1, 'fname', NULL, new_2);
 END IF;
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 1, 'seen', NULL, TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 END IF;
-ELSIF UPDATING THEN
+ELSIF updates THEN
 IF ((moved > 0)) THEN
-  event_log_usr_change_log(old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN :OLD.fname IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(:OLD.fname, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
+  note(noted, old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN old_2 IS NULL THEN 'null'
+ ELSE '"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
+ ELSE '"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
 END IF;
 IF ((moved > 0)) THEN
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 1, 'fname', NULL, :NEW.fname);
+  note(noted, new_key, 1, 'fname', NULL, new_2);
 END IF;
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 1, 'seen', NULL, TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+  note(noted, new_key, 1, 'seen', NULL, TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 END IF;
 IF (NOT (moved > 0)
-  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.fname) = UTL_RAW.CAST_TO_RAW(:NEW.fname)
-   OR (:OLD.fname IS NULL AND :NEW.fname IS NULL) THEN 0 ELSE 1 END = 1)
-  OR (CASE WHEN :OLD.seen = :NEW.seen OR (:OLD.seen IS NULL AND :NEW.seen IS NULL)
+  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1)
+  OR (CASE WHEN old_4 = new_4 OR (old_4 IS NULL AND new_4 IS NULL)
  THEN 0 ELSE 1 END = 1))) THEN
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 2, 'fname', :OLD.fname, :NEW.fname);
+  note(noted, new_key, 2, 'fname', old_2, new_2);
 END IF;
 IF (1 = 1) THEN
-  event_log_usr_change_log(new_key, 2, 'seen', TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(:NEW.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
+  note(noted, new_key, 2, 'seen', TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 END IF;
 ELSE
 IF (1 = 1) THEN
-  event_log_usr_change_log(old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN :OLD.fname IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(:OLD.fname, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
- ELSE '"' || REPLACE(REPLACE(TO_CHAR(:OLD.seen, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
+  note(noted, old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN old_2 IS NULL THEN 'null'
+ ELSE '"' || REPLACE(REPLACE(old_2, '\', '\\'), '"', '\"') || '"' END) || ',"seen":' || (CASE WHEN TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN') IS NULL THEN 'null'
+ ELSE '"' || REPLACE(REPLACE(TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), '\', '\\'), '"', '\"') || '"' END) || '}', NULL);
 END IF;
 END IF;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO own.event_log (status, event_time,
+        perpetrator, table_name, eventlog_transaction,
+        event_type, table_key, column_name,
+        old_value, new_value)
+      VALUES ('N', CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'),
+        'usr', written_by,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+CREATE OR REPLACE TRIGGER event_log_usr_change
+FOR INSERT OR UPDATE OR DELETE ON usr
+COMPOUND TRIGGER
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"3da025b5d6b3c920","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
+noted event_log_usr_change_3da025b5.log_rows;
+BEFORE STATEMENT IS
+BEGIN
+noted.DELETE;
+END BEFORE STATEMENT;
+AFTER EACH ROW IS
+BEGIN
+event_log_usr_change_3da025b5.row_changed(noted, INSERTING, UPDATING,
+:OLD.idu,
+:NEW.idu,
+:OLD.fname,
+:NEW.fname,
+:OLD.seen,
+:NEW.seen);
+END AFTER EACH ROW;
+AFTER STATEMENT IS
+BEGIN
+IF noted.COUNT > 0 THEN
+event_log_usr_change_3da025b5.write_rows(noted);
+END IF;
+END AFTER STATEMENT;
 END;
 DECLARE
   mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
 BEGIN
-  SELECT COUNT(*) INTO mistakes FROM all_triggers
-  JOIN all_objects ON all_objects.owner = all_triggers.owner AND object_name = trigger_name
-  WHERE object_type = 'TRIGGER' AND all_objects.status = 'INVALID'
-    AND trigger_name = 'EVENT_LOG_USR_CHANGE' AND all_triggers.owner = USER;
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = USER
+    AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_3DA025B5'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
-    RAISE_APPLICATION_ERROR(-20999, 'The trigger event_log_usr_change does not compile and is disabled. May the owner of its table insert into the log?');
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = USER
+        AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_3DA025B5'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB('The trigger event_log_usr_change does not compile and is disabled' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || 'Its owner needs INSERT on own.event_log, granted directly and not by a role' || '.', 1, 2000));
   END IF;
 END;
 
 -- event_log_usr__usr_ph_fbd8f1ed on usr_phone
-CREATE OR REPLACE PROCEDURE event_log_usr__usr_ph_04e563a0
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text CLOB, new_text VARCHAR2) IS
-BEGIN
-  INSERT INTO own.event_log (table_key, status,
-    event_type, event_time, perpetrator, table_name,
-    column_name, old_value, new_value)
-  VALUES (row_key, 'N', kind, CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'), 'usr', column_called, old_text,
-    new_text);
+CREATE OR REPLACE PACKAGE event_log_usr__usr_ph_8d853a05 AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text CLOB, new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr_phone.idu%TYPE,
+    new_1 usr_phone.idu%TYPE,
+    old_2 usr_phone.phoneno%TYPE,
+    new_2 usr_phone.phoneno%TYPE,
+    old_3 usr_phone.kind%TYPE,
+    new_3 usr_phone.kind%TYPE);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
-AFTER INSERT OR UPDATE OR DELETE ON usr_phone
-FOR EACH ROW
-DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"228c91b967455766","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
-  old_key VARCHAR2(32767);
-  new_key VARCHAR2(32767);
-  moved PLS_INTEGER := 0;
-  old_holds PLS_INTEGER := 1;
-  new_holds PLS_INTEGER := 1;
-  mutating EXCEPTION;
-  PRAGMA EXCEPTION_INIT(mutating, -4091);
-BEGIN
-old_key := 'idu=' || TO_CHAR(:OLD.idu, 'TM9');
-new_key := 'idu=' || TO_CHAR(:NEW.idu, 'TM9');
-IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.idu, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.idu, 'TM9'))
-   OR (TO_CHAR(:OLD.idu, 'TM9') IS NULL AND TO_CHAR(:NEW.idu, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
+CREATE OR REPLACE PACKAGE BODY event_log_usr__usr_ph_8d853a05 AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text CLOB, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 usr_phone.idu%TYPE,
+    new_1 usr_phone.idu%TYPE,
+    old_2 usr_phone.phoneno%TYPE,
+    new_2 usr_phone.phoneno%TYPE,
+    old_3 usr_phone.kind%TYPE,
+    new_3 usr_phone.kind%TYPE) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+old_key := 'idu=' || TO_CHAR(old_1, 'TM9');
+new_key := 'idu=' || TO_CHAR(new_1, 'TM9');
+IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_1, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_1, 'TM9'))
+   OR (TO_CHAR(old_1, 'TM9') IS NULL AND TO_CHAR(new_1, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1)) THEN
   moved := 1;
 END IF;
-IF INSERTING THEN
-IF (:NEW.idu IS NOT NULL AND :NEW.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.phoneno', NULL, :NEW.phoneno);
+IF inserts THEN
+IF (new_1 IS NOT NULL AND new_2 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.phoneno', NULL, new_2);
 END IF;
-IF (:NEW.idu IS NOT NULL AND :NEW.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(:NEW.kind, 'TM9'));
+IF (new_1 IS NOT NULL AND new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(new_3, 'TM9'));
 END IF;
-ELSIF UPDATING THEN
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.phoneno) = UTL_RAW.CAST_TO_RAW(:NEW.phoneno)
-   OR (:OLD.phoneno IS NULL AND :NEW.phoneno IS NULL) THEN 0 ELSE 1 END = 1))
+ELSIF updates THEN
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :OLD.idu IS NOT NULL
-  AND :OLD.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 8, 'usr_phone.phoneno', NULL, NULL);
+  AND old_1 IS NOT NULL
+  AND old_2 IS NOT NULL) THEN
+  note(noted, old_key, 8, 'usr_phone.phoneno', NULL, NULL);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(:OLD.phoneno) = UTL_RAW.CAST_TO_RAW(:NEW.phoneno)
-   OR (:OLD.phoneno IS NULL AND :NEW.phoneno IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :NEW.idu IS NOT NULL
-  AND :NEW.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.phoneno', NULL, :NEW.phoneno);
+  AND new_1 IS NOT NULL
+  AND new_2 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.phoneno', NULL, new_2);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.kind, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.kind, 'TM9'))
-   OR (TO_CHAR(:OLD.kind, 'TM9') IS NULL AND TO_CHAR(:NEW.kind, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_3, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_3, 'TM9'))
+   OR (TO_CHAR(old_3, 'TM9') IS NULL AND TO_CHAR(new_3, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :OLD.idu IS NOT NULL
-  AND :OLD.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.kind', TO_CHAR(:OLD.kind, 'TM9'), NULL);
+  AND old_1 IS NOT NULL
+  AND old_3 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.kind', TO_CHAR(old_3, 'TM9'), NULL);
 END IF;
-IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(:OLD.kind, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(:NEW.kind, 'TM9'))
-   OR (TO_CHAR(:OLD.kind, 'TM9') IS NULL AND TO_CHAR(:NEW.kind, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
+IF ((((CASE WHEN UTL_RAW.CAST_TO_RAW(TO_CHAR(old_3, 'TM9')) = UTL_RAW.CAST_TO_RAW(TO_CHAR(new_3, 'TM9'))
+   OR (TO_CHAR(old_3, 'TM9') IS NULL AND TO_CHAR(new_3, 'TM9') IS NULL) THEN 0 ELSE 1 END = 1))
   OR (moved > 0))
-  AND :NEW.idu IS NOT NULL
-  AND :NEW.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(:NEW.kind, 'TM9'));
+  AND new_1 IS NOT NULL
+  AND new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'usr_phone.kind', NULL, TO_CHAR(new_3, 'TM9'));
 END IF;
 ELSE
-IF (:OLD.idu IS NOT NULL AND :OLD.phoneno IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 8, 'usr_phone.phoneno', NULL, NULL);
+IF (old_1 IS NOT NULL AND old_2 IS NOT NULL) THEN
+  note(noted, old_key, 8, 'usr_phone.phoneno', NULL, NULL);
 END IF;
-IF (:OLD.idu IS NOT NULL AND :OLD.kind IS NOT NULL) THEN
-  event_log_usr__usr_ph_04e563a0(old_key, 2, 'usr_phone.kind', TO_CHAR(:OLD.kind, 'TM9'), NULL);
+IF (old_1 IS NOT NULL AND old_3 IS NOT NULL) THEN
+  note(noted, old_key, 2, 'usr_phone.kind', TO_CHAR(old_3, 'TM9'), NULL);
 END IF;
 END IF;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO own.event_log (status, event_time,
+        perpetrator, table_name, eventlog_transaction,
+        event_type, table_key, column_name,
+        old_value, new_value)
+      VALUES ('N', CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'),
+        'usr', written_by,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+CREATE OR REPLACE TRIGGER event_log_usr__usr_ph_fbd8f1ed
+FOR INSERT OR UPDATE OR DELETE ON usr_phone
+COMPOUND TRIGGER
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"674f325fc9476f13","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
+noted event_log_usr__usr_ph_8d853a05.log_rows;
+BEFORE STATEMENT IS
+BEGIN
+noted.DELETE;
+END BEFORE STATEMENT;
+AFTER EACH ROW IS
+BEGIN
+event_log_usr__usr_ph_8d853a05.row_changed(noted, INSERTING, UPDATING,
+:OLD.idu,
+:NEW.idu,
+:OLD.phoneno,
+:NEW.phoneno,
+:OLD.kind,
+:NEW.kind);
+END AFTER EACH ROW;
+AFTER STATEMENT IS
+BEGIN
+IF noted.COUNT > 0 THEN
+event_log_usr__usr_ph_8d853a05.write_rows(noted);
+END IF;
+END AFTER STATEMENT;
 END;
 DECLARE
   mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
 BEGIN
-  SELECT COUNT(*) INTO mistakes FROM all_triggers
-  JOIN all_objects ON all_objects.owner = all_triggers.owner AND object_name = trigger_name
-  WHERE object_type = 'TRIGGER' AND all_objects.status = 'INVALID'
-    AND trigger_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED' AND all_triggers.owner = USER;
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = USER
+    AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR__USR_PH_8D853A05'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr__usr_ph_fbd8f1ed DISABLE';
-    RAISE_APPLICATION_ERROR(-20999, 'The trigger event_log_usr__usr_ph_fbd8f1ed does not compile and is disabled. May the owner of its table insert into the log?');
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = USER
+        AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR__USR_PH_FBD8F1ED')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR__USR_PH_8D853A05'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB('The trigger event_log_usr__usr_ph_fbd8f1ed does not compile and is disabled' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || 'Its owner needs INSERT on own.event_log, granted directly and not by a role' || '.', 1, 2000));
   END IF;
 END;

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import Connection, create_engine
 
+import eventlog.sql.oracle
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
-from eventlog.sql.dialect import log_holes, statement
+from eventlog.sql.dialect import log_holes, statement, texts
 from eventlog.sql.install import install_sql, uninstall_sql
+from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
+from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.rights import CapturedTable, RightsScope, Roles, rights
+from eventlog.sql.triggers.asked import AskedClass, keeping, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.track import script
 
+ROOT = Path(__file__).resolve().parents[3]
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
 
@@ -106,15 +117,48 @@ def test_lobs_have_no_order() -> None:
     assert [has_order(type_) for type_ in types] == [True, False, False, True, False]
 
 
-def test_one_trigger_stands_for_all_events_with_its_procedure_beside_it() -> None:
+def test_one_trigger_stands_for_all_events_with_its_package_beside_it() -> None:
     found = trigger(USR)
     assert (found.name, found.schema) == ("EVENT_LOG_USR_CHANGE", "INDIRECT")
-    procedure, made, check = found.create
-    assert procedure.startswith("CREATE OR REPLACE PROCEDURE indirect.event_log_usr_change_log")
-    assert "AFTER INSERT OR UPDATE OR DELETE ON indirect.usr" in made
+    head, body, made, check = found.create
+    package = f"indirect.event_log_usr_change_{found.hash[:8]}"
+    assert found.function == package
+    assert head.startswith(f"CREATE OR REPLACE PACKAGE {package} AUTHID DEFINER AS\n")
+    assert body.startswith(f"CREATE OR REPLACE PACKAGE BODY {package} AS\n")
+    assert "FOR INSERT OR UPDATE OR DELETE ON indirect.usr\nCOMPOUND TRIGGER\n/* eventlog {" in made
+    assert f"{package}.row_changed(noted, INSERTING, UPDATING,\n:OLD.idu,\n:NEW.idu," in made
     assert "ALTER TRIGGER indirect.event_log_usr_change DISABLE" in check
-    assert "/* eventlog {" in made[made.index("DECLARE") :]
-    assert [part.split()[0] for part in found.drop] == ["DROP", "DROP"]
+    assert found.drop[0] == "DROP TRIGGER indirect.event_log_usr_change"
+    assert f"'DROP PACKAGE {package}'" in found.drop[1]
+
+
+def test_rows_are_written_together_and_forgotten_when_oracle_begins_a_statement_anew() -> None:
+    body, made = trigger(USR).create[1:3]
+    assert body.count("INSERT INTO") == 1
+    assert "FORALL place IN 1 .. noted.COUNT\n      INSERT INTO indirect.event_log" in body
+    assert "IF noted.COUNT >= 100 THEN\n      write_rows(noted);" in body
+    assert "BEFORE STATEMENT IS\nBEGIN\nnoted.DELETE;\nEND BEFORE STATEMENT;" in made
+    assert made.index("AFTER EACH ROW IS") < made.index("AFTER STATEMENT IS") < made.index(".write_rows(noted)")
+
+
+def test_a_package_keeps_nothing_between_two_statements_so_that_sessions_outlive_its_replacement() -> None:
+    """Whatever a package declares beside types and procedures is a state, which is lost with ORA-04068."""
+    head, body = trigger(USR, style=Style.IMAGE).create[:2]
+    declared = [line.split()[0] for line in head.splitlines()[1:] if line.startswith("  ") and line[2] != " "]
+    assert set(declared) == {"TYPE", "PROCEDURE"}
+    assert body.index("PROCEDURE") < body.index(";")  # nothing is declared before them
+
+
+def test_a_package_has_another_name_when_it_is_another_one() -> None:
+    """So nobody who writes meanwhile meets the trigger of one with the package of the other."""
+    assert trigger(USR).function != trigger(USR, style=Style.FIELD).function
+    assert trigger(USR).function == trigger(USR).function
+
+
+def test_rows_are_written_at_once_where_triggers_of_others_may_write_in_between() -> None:
+    for made in (trigger(USR, at_once=True), trigger(replace(USR, view=True))):
+        assert "COMPOUND" not in made.create[2]
+        assert made.create[2].index(".row_changed(noted") < made.create[2].index(".write_rows(noted)")
 
 
 def test_names_are_no_longer_than_thirty_bytes() -> None:
@@ -139,8 +183,8 @@ def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> No
 
 def test_texts_are_compared_byte_by_byte_and_numbers_as_they_are() -> None:
     made = text(Table(name="T", columns=(*USR.columns, Column(name="N", type="NUMBER(9)"))))
-    assert "UTL_RAW.CAST_TO_RAW(:OLD.fname)" in made
-    assert "WHEN :OLD.n = :NEW.n OR" in made
+    assert "UTL_RAW.CAST_TO_RAW(old_2)" in made
+    assert "WHEN old_3 = new_3 OR" in made
 
 
 def test_words_of_plsql_are_quoted() -> None:
@@ -156,25 +200,29 @@ def test_only_keys_that_may_hold_special_characters_are_examined() -> None:
 
 def test_a_condition_is_asked_before_because_plsql_conditions_hold_no_queries() -> None:
     made = text(USR, when="fname <> 'x'")
-    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT :NEW.idu AS idu, :NEW.fname AS fname FROM dual) usr" in made
+    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr" in made
     assert "EXISTS" not in made
     assert "SELECT COUNT(*) INTO" not in trigger(USR).create[1]
 
 
 def test_a_trigger_longer_than_oracle_takes_is_refused_with_a_way_out() -> None:
-    many = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(200))
-    with pytest.raises(InstallError, match=r"USR would be \d+ bytes long, and oracle takes 32760.*row-back"):
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type="VARCHAR2(9)") for number in range(450))
+    with pytest.raises(InstallError, match=r"USR would be \d+ bytes long, and oracle takes 32760.*columns"):
         trigger(Table(name="USR", columns=(KEY, *many)), style=Style.FIELD)
 
 
-def test_forty_fields_fit_into_a_trigger() -> None:
-    forty = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(40))
-    assert len(text(Table(name="USR", schema="INDIRECT", columns=(KEY, *forty)), style=Style.FIELD)) < 32_760
+@pytest.mark.parametrize("type_", ["VARCHAR2(4000)", "NUMBER", "DATE", "TIMESTAMP(9)", "CLOB", "NVARCHAR2(9)"])
+@pytest.mark.parametrize("style", Style)
+def test_three_hundred_columns_with_names_of_thirty_bytes_fit_into_a_trigger(style: Style, type_: str) -> None:
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type=type_) for number in range(300))
+    made = trigger(Table(name="USR", schema="INDIRECT", columns=(KEY, *many)), style=style, when="idu > 0")
+    assert len(made.create[2].encode()) < 32_760
+    assert max(len(line) for text in made.create for line in text.splitlines()) <= 2499
 
 
 def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
     names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
-    assert "new_text, indirect.event_log_seq.NEXTVAL);" in trigger(USR, names).create[0]
+    assert ", indirect.event_log_seq.NEXTVAL," in trigger(USR, names).create[1]
     script = install_sql("oracle://", names)
     assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
     assert "IDENTITY" not in script
@@ -182,7 +230,8 @@ def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
 
 def test_numbers_come_in_the_order_of_the_calls_and_the_script_is_committed() -> None:
     script = install_sql("oracle://")
-    assert "GENERATED BY DEFAULT AS IDENTITY (ORDER)" in script
+    assert "MODIFY (record_id GENERATED BY DEFAULT AS IDENTITY (CACHE 1000 ORDER))" in script
+    assert "ALTER SEQUENCE seq_log CACHE 1000 ORDER" in install_sql("oracle://", LogNames(sequence="seq_log"))
     assert script.endswith("COMMIT\n\n/\n")
     assert "next_attempt TIMESTAMP" in script
 
@@ -213,16 +262,208 @@ def test_an_own_log_says_which_transaction_wrote_a_row_and_an_adopted_one_is_not
     assert script.count("ROWDEPENDENCIES") == 1
     assert script.index("ROWDEPENDENCIES") < script.index("CREATE TABLE event_log_outcome")
     added = script.index("ALTER TABLE event_log ADD eventlog_transaction NUMERIC(19, 0)")
-    assert added < script.index("CREATE OR REPLACE TRIGGER event_log_tx\nBEFORE INSERT ON event_log")
-    assert ":NEW.eventlog_transaction :=" in script
+    assert "CREATE OR REPLACE TRIGGER" not in script  # a second trigger would fire for each row of the log
     taken = uninstall_sql("oracle://")
-    assert taken.index("DROP TRIGGER event_log_tx") < taken.index("DROP COLUMN eventlog_transaction")
+    assert taken.index("'DROP TRIGGER event_log_tx'") < taken.index("DROP COLUMN eventlog_transaction")
+    assert added > 0
     names = LogNames(transaction="EVENTLOG_TRANSACTION")
     holes = log_holes(ORACLE, names)
     for query in ("transaction_written", "transaction_ends"):
         assert "COALESCE(waiting.eventlog_transaction, waiting.ORA_ROWSCN)" in statement(ORACLE, query, **holes)
-    assert "object_name = 'EVENT_LOG_TX' AND owner = USER" in script
-    assert "EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_tx DISABLE'" in script
-    there = install_sql("oracle://", LogNames(schema="indirect"))
-    assert "owner = 'INDIRECT'" in there
-    assert "CREATE OR REPLACE TRIGGER indirect.event_log_tx" in there
+    assert "DBMS_TRANSACTION" not in text(USR)
+    own = trigger(USR, names).create[1]
+    assert own.count("DBMS_TRANSACTION") == 1
+    assert "eventlog_transaction,\n" in own
+    assert ", written_by,\n" in own
+
+
+BETWEEN = """
+CREATE TABLE all_triggers (owner, trigger_name, trigger_type, table_owner, table_name, status);
+CREATE TABLE all_source (owner, name, type, text);
+CREATE TABLE all_dependencies (owner, name, type, referenced_owner, referenced_name, referenced_type);
+INSERT INTO all_triggers VALUES
+  ('INDIRECT', 'OURS', 'COMPOUND', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'NUMBERS', 'BEFORE EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'FILLS_CHILDREN', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'DYNAMIC', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'AFTERWARDS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'ENABLED'),
+  ('INDIRECT', 'SLEEPS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'DISABLED'),
+  ('INDIRECT', 'ELSEWHERE', 'AFTER STATEMENT', 'INDIRECT', 'PHONE', 'ENABLED');
+INSERT INTO all_source VALUES ('INDIRECT', 'OURS', 'TRIGGER', '/* eventlog {"log":'),
+  ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
+INSERT INTO all_dependencies VALUES
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR', 'TABLE'),
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR_SEQ', 'SEQUENCE'),
+  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'SYS', 'STANDARD', 'PACKAGE'),
+  ('INDIRECT', 'FILLS_CHILDREN', 'TRIGGER', 'INDIRECT', 'PHONE', 'TABLE');
+"""
+
+
+def test_a_trigger_that_only_numbers_its_rows_does_not_make_ours_write_each_at_once() -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(BETWEEN)
+    query = statement(ORACLE, "triggers_between")
+    found = catalog.execute(query, {"schema": "INDIRECT", "table": "USR"}).fetchall()
+    catalog.close()
+    assert [name for (name,) in found] == ["AFTERWARDS", "DYNAMIC", "FILLS_CHILDREN"]
+
+
+LOSSY = """
+CREATE TABLE all_tab_columns (owner, table_name, column_name, data_type, column_id);
+CREATE TABLE nls_database_parameters (parameter, value);
+INSERT INTO all_tab_columns VALUES ('INDIRECT', 'USR', 'FNAME', 'NVARCHAR2', 2), ('INDIRECT', 'USR', 'CODE', 'NCHAR', 3),
+  ('INDIRECT', 'USR', 'STORY', 'NCLOB', 4), ('INDIRECT', 'USR', 'LNAME', 'VARCHAR2', 5), ('ELSE', 'USR', 'X', 'NCHAR', 1);
+INSERT INTO nls_database_parameters VALUES ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16');
+"""
+
+
+@pytest.mark.parametrize(
+    "charset, lost",
+    [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])],
+)
+def test_national_characters_are_lost_in_a_database_that_is_not_unicode(charset: str, lost: list[str]) -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(LOSSY)
+    catalog.execute("INSERT INTO nls_database_parameters VALUES ('NLS_CHARACTERSET', ?)", (charset,))
+    found = catalog.execute(statement(ORACLE, "lossy_columns"), {"schema": "INDIRECT", "table": "USR"}).fetchall()
+    catalog.close()
+    assert [name for (name,) in found] == lost
+
+
+def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> None:
+    for names in (LogNames(), LogNames(table="INDIRECT_PROCESS", schema="INDIRECT", sequence="SEQ_LOG")):
+        parts = [part.strip() for part in re.split(r"^/$", install_sql("oracle://", names), flags=re.MULTILINE)]
+        bare = [re.sub(r"^--.*$", "", part, flags=re.MULTILINE).strip() for part in parts]
+        made = [part for part in bare if re.match(r"(?:CREATE|ALTER TABLE|INSERT|UPDATE|DELETE)", part)]
+        assert made == [part for part in bare if "NOT EXISTS (SELECT 1 FROM" in part]
+        assert re.match(rf"INSERT INTO \S*{names.version} \(version_num\)", made[0], re.IGNORECASE)
+        assert len(made) == 1
+        assert bare[-3:] == [made[0], "COMMIT", ""]
+        down = uninstall_sql("oracle://", names)
+        assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
+
+
+def test_every_script_ends_with_its_first_error_and_waits_for_locks() -> None:
+    made = trigger(USR).create
+    for text in (install_sql("oracle://"), uninstall_sql("oracle://"), script(made, ORACLE)):
+        assert "WHENEVER SQLERROR EXIT FAILURE ROLLBACK\n" in text
+        assert "ALTER SESSION SET DDL_LOCK_TIMEOUT = 10\n/\n" in text
+    assert "WHENEVER" not in script(made, POSTGRESQL)
+
+
+def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -> None:
+    many = tuple(Column(name=f"A_COLUMN_OF_THIRTY_BYTES_{number:05}", type="NUMBER") for number in range(300))
+    excluded = tuple(column.name for column in many[:299])
+    table = Table(name="USR", schema="INDIRECT", columns=(KEY, *many))
+    made = trigger(table, exclude=excluded, when="idu <> '/* @ # %'")
+    kept = keeping(ORACLE, LogNames(), AskedClass(table="USR", options=TriggerOptions(exclude=excluded)))
+    lines = [line for text in (*made.create, kept) for line in text.splitlines()]
+    assert max(map(len, lines)) <= 2499
+    assert not [line for line in lines if line[:1] in ("@", "#", "/", ".") and not line.startswith("/* eventlog")]
+    marker = read_marker(made.create[2])
+    assert marker is not None
+    assert (marker.options.exclude, marker.options.when) == (excluded, "idu <> '/* @ # %'")
+    pieces = re.findall(r"TO_CLOB\('([^']*)'\)", kept.partition("INSERT")[0])
+    assert max(map(len, pieces)) <= 900
+    assert excluded[-1] in "".join(pieces)
+
+
+RIGHTS = """
+CREATE TABLE dual (dummy);
+INSERT INTO dual VALUES ('X');
+CREATE TABLE dba_role_privs (grantee, granted_role);
+CREATE TABLE dba_tab_privs (grantee, owner, table_name, privilege);
+CREATE TABLE dba_sys_privs (grantee, privilege);
+CREATE TABLE all_tab_privs (grantee, table_schema, table_name, privilege);
+CREATE TABLE all_users (username);
+INSERT INTO all_users VALUES ('APP'), ('IDM'), ('INDIRECT');
+INSERT INTO dba_role_privs VALUES ('APP', 'CLERK'), ('CLERK', 'EVERYBODY'), ('IDM', 'PUBLISHER');
+INSERT INTO dba_sys_privs VALUES ('CLERK', 'SELECT ANY TABLE'), ('PUBLISHER', 'DELETE ANY TABLE'), ('APP', 'CREATE SESSION');
+INSERT INTO dba_tab_privs VALUES ('EVERYBODY', 'INDIRECT', 'EVENT_LOG', 'INSERT'), ('APP', 'ELSE', 'EVENT_LOG', 'DELETE'),
+  ('PUBLISHER', 'INDIRECT', 'EVENT_LOG', 'UPDATE');
+INSERT INTO all_tab_privs SELECT * FROM dba_tab_privs;
+"""
+
+
+@pytest.mark.parametrize(
+    "query, role, held",
+    [
+        ("held_rights", "APP", ["INSERT", "SELECT ANY TABLE"]),
+        ("held_rights", "INDIRECT", ["own"]),
+        ("held_rights_seen", "APP", ["INSERT if it has the role EVERYBODY", "UPDATE if it has the role PUBLISHER"]),
+    ],
+)
+def test_rights_by_way_of_roles_are_found_and_those_on_tables_of_others_are_none(
+    query: str, role: str, held: list[str]
+) -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(RIGHTS)
+    asked = {"role": role, "schema": "INDIRECT", "table": "EVENT_LOG"}
+    found = catalog.execute(statement(ORACLE, query), asked).fetchall()
+    catalog.close()
+    assert [right for (right,) in found] == held
+
+
+def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> None:
+    place = CapturedTable(schema="APP", name="USR", owner="APP")
+    for sequence, told in ((None, []), ("SEQ_LOG", ["installer", "app"])):
+        site = RightsScope(names=LogNames(schema="INDIRECT", sequence=sequence), standing=True, places=(place,))
+        given = [one.sql for one in rights(ORACLE, Roles(installer="installer"), site)]
+        drawn = [re.fullmatch(r"GRANT SELECT ON indirect\.seq_log TO (\w+)", text) for text in given]
+        assert [found[1] for found in drawn if found] == told
+        assert "GRANT INSERT ON indirect.event_log TO app" in given
+
+
+NEEDED = {"dbms_transaction", "dbms_utility", "utl_encode", "utl_raw"}
+
+
+def test_no_statement_uses_a_package_that_the_page_of_rights_does_not_name() -> None:
+    room = Path(eventlog.sql.oracle.__file__).parent
+    files = [file.read_text() for file in (*room.glob("*.sql"), *room.glob("*.py"))]
+    code = [re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE) for text in files]
+    used = {name.lower() for text in code for name in re.findall(r"\b((?:DBMS|UTL|CTX|OWA|APEX)_\w+)\.", text)}
+    page = (ROOT / "docs" / "how-to" / "least-rights.md").read_text()
+    assert used == NEEDED
+    assert {name for name in NEEDED if f"`{name.upper()}`" not in page} == set()
+
+
+def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_in_its_words() -> None:
+    kept = re.findall(r"CREATE INDEX event_log_new ON event_log \((.*)\)'", install_sql("oracle://"))[-1]
+    assert install_sql("oracle://").index("DROP INDEX event_log_new") < install_sql("oracle://").index(kept)
+    expression = kept.replace("''", "'")
+    assert expression == "CASE WHEN status = 'N' THEN record_id END"
+    spoken = re.sub(r"\b(status|record_id)\b", r"waiting.\1", expression)
+    own, theirs = (log_holes(ORACLE, LogNames(transaction=name)) for name in ("EVENTLOG_TRANSACTION", None))
+    assert statement(ORACLE, "order_by_number", **own) == spoken
+    assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
+    for query in (
+        "waiting_rows",
+        "anything_waiting",
+        "anything_beyond",
+        "count_some",
+        "passed_runs",
+        "transaction_ends",
+    ):
+        assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
+
+
+@pytest.mark.parametrize(
+    "expression, is_served",
+    [
+        ('CASE  WHEN "STATUS"=\'N\' THEN "RECORD_ID" END ', True),
+        ('CASE  WHEN "STATUS"=\'S\' THEN "RECORD_ID" END ', False),
+    ],
+)
+def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expression: str, *, is_served: bool) -> None:
+    engine = create_engine("oracle+oracledb://", creator=lambda: None, _initialize=False)
+    index = {"name": "event_log_new", "column_names": [None], "expressions": [expression]}
+    assert serves(cast("Connection", engine), index, LogNames()) is is_served
+
+
+def test_short_values_stand_in_the_rows_of_the_log() -> None:
+    script = install_sql("oracle://")
+    stored = "LOB (old_value, new_value) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)\nROWDEPENDENCIES"
+    assert script.count(stored) == 1

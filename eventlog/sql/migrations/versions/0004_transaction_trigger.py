@@ -1,12 +1,17 @@
-"""Gives an own log the column for transactions, and what fills it, where no default can name the transaction that runs."""
+"""Gives an own log the column for transactions that triggers fill, where no default can name the transaction that runs.
+
+Such a log also gets an index of its waiting rows alone, where an expression makes one, and has more numbers in hand.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import context, op
 
-from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
-from eventlog.sql.install import is_adopted
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, waiting_number
+from eventlog.sql.install import SEQUENCE, is_adopted, noted
 from eventlog.sql.names import TRANSACTION, LogNames
 
 revision = "0004"
@@ -16,32 +21,30 @@ down_revision = "0003"
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
-    if not offers(dialect, "transaction_trigger") or is_adopted(names):
+    if not offers(dialect, "transaction_declared") or is_adopted(names):
         return
     op.add_column(names.table, sa.Column(TRANSACTION, dialect.types.log_number), schema=names.schema)
-    _run("transaction_trigger", names, dialect)
-    _run("transaction_trigger_check", names, dialect)
+    _replace_index(names, dialect, [sa.text(waiting_number(dialect, names))])
+    sequence = names.sequence or noted(names).get(SEQUENCE)
+    holes = log_holes(dialect, names) | {"sequence": dialect.qualified(names.schema, sequence or "")}
+    op.execute(statement(dialect, "cached_sequence" if sequence else "cached_numbers", **holes))
 
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
-    if offers(dialect, "transaction_trigger") and not is_adopted(names):
-        _run("transaction_trigger_drop", names, dialect)
-        op.drop_column(names.table, TRANSACTION, schema=names.schema)
-
-
-def _run(query: str, names: LogNames, dialect: Dialect) -> None:
-    name = dialect.shortened(f"{names.table}_tx")
-    trigger = dialect.qualified(names.schema, name)
-    text = statement(
-        dialect,
-        query,
-        trigger=trigger,
-        name=dialect.literal(dialect.reported(name)),
-        owner="USER" if names.schema is None else dialect.literal(dialect.reported(names.schema)),
-        disable=dialect.literal(f"ALTER TRIGGER {trigger} DISABLE"),
-        log=dialect.qualified(names.schema, names.table),
-        transaction_number=dialect.quoted(TRANSACTION),
-    )
+    if not offers(dialect, "transaction_declared") or is_adopted(names):
+        return
+    _replace_index(names, dialect, [names.column("status"), names.column("record_id")])
+    # Former versions filled the column by a trigger, which would not compile without it.
+    trigger = dialect.qualified(names.schema, dialect.shortened(f"{names.table}_tx"))
+    text = statement(dialect, "transaction_trigger_drop", dropped=dialect.literal(f"DROP TRIGGER {trigger}"))
     op.execute(text.replace(":", "\\:"))
+    op.drop_column(names.table, TRANSACTION, schema=names.schema)
+
+
+def _replace_index(names: LogNames, dialect: Dialect, columns: list[Any]) -> None:
+    """Another index of waiting rows: the one before keeps an entry for every row that was ever published."""
+    name = dialect.shortened(f"{names.table}_new")
+    op.drop_index(name, names.table, schema=names.schema)
+    op.create_index(name, names.table, columns, schema=names.schema)

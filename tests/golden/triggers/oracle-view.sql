@@ -1,0 +1,148 @@
+-- event_log_people_change on people
+CREATE OR REPLACE PACKAGE event_log_people_chan_b154176b AUTHID DEFINER AS
+  TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
+    old_text VARCHAR2(32767), new_text VARCHAR2(32767));
+  TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 people.pk_id%TYPE,
+    new_1 people.pk_id%TYPE,
+    old_2 people.sv_name%TYPE,
+    new_2 people.sv_name%TYPE,
+    old_3 people.mv_mail%TYPE,
+    new_3 people.mv_mail%TYPE);
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
+END;
+CREATE OR REPLACE PACKAGE BODY event_log_people_chan_b154176b AS
+  PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
+    old_text VARCHAR2, new_text VARCHAR2) IS
+    place PLS_INTEGER := noted.COUNT + 1;
+  BEGIN
+    noted(place).row_key := row_key;
+    noted(place).kind := kind;
+    noted(place).column_called := column_called;
+    noted(place).old_text := old_text;
+    noted(place).new_text := new_text;
+  END;
+
+  PROCEDURE row_changed(noted IN OUT NOCOPY log_rows, inserts BOOLEAN, updates BOOLEAN,
+    old_1 people.pk_id%TYPE,
+    new_1 people.pk_id%TYPE,
+    old_2 people.sv_name%TYPE,
+    new_2 people.sv_name%TYPE,
+    old_3 people.mv_mail%TYPE,
+    new_3 people.mv_mail%TYPE) IS
+    old_key VARCHAR2(32767);
+    new_key VARCHAR2(32767);
+    moved PLS_INTEGER := 0;
+    old_holds PLS_INTEGER := 1;
+    new_holds PLS_INTEGER := 1;
+    mutating EXCEPTION;
+    PRAGMA EXCEPTION_INIT(mutating, -4091);
+  BEGIN
+old_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(old_1, '[,;''+"=\\<>]|^ | $')
+ THEN '"' || REPLACE(REPLACE(old_1, '\', '\\'), '"', '\"') || '"' ELSE old_1 END);
+new_key := 'pk_id=' || (CASE WHEN REGEXP_LIKE(new_1, '[,;''+"=\\<>]|^ | $')
+ THEN '"' || REPLACE(REPLACE(new_1, '\', '\\'), '"', '\"') || '"' ELSE new_1 END);
+IF ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_1) = UTL_RAW.CAST_TO_RAW(new_1)
+   OR (old_1 IS NULL AND new_1 IS NULL) THEN 0 ELSE 1 END = 1)) THEN
+  moved := 1;
+END IF;
+IF inserts THEN
+IF ((new_2 IS NOT NULL OR (new_3 IS NULL))) THEN
+  note(noted, new_key, 1, 'name', NULL, new_2);
+END IF;
+IF (new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'mail', NULL, new_3);
+END IF;
+ELSIF updates THEN
+IF ((moved > 0)) THEN
+  note(noted, old_key, 4, NULL, NULL, NULL);
+END IF;
+IF ((moved > 0) AND (new_2 IS NOT NULL OR (new_3 IS NULL))) THEN
+  note(noted, new_key, 1, 'name', NULL, new_2);
+END IF;
+IF ((moved > 0) AND new_3 IS NOT NULL) THEN
+  note(noted, new_key, 1, 'mail', NULL, new_3);
+END IF;
+IF (NOT (moved > 0)
+  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_2) = UTL_RAW.CAST_TO_RAW(new_2)
+   OR (old_2 IS NULL AND new_2 IS NULL) THEN 0 ELSE 1 END = 1))) THEN
+  note(noted, new_key, 2, 'name', old_2, new_2);
+END IF;
+IF (NOT (moved > 0)
+  AND ((CASE WHEN UTL_RAW.CAST_TO_RAW(old_3) = UTL_RAW.CAST_TO_RAW(new_3)
+   OR (old_3 IS NULL AND new_3 IS NULL) THEN 0 ELSE 1 END = 1))) THEN
+  note(noted, new_key, 2, 'mail', old_3, new_3);
+END IF;
+ELSE
+IF (1 = 1) THEN
+  note(noted, old_key, 4, NULL, NULL, NULL);
+END IF;
+END IF;
+    IF noted.COUNT >= 100 THEN
+      write_rows(noted);
+    END IF;
+  END;
+
+  PROCEDURE write_rows(noted IN OUT NOCOPY log_rows) IS
+    parts VARCHAR2(100) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    first_point PLS_INTEGER := INSTR(parts, '.');
+    last_point PLS_INTEGER := INSTR(parts, '.', -1);
+    written_by NUMBER := TO_NUMBER(SUBSTR(parts, 1, first_point - 1)) * 281474976710656
+      + TO_NUMBER(SUBSTR(parts, first_point + 1, last_point - first_point - 1)) * 4294967296
+      + TO_NUMBER(SUBSTR(parts, last_point + 1));
+  BEGIN
+    FORALL place IN 1 .. noted.COUNT
+      INSERT INTO own.event_log (status, event_time,
+        perpetrator, table_name, eventlog_transaction,
+        event_type, table_key, column_name,
+        old_value, new_value)
+      VALUES ('N', CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE), SYS_CONTEXT('USERENV', 'SESSION_USER'),
+        'people', written_by,
+        noted(place).kind, noted(place).row_key, noted(place).column_called,
+        noted(place).old_text, noted(place).new_text);
+    noted.DELETE;
+  END;
+END;
+CREATE OR REPLACE TRIGGER event_log_people_change
+INSTEAD OF INSERT OR UPDATE OR DELETE ON people
+FOR EACH ROW
+DECLARE
+/* eventlog {"log":"own.event_log","table":"people","options":{"style":"field"},"hash":"1fa9466a37c7bf5b"} */
+noted event_log_people_chan_b154176b.log_rows;
+BEGIN
+event_log_people_chan_b154176b.row_changed(noted, INSERTING, UPDATING,
+:OLD.pk_id,
+:NEW.pk_id,
+:OLD.sv_name,
+:NEW.sv_name,
+:OLD.mv_mail,
+:NEW.mv_mail);
+IF noted.COUNT > 0 THEN
+event_log_people_chan_b154176b.write_rows(noted);
+END IF;
+END;
+DECLARE
+  mistakes PLS_INTEGER;
+  complaint VARCHAR2(32767);
+BEGIN
+  SELECT COUNT(*) INTO mistakes FROM all_objects
+  WHERE status = 'INVALID' AND owner = USER
+    AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_PEOPLE_CHANGE')
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_PEOPLE_CHAN_B154176B'));
+  IF mistakes > 0 THEN
+    EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_people_change DISABLE';
+    FOR mistake IN (
+      SELECT name, line, text FROM all_errors
+      WHERE attribute = 'ERROR' AND owner = USER
+        AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_PEOPLE_CHANGE')
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_PEOPLE_CHAN_B154176B'))
+      ORDER BY type, sequence
+    ) LOOP
+      complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
+      EXIT WHEN LENGTH(complaint) > 500;
+    END LOOP;
+    RAISE_APPLICATION_ERROR(-20999, SUBSTRB('The trigger event_log_people_change does not compile and is disabled' || ':'
+      || NVL(complaint, ' ALL_ERRORS does not say why.') || ' ' || 'Its owner needs INSERT on own.event_log, granted directly and not by a role' || '.', 1, 2000));
+  END IF;
+END;
