@@ -44,7 +44,7 @@ def told(number: int, op: Op, key: str) -> Change:
 
 def stored(engine: Engine, *changes: Change, kind: str = "varchar(20)") -> None:
     sink = opened(DatabaseSink(DatabaseSettings(url=""), engine))
-    assert list(sink.write(documents(*changes, after=sink.last(), catalog=words(kind)))) == []
+    assert list(sink.commit("", documents(*changes, after=sink.last(), catalog=words(kind)))) == []
 
 
 def mirrored(engine: Engine) -> set[str]:
