@@ -155,7 +155,7 @@ def test_kubernetes_asks_the_paths_that_answer() -> None:
 @pytest.fixture
 def linters(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the linters' programs, which find what they import."""
-    folder = found("containers", "linters")
+    folder = found("linters", "linters")
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder / "bin"
 
@@ -189,7 +189,7 @@ def composed(folder: Path, wrong: dict[str, Any] | None = None) -> subprocess.Co
         shutil.which("docker") and not subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode
     )
     if not new and shutil.which("docker-compose") is None:
-        absent("containers", "there is neither docker compose nor docker-compose")
+        absent("linters", "there is neither docker compose nor docker-compose")
     text = (DOCKER / "compose.yaml").read_text()
     text = text if new else text.replace("\nname: eventlog\n", "\n")  # the predecessor has no word for it
     text = text if wrong is None else text.replace("\nservices:\n", f"\nservices:\n  wrong: {json.dumps(wrong)}\n")

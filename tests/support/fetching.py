@@ -15,6 +15,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -71,6 +72,11 @@ def run(
     return done.stdout
 
 
+def engine_home() -> Path:
+    """Where Podman keeps its images between runs."""
+    return _home() / "engine"
+
+
 def _home() -> Path:
     return Path(os.environ.get("EVENTLOG_FETCHED") or ROOT / ".fetched")
 
@@ -110,6 +116,15 @@ def _grammar(folder: Path) -> None:
 
 def _linters(folder: Path) -> None:
     _packages(folder, *LINTERS)
+
+
+def _images(folder: Path) -> None:
+    """The images that the project's own begin with, and those of the tour."""
+    from tests.support.containers import bring_images
+
+    with suppress(UnfetchedError):  # without its jars the tour has no Kafka
+        fetch("kafka")
+    bring_images(folder)
 
 
 def _older_spark(folder: Path) -> None:
@@ -169,7 +184,8 @@ def _helm(folder: Path) -> None:
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
-    "containers": {"linters": _linters},
+    "containers": {"containers": _images},
+    "linters": {"linters": _linters},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
@@ -204,4 +220,6 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    sys.exit(main(sys.argv[1:]))
+    from tests.support.fetching import main as fetching  # whose UnfetchedError is the one that others raise
+
+    sys.exit(fetching(sys.argv[1:]))
