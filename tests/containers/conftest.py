@@ -34,11 +34,14 @@ def engine_api(container_engine: ContainerEngine, tmp_path_factory: pytest.TempP
         yield address
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tour(
-    container_engine: ContainerEngine, publisher_image: str, engine_api: str, tmp_path: Path
+    container_engine: ContainerEngine,
+    publisher_image: str,
+    engine_api: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Tour]:
     """The tour of docker/compose.yaml, before anything of it runs, at ports of its own."""
     base_image(container_engine, "docker.io/library/postgres:16-bookworm")
-    with touring(container_engine, engine_api, tmp_path) as begun:
+    with touring(container_engine, engine_api, tmp_path_factory.mktemp("tour")) as begun:
         yield begun

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +16,13 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import yaml
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, text
 
+from tests.hardening.ledger.book import Ledger
+from tests.hardening.ledger.checking import FIELDS, READ_BACK, check
+from tests.hardening.ledger.outputs import XdsFiles
+from tests.hardening.ledger.runs import read_log, waiting
+from tests.hardening.ledger.writers import TABLES, Writer
 from tests.support.containers import ROOT, ContainerEngine, Health
 from tests.support.servers import absent, free_port
 
@@ -72,9 +79,25 @@ class Tour:
             "ps", "--all", "--quiet", "--filter", f"label=com.docker.compose.service={service}"
         ).strip()
 
+    def ready(self) -> bool:
+        """Whether the publisher says so."""
+        return self.asked("/ready")[0] == 200
+
     def inside(self, service: str, *command: str) -> str:
         """What a command prints in a container."""
         return self.engine.do("exec", self.container(service), *command)
+
+    def once(self, service: str, script: str, *options: str) -> str:
+        """What a shell prints in a new container that is like one of a service; docker-compose 1.29 asks Podman for too much."""
+        described = self.whole["services"][service]
+        variables = [word for name, entry in described["environment"].items() for word in ("-e", f"{name}={entry}")]
+        hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--no-healthcheck")  # noqa: S108  # its own
+        words = (*variables, *hardened, *options, "--network", f"{PROJECT}_default", "--entrypoint", "/bin/sh")
+        return self.engine.do("run", "--rm", *words, described["image"], "-ec", script, seconds=300, both=True)
+
+    def healthy(self, service: str) -> bool:
+        """Whether its health check says so."""
+        return self.engine.inspect(self.container(service), "{{.State.Health.Status}}") == "healthy"
 
     def psql(self, statement: str) -> str:
         """As the page of the tour has it: whoever takes it is the user postgres."""
@@ -107,6 +130,36 @@ class Tour:
         shutil.rmtree(folder, ignore_errors=True)
         self.engine.do("cp", f"{self.container('publisher')}:/var/lib/eventlog/documents", folder)
         return folder
+
+
+class Watched:
+    """The ledger's tables beside those of the tour, and who writes to them from this machine."""
+
+    def __init__(self, tour: Tour, seed: int) -> None:
+        self.tour = tour
+        self.database = tour.database()
+        self.ledger = Ledger()
+        self._dice = random.Random(seed)
+        with self.database.begin() as connection:
+            for statement in ("SET LOCAL ROLE eventlog", *TABLES):
+                connection.execute(text(statement))
+        for table, events in ((FIELDS, "field"), (READ_BACK, "row-back")):
+            tour.inside("publisher", "eventlog", "track", table, "--events", events)
+        self._writers = [Writer(self.database, self.ledger, number, seed) for number in (1, 2)]
+
+    def write(self) -> None:
+        """A small transaction, which may take its time."""
+        self._dice.choice(self._writers).small(held=self._dice.uniform(0, 0.1))
+        time.sleep(0.02)
+
+    def findings(self, folder: Path) -> list[str]:
+        """What is wrong once nothing waits."""
+        until(lambda: not waiting(self.database), 120, "rows wait, and nobody publishes them")
+        log = [row for row in read_log(self.database) if row.place[0] in (FIELDS, READ_BACK)]
+        for document in self.tour.copied(folder / "xds").glob("*.xml"):
+            if b'class-name="usr' in document.read_bytes():  # the tour's own tables, of which no ledger is kept
+                document.unlink()
+        return [str(one) for one in check(self.ledger, log, [XdsFiles(folder).shown()], Counter())][:10]
 
 
 def _compose(engine: ContainerEngine) -> list[str]:

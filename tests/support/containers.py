@@ -21,7 +21,7 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from tests.support.fetching import UnfetchedError, engine_home, fetched
+from tests.support.fetching import UnfetchedError, engine_home, fetched, run
 from tests.support.servers import absent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -227,15 +227,13 @@ class Base(Struct, frozen=True):
     name: str
     folder: str = ""
     """Below tests/containers/images; the first one is made of nothing but Debian."""
-    jars: str = ""
-    """What was fetched of which its folder `jars` is made."""
 
 
 BASES: Final = (
     Base("docker.io/library/python:3.11-slim-bookworm"),
     Base("docker.io/library/postgres:16-bookworm", "postgres"),
     Base("docker.io/library/mariadb:11.4", "mariadb"),
-    Base("docker.io/apache/kafka:3.9.0", "kafka", "kafka"),
+    Base("docker.io/apache/kafka:3.9.0", "kafka"),
 )
 
 
@@ -251,7 +249,7 @@ def bring_images(folder: Path) -> None:
 
 
 def _brought(engine: ContainerEngine, base: Base, beside: Path) -> str:
-    if engine.has(base.name):
+    if not base.folder and engine.has(base.name):  # the others are built again where something of them changed
         return "it was there"
     with suppress(EngineError, subprocess.TimeoutExpired):
         engine.do("pull", base.name, seconds=600)
@@ -261,22 +259,17 @@ def _brought(engine: ContainerEngine, base: Base, beside: Path) -> str:
         return "debootstrap"
     context = beside / base.folder
     shutil.copytree(ROOT / "tests" / "containers" / "images" / base.folder, context)
-    if base.jars:
-        jars = fetched(base.jars)
-        if jars is None:
-            return "missing: ./dev fetch kafka brings what it is made of"
-        shutil.copytree(jars, context / "jars")
     try:
+        if (context / "pom.xml").exists():
+            run(["mvn", "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={context}/jars"], context)
         engine.build(base.name, context / "Dockerfile", context)
-    except EngineError as error:  # the others are worth having
+    except (EngineError, UnfetchedError) as error:  # the others are worth having
         return f"missing: {error}"
     return "Debian's packages"
 
 
 def _debian(engine: ContainerEngine, image: str, root: Path) -> None:
     """Debian 12 with Python, as small as the image whose name it gets; it reaches what this machine reaches."""
-    from tests.support.fetching import run
-
     expression = "$(REPO_URI)"
     sources = run(["apt-get", "indextargets", "--format", expression, "Created-By: Packages", "Release: bookworm"])
     packages = "python3,python3-venv,ca-certificates,adduser"

@@ -15,7 +15,6 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -122,8 +121,6 @@ def _images(folder: Path) -> None:
     """The images that the project's own begin with, and those of the tour."""
     from tests.support.containers import bring_images
 
-    with suppress(UnfetchedError):  # without its jars the tour has no Kafka
-        fetch("kafka")
     bring_images(folder)
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Each KAFKA_SOME_SETTING is the broker's some.setting; the folder of data is made when there is none.
-set -eu
+set -euf # the class path has a star that is Java's
 settings=/opt/kafka/config/server.properties
 env | sed -n 's/^KAFKA_//p' | while IFS='=' read -r name value; do
     printf '%s=%s\n' "$(printf '%s' "$name" | tr 'A-Z_' 'a-z.')" "$value"

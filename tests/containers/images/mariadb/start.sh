@@ -10,11 +10,12 @@ if [ ! -d "$data/mysql" ]; then
         cat /docker-entrypoint-initdb.d/*.sql 2>/dev/null || :
         echo ";CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$MARIADB_ROOT_PASSWORD';"
         echo "GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;"
+        echo "ALTER USER root@localhost IDENTIFIED BY '$MARIADB_ROOT_PASSWORD';"
     } >/tmp/first.sql
     mariadbd --user=mysql --datadir="$data" --skip-networking &
     until mariadb-admin ping >/dev/null 2>&1; do sleep 0.2; done
     mariadb </tmp/first.sql
-    mariadb-admin shutdown
+    mariadb-admin --password="$MARIADB_ROOT_PASSWORD" shutdown
     wait
 fi
 install --directory --owner=mysql --group=mysql --mode=755 /run/mysqld
