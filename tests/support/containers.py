@@ -41,6 +41,8 @@ network_config_dir = "{home}/networks"
 # crun refuses two versions of cgroups at once, which machines without systemd mount side by side.
 HOLDER: Final = "umount /sys/fs/cgroup/unified /sys/fs/cgroup/systemd 2>/dev/null; exec sleep infinity"
 READY_SECONDS: Final = 60.0
+_used: Final[list[tuple[str, float]]] = []
+"""The engine of this run, and since when."""
 
 
 class EngineError(Exception):
@@ -293,7 +295,9 @@ def container_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conta
     if fetched("containers") is None:
         absent("containers", "nobody has fetched what it needs, which `./dev fetch containers` does")
     try:
+        began = time.time()
         with engine_running(tmp_path_factory.mktemp("engine")) as engine:
+            _used.append((f"{engine.name} {engine.version}", began))
             yield engine
     except UnfetchedError as why:
         absent("containers", str(why))
@@ -304,3 +308,16 @@ def base_image(engine: ContainerEngine, name: str) -> str:
     if not engine.has(name):
         absent("containers", f"there is no image {name}, and `./dev fetch containers` could not make it")
     return name
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Notes that the whole level ran well, for whoever asks when it did; the note is committed with what was tried."""
+    asked = session.config.getoption("--containers") and session.config.getoption("markexpr") == "containers"
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not asked or session.config.args != ["tests/containers"] or exitstatus or reporter is None or not _used:
+        return
+    passed, skipped = [len(reporter.stats.get(kind, [])) for kind in ("passed", "skipped")]
+    minutes, seconds = divmod(int(time.time() - _used[0][1]), 60)
+    told = f"{time.strftime('%Y-%m-%d')}: {_used[0][0]}, {passed} tests in {minutes}:{seconds:02}, {skipped} skipped\n"
+    (ROOT / "tests" / "containers" / "last-run.txt").write_text(told)
