@@ -89,7 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "long: asked with --long alone, because others ask nearly the same or it takes minutes"
     )
-    config.addinivalue_line("markers", "containers: asked with --containers alone, because it needs an engine and minutes")
+    config.addinivalue_line(
+        "markers", "containers: asked with --containers alone, because it needs an engine and minutes"
+    )
     if config.getoption("--quick"):
         settings.load_profile("quick")
     if config.getoption("--long"):

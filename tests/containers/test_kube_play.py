@@ -51,7 +51,15 @@ class Pods:
         resources = [one for one in yaml.safe_load_all(rendered(self.folder, VALUES)) if one]
         secret = {key: base64.b64encode(text).decode() for key, text in (("password", b"tour"), ("token", b"t" * 32))}
         [deployment] = [one for one in resources if one["kind"] == "Deployment"]
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": deployment["spec"]["template"]["spec"]}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": deployment["spec"]["template"]["spec"],
+        }
+        for volume in pod["spec"]["volumes"]:  # without this Podman 4.3 breaks down; with it it means the same
+            if "secret" in volume:
+                volume["secret"]["optional"] = False
         configuration = [one for one in resources if one["kind"] == "ConfigMap"]
         kept = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eventlog"}, "data": secret}
         file = self.folder / f"{name}.yaml"
@@ -76,7 +84,7 @@ class Pods:
         return True
 
     def state(self, name: str) -> str:
-        """publishing or standby, as its metrics say."""
+        """Publishing or standby, as its metrics say."""
         asking = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9187/metrics').read().decode())"
         lines = self.inside(name, "python", "-c", asking).splitlines()
         [state] = [line for line in lines if line.startswith("eventlog_state{") and line.endswith(" 1.0")]
@@ -118,7 +126,9 @@ def pods(container_engine: ContainerEngine, publisher_image: str, tmp_path: Path
 
 
 def insert(pods: Pods, number: int) -> None:
-    pods.engine.do("exec", "database", "psql", "-U", "postgres", "app", "-c", f"INSERT INTO usr VALUES ({number}, 'a', 'b')")
+    pods.engine.do(
+        "exec", "database", "psql", "-U", "postgres", "app", "-c", f"INSERT INTO usr VALUES ({number}, 'a', 'b')"
+    )
 
 
 def left(pods: Pods) -> int:
@@ -135,7 +145,9 @@ def test_one_publishes_and_the_other_takes_over(pods: Pods) -> None:
     assert pods.state("second") == "standby"
     insert(pods, 1)
     until(lambda: not left(pods), 60, "rows wait")
-    facts = pods.inside("first", "sh", "-c", "grep CapEff /proc/self/status; id -u; touch /opt/x 2>&1; ls -l /run/secrets/eventlog")
+    facts = pods.inside(
+        "first", "sh", "-c", "grep CapEff /proc/self/status; id -u; touch /opt/x 2>&1; ls -l /run/secrets/eventlog"
+    )
     assert "CapEff:\t" + "0" * 16 in facts
     assert "\n10001\n" in facts
     assert "Read-only file system" in facts

@@ -138,7 +138,9 @@ class Site:
         number = 0
         while not self._stop.wait(0.05):
             number += 1
-            self.run(f"INSERT INTO usr VALUES ({number}, 'Jack', 'Frost')", f"UPDATE usr SET fname = 'J' WHERE id = {number}")
+            self.run(
+                f"INSERT INTO usr VALUES ({number}, 'Jack', 'Frost')", f"UPDATE usr SET fname = 'J' WHERE id = {number}"
+            )
 
     def quiet(self) -> None:
         """Nobody writes any more."""
@@ -198,7 +200,7 @@ def test_an_alert_fires_in_its_accident_and_ends_with_it(site: tuple[Site, Prome
     expect_quiet(there)
     here.run(
         "INSERT INTO event_log (status, event_type, event_time, perpetrator, table_name, table_key)"
-        " VALUES ('N', 77, now(), 'somebody', 'usr', 'id=1')"
+        " VALUES ('N', 4, now(), 'somebody', 'nowhere', 'id=1')"
     )
     fires(there, "EventlogRowsInError")
     here.quiet()

@@ -41,9 +41,7 @@ class Tour:
         self._words = _compose(engine)
         whole: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
         whole.pop("name")  # docker-compose 1.29 does not know it
-        self.ports = {
-            name: free_port() for name, service in whole["services"].items() if service.get("ports")
-        }
+        self.ports = {name: free_port() for name, service in whole["services"].items() if service.get("ports")}
         for name, port in self.ports.items():
             inside = whole["services"][name]["ports"][0].rpartition(":")[2]
             whole["services"][name]["ports"] = [f"127.0.0.1:{port}:{inside}"]
@@ -53,7 +51,9 @@ class Tour:
     def write(self, changed: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Writes the file, with what a test wants otherwise of some services."""
         services = {
-            name: {key: entry for key, entry in {**service, **(changed or {}).get(name, {})}.items() if entry is not None}
+            name: {
+                key: entry for key, entry in {**service, **(changed or {}).get(name, {})}.items() if entry is not None
+            }
             for name, service in self.whole["services"].items()
         }
         self.file.write_text(yaml.safe_dump({**self.whole, "services": services}))
@@ -110,7 +110,7 @@ class Tour:
 
     def asked(self, path: str, token: str = "") -> tuple[int, str]:
         """What the publisher's port answers; nobody there is 0."""
-        request = Request(f"http://127.0.0.1:{self.ports['publisher']}{path}")  # noqa: S310  # an address of this machine
+        request = Request(f"http://127.0.0.1:{self.ports['publisher']}{path}")  # an address of this machine
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
@@ -164,7 +164,10 @@ class Watched:
 
 def _compose(engine: ContainerEngine) -> list[str]:
     plugin = ["docker", "compose"]
-    if engine.name == "docker" and not subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode:
+    if (
+        engine.name == "docker"
+        and not subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode
+    ):
         return plugin
     if shutil.which("docker-compose") is None:
         absent("containers", "there is neither docker compose nor docker-compose")

@@ -61,6 +61,16 @@ def test_a_users_test_passes_as_the_page_shows(tmp_path: Path) -> None:
     plugins, _, test = TESTING.partition("\n")
     (tmp_path / "conftest.py").write_text(plugins)
     (tmp_path / "test_shown.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", tmp_path / "base", tmp_path]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        tmp_path / "base",
+        tmp_path,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "1 passed" in done.stdout, done.stdout

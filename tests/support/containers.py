@@ -58,9 +58,7 @@ class ContainerEngine:
         self.name = "docker" if program.name == "docker" else "podman"
         self.version = self.do("version", "--format", "{{.Client.Version}}").strip()
 
-    def do(
-        self, *words: str | Path, said: str | None = None, seconds: float = 120, both: bool = False
-    ) -> str:
+    def do(self, *words: str | Path, said: str | None = None, seconds: float = 120, both: bool = False) -> str:
         """What a command prints; EngineError where it fails."""
         command = [str(self.program), *map(str, words)]
         surroundings = {name: entry for name, entry in os.environ.items() if name != "SSL_CERT_FILE"}
@@ -172,7 +170,7 @@ def _entered(holder: subprocess.Popen[bytes], home: Path, folder: Path) -> Conta
     """Podman as a program of its own that enters the namespace; programs that look for `podman` find it."""
     program = folder / "bin" / "podman"
     program.parent.mkdir()
-    places = f"--root {home}/store --runroot {home}/run --tmpdir {home}/tmp --storage-driver overlay"
+    places = f"--root {home}/store --runroot {home}/run --tmpdir {home}/tmp --storage-driver overlay"  # noqa: S108  # it is below the home
     program.write_text(f'#!/bin/sh\nexec nsenter --mount=/proc/{holder.pid}/ns/mnt --wd="$PWD" podman {places} "$@"\n')
     program.chmod(0o755)
     variables = {
@@ -215,7 +213,8 @@ def api(engine: ContainerEngine, folder: Path) -> Iterator[str]:
     try:
         until = time.monotonic() + READY_SECONDS
         while not socket.exists():
-            assert service.poll() is None and time.monotonic() < until, (folder / "api.log").read_text()
+            alive = service.poll() is None and time.monotonic() < until
+            assert alive, (folder / "api.log").read_text()
             time.sleep(0.05)
         yield f"unix://{socket}"
     finally:
