@@ -25,8 +25,11 @@ class Capture:
     """Captures changes of tables from now on. `folder` takes what is published, and must be empty or not there."""
 
     def __init__(self, engine: Engine, folder: Path, *tables: str, events: str = "row-back", **output: Any) -> None:
-        if engine.dialect.name == "sqlite" and engine.url.database in (None, "", ":memory:"):
-            raise UsageError("A publisher has connections of its own, and a SQLite in memory has one: take a file.")
+        if engine.url.database in (None, "", ":memory:"):
+            raise UsageError(
+                f"A publisher has connections of its own, and {engine.url} is there for one.",
+                hint="Take a file, as in sqlite:///app.db.",
+            )
         install(engine)
         track(engine, tables, TriggerOptions(style=Style(events)))
         self._folder = folder

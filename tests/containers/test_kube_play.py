@@ -79,7 +79,9 @@ class Pods:
         asking = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9187/ready').read().decode())"
         try:
             self.inside(name, "python", "-c", asking)
-        except EngineError:
+        except EngineError as error:
+            log = self.engine.do("logs", f"{name}-eventlog", both=True)
+            assert "fatal" not in log, f"{log}{error}"
             return False
         return True
 

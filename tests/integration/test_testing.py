@@ -52,5 +52,5 @@ def test_the_output_may_have_another_format(
 
 
 def test_a_database_that_only_one_connection_sees_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="take a file"):
+    with pytest.raises(UsageError, match="connections of its own"):
         Capture(create_engine("sqlite://"), tmp_path, "usr")

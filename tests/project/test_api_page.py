@@ -69,8 +69,8 @@ def test_a_users_test_passes_as_the_page_shows(tmp_path: Path) -> None:
         "-p",
         "no:cacheprovider",
         "--basetemp",
-        tmp_path / "base",
-        tmp_path,
+        str(tmp_path / "base"),
+        str(tmp_path),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "1 passed" in done.stdout, done.stdout

@@ -207,7 +207,7 @@ def api(engine: ContainerEngine, folder: Path) -> Iterator[str]:
         yield os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
         return
     socket = folder / "api"
-    command = [engine.program, "system", "service", "--time", "0", f"unix://{socket}"]
+    command = [str(engine.program), "system", "service", "--time", "0", f"unix://{socket}"]
     with (folder / "api.log").open("wb") as log:
         service = subprocess.Popen(command, env=os.environ | dict(engine.variables), stdout=log, stderr=log)
     try:
@@ -222,7 +222,7 @@ def api(engine: ContainerEngine, folder: Path) -> Iterator[str]:
         service.wait(30)
 
 
-class Base(Struct, frozen=True):
+class StartingImage(Struct, frozen=True):
     """An image that the project's own or the tour begin with, and how it is made where no registry has it."""
 
     name: str
@@ -231,10 +231,10 @@ class Base(Struct, frozen=True):
 
 
 BASES: Final = (
-    Base("docker.io/library/python:3.11-slim-bookworm"),
-    Base("docker.io/library/postgres:16-bookworm", "postgres"),
-    Base("docker.io/library/mariadb:11.4", "mariadb"),
-    Base("docker.io/apache/kafka:3.9.0", "kafka"),
+    StartingImage("docker.io/library/python:3.11-slim-bookworm"),
+    StartingImage("docker.io/library/postgres:16-bookworm", "postgres"),
+    StartingImage("docker.io/library/mariadb:11.4", "mariadb"),
+    StartingImage("docker.io/apache/kafka:3.9.0", "kafka"),
 )
 
 
@@ -249,7 +249,7 @@ def bring_images(folder: Path) -> None:
         (folder / "images.json").write_text(json.dumps({"engine": engine.name, "images": had}, indent=1) + "\n")
 
 
-def _brought(engine: ContainerEngine, base: Base, beside: Path) -> str:
+def _brought(engine: ContainerEngine, base: StartingImage, beside: Path) -> str:
     if not base.folder and engine.has(base.name):  # the others are built again where something of them changed
         return "it was there"
     with suppress(EngineError, subprocess.TimeoutExpired):
