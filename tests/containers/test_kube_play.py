@@ -79,9 +79,10 @@ class Pods:
         asking = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9187/ready').read().decode())"
         try:
             self.inside(name, "python", "-c", asking)
-        except EngineError as error:
+        except EngineError:
             log = self.engine.do("logs", f"{name}-eventlog", both=True)
-            assert "fatal" not in log, f"{log}{error}"
+            if "fatal" in log:  # it does not come back by itself here
+                pytest.fail(log)
             return False
         return True
 

@@ -20,6 +20,9 @@ def test_a_server_of_testcontainers_is_captured(
     base_image(container_engine, "docker.io/library/postgres:16-bookworm")
     monkeypatch.setenv("DOCKER_HOST", engine_api)
     monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # its own image, which no registry may give
+    # A machine that looks like a container itself would be told an address inside of the engine's network.
+    monkeypatch.setenv("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
+    monkeypatch.setenv("TC_HOST", "127.0.0.1")
     assert containers_answer()
     from testcontainers.community.postgres import PostgresContainer
 
