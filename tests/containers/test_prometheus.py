@@ -113,7 +113,7 @@ class Site:
         self.ports = ports
         url = engine.url.render_as_string(hide_password=False)
         (folder / "eventlog.toml").write_text(
-            f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\npolling_interval = 1\nlease = 1\n'
+            f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\npolling_interval = 1\nlease = 1\nretry_longest = 1\n'
             f'[[output]]\nsink = "files"\npath = "{folder}/out"\n[[output]]\n{receiver.config()}'
         )
         self.run("CREATE TABLE usr (id integer PRIMARY KEY, fname text, lname text)")
@@ -196,6 +196,7 @@ def test_an_alert_fires_in_its_accident_and_ends_with_it(site: tuple[Site, Prome
     until(lambda: there.asked("eventlog_documents_total > 20"), "nothing is published")
     receiver.set_away(True)
     fires(there, "EventlogOutputLags")
+    here.quiet()
     receiver.set_away(False)
     expect_quiet(there)
     here.run(
@@ -203,7 +204,6 @@ def test_an_alert_fires_in_its_accident_and_ends_with_it(site: tuple[Site, Prome
         " VALUES ('N', 4, now(), 'somebody', 'nowhere', 'id=1')"
     )
     fires(there, "EventlogRowsInError")
-    here.quiet()
     here.run(
         "INSERT INTO event_log (status, event_type, event_time, perpetrator, table_name, table_key, column_name, new_value)"
         " VALUES ('N', 2, now() - interval '1 hour', 'somebody', 'usr', 'id=1', 'fname', 'Late')"

@@ -160,7 +160,8 @@ def _podman(folder: Path) -> Iterator[ContainerEngine]:
             with suppress(EngineError):
                 _emptied(engine)  # of what a run left that was killed
             yield engine
-            _emptied(engine)
+            with suppress(EngineError):  # where the run was killed, its namespace has gone
+                _emptied(engine)
         finally:
             holder.kill()
             holder.wait()
