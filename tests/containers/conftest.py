@@ -20,13 +20,6 @@ def publisher_image(container_engine: ContainerEngine) -> str:
 
 
 @pytest.fixture(scope="session")
-def spark_image(container_engine: ContainerEngine) -> str:
-    """The image of docker/Dockerfile.spark."""
-    container_engine.build("eventlog-spark", DOCKER / "Dockerfile.spark")
-    return "eventlog-spark"
-
-
-@pytest.fixture(scope="session")
 def engine_api(container_engine: ContainerEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where clients of Docker's API are answered."""
     with api(container_engine, tmp_path_factory.mktemp("api")) as address:
