@@ -16,10 +16,23 @@ from hypothesis import HealthCheck, settings
 from eventlog.convert.work import ALONE, processes_share_locks
 from tests.support import forking
 from tests.support.leftovers import Run
-from tests.support.levels import Progress, choose, leave_out_long, leave_out_pairs, leave_out_repeats
+from tests.support.levels import (
+    Progress,
+    choose,
+    leave_out_containers,
+    leave_out_long,
+    leave_out_pairs,
+    leave_out_repeats,
+)
 
 SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
-pytest_plugins = ["tests.watched", "tests.support.daily", *[name for name in SERVERS if find_spec(name)]]
+ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a plug-in may not be there before
+pytest_plugins = [
+    "tests.watched",
+    "tests.support.daily",
+    *[name for name in SERVERS if find_spec(name)],
+    ENGINE,
+]
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
 settings.register_profile(
@@ -37,13 +50,14 @@ settings.register_profile("long", settings.get_profile("ci"), derandomize=False,
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`, `--long`, and `--progress`, which ./dev asks for."""
+    """`--quick`, `--long`, `--containers`, and `--progress`, which ./dev asks for."""
     parser.addoption(
         "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
     )
     parser.addoption(
         "--long", action="store_true", help="also what is marked so, with four times the examples of each property"
     )
+    parser.addoption("--containers", action="store_true", help="also what runs in containers, which takes minutes")
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
 
 
@@ -75,6 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "long: asked with --long alone, because others ask nearly the same or it takes minutes"
     )
+    config.addinivalue_line(
+        "markers", "containers: asked with --containers alone, because it needs an engine and minutes"
+    )
     if config.getoption("--quick"):
         settings.load_profile("quick")
     if config.getoption("--long"):
@@ -91,6 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_out_repeats(config, items)
     leave_out_pairs(config, items)
     leave_out_long(config, items)
+    leave_out_containers(config, items)
     if config.getoption("--quick"):
         choose(config, items)
 

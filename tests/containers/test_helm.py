@@ -67,7 +67,7 @@ def test_the_manifest_is_what_the_chart_writes(tmp_path: Path) -> None:
 def test_with_everything_on_it_follows_the_schema_of_kubernetes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    linters = found("containers", "linters")
+    linters = found("linters", "linters")
     resources = [one for one in yaml.safe_load_all(rendered(tmp_path, EVERYTHING)) if one]
     by_kind = {one["kind"]: one for one in resources}
     assert set(by_kind) == {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", *OPERATORS}

@@ -1,7 +1,7 @@
 """What stands in docker/: it names only what is there, starts what the program understands, and runs without rights.
 
-No engine runs here. What can be known without one is checked: against the program itself, and by linters in the level
-containers.
+What can be known without an engine is checked here: against the program itself, and by linters in the level `linters`. The
+level `containers` runs it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 
 from eventlog.cli.main import main
 from eventlog.config.settings import from_settings, load
+from eventlog.version import VERSION
 from tests.support.servers import absent, found
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,13 @@ def test_an_image_runs_without_rights_and_says_how_it_is(file: Path) -> None:
     assert all(":latest" not in base and ":" in base for base in instructions(file, "FROM"))
     last_user = file.read_text().rindex("\nUSER ")
     assert "\nRUN " not in file.read_text()[last_user:]
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_an_image_says_which_version_it_is(file: Path) -> None:
+    assert f"VERSION={VERSION}" in instructions(file, "ARG")
+    [labels] = instructions(file, "LABEL")
+    assert 'org.opencontainers.image.version="${VERSION}"' in labels
 
 
 def test_the_extras_of_the_image_exist() -> None:
@@ -155,7 +163,7 @@ def test_kubernetes_asks_the_paths_that_answer() -> None:
 @pytest.fixture
 def linters(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the linters' programs, which find what they import."""
-    folder = found("containers", "linters")
+    folder = found("linters", "linters")
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder / "bin"
 
@@ -189,7 +197,7 @@ def composed(folder: Path, wrong: dict[str, Any] | None = None) -> subprocess.Co
         shutil.which("docker") and not subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode
     )
     if not new and shutil.which("docker-compose") is None:
-        absent("containers", "there is neither docker compose nor docker-compose")
+        absent("linters", "there is neither docker compose nor docker-compose")
     text = (DOCKER / "compose.yaml").read_text()
     text = text if new else text.replace("\nname: eventlog\n", "\n")  # the predecessor has no word for it
     text = text if wrong is None else text.replace("\nservices:\n", f"\nservices:\n  wrong: {json.dumps(wrong)}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import runpy
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tests.acceptance.command import ok
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.+?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-DECIDING, PUBLISHING = BLOCKS
+DECIDING, PUBLISHING, TESTING = BLOCKS
 
 
 def run(folder: Path, code: str) -> None:
@@ -53,3 +55,22 @@ def test_a_publisher_runs_as_the_page_shows(
     run(tmp_path, PUBLISHING)
     assert capsys.readouterr().out.splitlines()[:1] == ["1 rows, 1 documents"]
     assert len([*(tmp_path / "out").glob("*.xml")]) == 1
+
+
+def test_a_users_test_passes_as_the_page_shows(tmp_path: Path) -> None:
+    plugins, _, test = TESTING.partition("\n")
+    (tmp_path / "conftest.py").write_text(plugins)
+    (tmp_path / "test_shown.py").write_text(test)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        str(tmp_path / "base"),
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "1 passed" in done.stdout, done.stdout

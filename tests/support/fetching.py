@@ -71,6 +71,11 @@ def run(
     return done.stdout
 
 
+def engine_home() -> Path:
+    """Where Podman keeps its images between runs."""
+    return _home() / "engine"
+
+
 def _home() -> Path:
     return Path(os.environ.get("EVENTLOG_FETCHED") or ROOT / ".fetched")
 
@@ -110,6 +115,13 @@ def _grammar(folder: Path) -> None:
 
 def _linters(folder: Path) -> None:
     _packages(folder, *LINTERS)
+
+
+def _images(folder: Path) -> None:
+    """The images that the project's own begin with, and those of the tour."""
+    from tests.support.containers import bring_images
+
+    bring_images(folder)
 
 
 def _older_spark(folder: Path) -> None:
@@ -169,7 +181,8 @@ def _helm(folder: Path) -> None:
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
-    "containers": {"linters": _linters},
+    "containers": {"containers": _images},
+    "linters": {"linters": _linters},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
@@ -204,4 +217,6 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    sys.exit(main(sys.argv[1:]))
+    from tests.support.fetching import main as fetching  # whose UnfetchedError is the one that others raise
+
+    sys.exit(fetching(sys.argv[1:]))

@@ -127,6 +127,15 @@ def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
+def leave_out_containers(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Asks what runs in containers only where somebody wants that."""
+    if config.getoption("--containers"):
+        return
+    left = [item for item in items if item.get_closest_marker("containers")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if not item.get_closest_marker("containers")]
+
+
 def values_of(item: pytest.Item) -> set[str]:
     """The texts among the parameters of a test, and those of pairs."""
     parameters = getattr(item, "callspec", None)

@@ -16,7 +16,7 @@ from xdist.remote import WorkerInteractor
 from tests import watched
 from tests.spark import conftest as spark
 from tests.support import servers_kafka, servers_mysql
-from tests.support.levels import is_quick, leave_out_long, leave_out_pairs
+from tests.support.levels import is_quick, leave_out_containers, leave_out_long, leave_out_pairs
 
 
 def test_no_program_is_started_here() -> None:
@@ -39,6 +39,17 @@ def test_what_takes_long_is_asked_where_somebody_wants_it(
     monkeypatch.setattr(pytestconfig.option, "long", asked)
     monkeypatch.setattr(pytestconfig.hook, "pytest_deselected", lambda **_: None)
     leave_out_long(pytestconfig, items)  # type: ignore[arg-type]  # as much of an item as is asked for
+    assert [item.name for item in items] == left
+
+
+@pytest.mark.parametrize("asked, left", [(False, ["on this machine"]), (True, ["on this machine", "in containers"])])
+def test_what_needs_an_engine_is_asked_where_somebody_wants_it(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, asked: bool, left: list[str]
+) -> None:
+    items = [_Item("on this machine", None), _Item("in containers", pytest.mark.containers)]
+    monkeypatch.setattr(pytestconfig.option, "containers", asked)
+    monkeypatch.setattr(pytestconfig.hook, "pytest_deselected", lambda **_: None)
+    leave_out_containers(pytestconfig, items)  # type: ignore[arg-type]  # as much of an item as is asked for
     assert [item.name for item in items] == left
 
 
@@ -119,12 +130,12 @@ class _Asked:
 
 
 class _Item:
-    def __init__(self, name: str, mark: object) -> None:
+    def __init__(self, name: str, mark: pytest.MarkDecorator | None) -> None:
         self.name = name
         self._mark = mark
 
     def get_closest_marker(self, name: str) -> object:
-        return self._mark if name == "long" else None
+        return self._mark if self._mark is not None and self._mark.name == name else None
 
 
 def test_no_session_reads_a_file_of_all_authorities() -> None:

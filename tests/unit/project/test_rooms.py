@@ -21,7 +21,10 @@ SQL = ROOT / "eventlog" / "sql"
 NAMES = "|".join(sorted(dialect._ROOMS))
 ROOMS = sorted({place.partition(":")[0].split(".")[-2] for place in dialect._ROOMS.values()})
 REGISTRY = SQL / "dialect.py"
-ALLOWED = {"eventlog/cli/demo.py": "the demonstration makes an SQLite file for itself"}
+ALLOWED = {
+    "eventlog/cli/demo.py": "the demonstration makes an SQLite file for itself",
+    "eventlog/testing.py": "a test gets an SQLite file of its own",
+}
 _named = re.compile(rf"({NAMES})([_+:].*)?", re.DOTALL).fullmatch
 _row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 _place = re.compile(r"^\d\. `([\w./]+)`", re.MULTILINE)
