@@ -113,7 +113,7 @@ class KafkaSink:
             return refusals((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
             raise self._lost(failed) from failed
-        except (OccupiedError, SinkError):
+        except BaseException:  # also what nobody expected leaves a transaction open, in which nothing new can begin
             self._drop()
             raise
 
