@@ -220,16 +220,15 @@ class Consumer:
             number, outcome = event.position[0], waiting.get(event.position)
             if outcome is None:
                 continue
-            due = 0
+            due, tried = 0, attempts.get(number, 0)
             if outcome.reason is Reason.NO_RIGHT:
-                due = now + self._delay(attempts.get(number, 0) + 1)
+                tried += 1
+                due = now + self._delay(tried)
                 if event.table is not None:
                     self._unreadable[event.table] = (due, outcome.note or "")
-            if outcome.reason is Reason.NOT_DUE:
+            elif outcome.reason is Reason.NOT_DUE:
                 due = now + self._delay(1)
-            parking.add(
-                number, taken.objects[number], outcome.reason.value, due, outcome.note, attempts.get(number, 0) + 1
-            )
+            parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)
         return parking.rows
 
     def _planned(self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]) -> list[OnTheWay]:
