@@ -39,7 +39,8 @@ def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew
     assert statuses(tmp_path) == DONE
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
     again = eventlog("convert", url, "--out", out, "--mark", *HERE)
-    assert (again.returncode, "is not empty" in again.stderr) == (64, True)
+    assert (again.returncode, "it is complete and is as it was" in again.stderr) == (0, True)
+    assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
 
 
 def test_output_of_which_no_row_is_marked_can_be_made_anew(tmp_path: Path) -> None:

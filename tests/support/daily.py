@@ -1,7 +1,7 @@
 """New examples each day in CI, where else a property has the same ones each time (decision 54).
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
-a day have the same seed, which the head of the run says, and EVENTLOG_SEED repeats: a failure is there on the next run too.
+a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import seed, settings
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-SEED: Final = "EVENTLOG_SEED"
+SEED: Final = "EVENTLOG_DAY"
 
 
 def pytest_configure() -> None:

@@ -58,3 +58,11 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed;
 -- parked_drop_many: rows wait no longer
 DELETE kept FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
      STRAIGHT_JOIN /* parked */event_log_parked AS kept ON kept.output = :output AND kept.record_id = listed.id;
+
+-- unsealed_numbers: rows between two numbers that wait and that no output has parked
+SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+  AND waiting./* record_id */record_id BETWEEN :first AND :last
+  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id)
+ORDER BY 1 LIMIT :limit;

@@ -63,3 +63,12 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed;
 DELETE FROM /* parked */event_log_parked
 WHERE output = :output AND record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
+-- unsealed_numbers: rows between two numbers that wait and that no output has parked
+SELECT * FROM (
+    SELECT waiting./* record_id */record_id FROM /* log */event_log waiting
+    WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last
+      AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept
+                      WHERE kept.record_id = waiting./* record_id */record_id)
+    ORDER BY 1
+) WHERE ROWNUM <= :limit;

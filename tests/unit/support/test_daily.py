@@ -73,7 +73,7 @@ def test_a_failure_says_the_seed_that_repeats_it(in_ci: None, monkeypatch: pytes
     monkeypatch.setenv(SEED, "20260101")
     with pytest.raises(AssertionError) as caught:
         a_property()
-    assert "CI=true EVENTLOG_SEED=20260101" in "".join(caught.value.__notes__)
+    assert "CI=true EVENTLOG_DAY=20260101" in "".join(caught.value.__notes__)
 
 
 def test_where_examples_are_new_each_time_none_are_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
