@@ -19,6 +19,8 @@ from tests.histories.profiles import PROFILES
 from tests.histories.receiving import Receiver
 from tests.histories.world import Profile, World, Wrong
 
+pytestmark = pytest.mark.long  # in a run with several processes one of them has ended in the middle of a history
+
 HISTORIES = {"sqlite": 20, "postgresql": 4, "mariadb": 4}
 """All tests of histories together take half a minute of CPU; `--long` has twenty times as many."""
 

@@ -14,6 +14,8 @@ from tests.histories.grounds import SqliteGround
 from tests.histories.receiving import Receiver
 from tests.histories.world import World, Wrong
 
+pytestmark = pytest.mark.long  # in a run with several processes one of them has ended in the middle of a history
+
 
 @pytest.mark.parametrize(
     "fault",
