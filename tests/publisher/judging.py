@@ -39,11 +39,15 @@ def judge(world: World) -> None:
 def _records(world: World) -> None:
     """No record says that a row waits, and none says another letter than its row has."""
     sql = (
-        "SELECT kept.record_id, kept.status, entry.status FROM event_log_outcome kept"
+        "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome kept"
         " JOIN event_log entry ON entry.record_id = kept.record_id"
     )
-    for record, said, letter in world.ask(sql):
+    outputs_stayed = not (world.added.keys() - set(world.first) or world.changed_outputs)
+    for record, said, letter, reason in world.ask(sql):
         row = world.rows[world.live[record]]
+        came = any(one.uid == row.uid for target in world.targets.values() for one in target.came)
+        if reason == "filtered" and came and outputs_stayed and not row.setbacks:
+            world.fail("left out by all, and came to one", record)
         if said != letter and not row.foreign and not row.setbacks:
             world.fail("a record contradicts the letter", record, said, letter)
 
