@@ -98,15 +98,11 @@ class Consumer:
         try:
             return replace(self._step(tenure), statuses=dict(self._statuses))
         except HoldsChangedError:
-            self._forget()
+            self._resolved = False
             return Turn(moved=True)
         except BaseException:
-            self._forget()
+            self._resolved = False
             raise
-
-    def _forget(self) -> None:
-        self._resolved = False
-        self._journal.forget_memory()
 
     def _step(self, tenure: Tenure) -> Turn:
         if self._journal.output(self.name).paused:

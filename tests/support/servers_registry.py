@@ -89,8 +89,9 @@ class RealRegistry:
 @pytest.fixture(scope="session")
 def registry_process() -> Iterator[RealRegistry]:
     """The registry, started when the first test asks."""
+    program = _program()  # first: where it is not there, no folder is left behind
     folder = Path(tempfile.mkdtemp(prefix="eventlog-registry-"))
-    made = RealRegistry(_program(), folder)
+    made = RealRegistry(program, folder)
     try:
         made.start()
         yield made
