@@ -358,10 +358,9 @@ class Journal(JournalReader):
         self._tell(connection, "said_drop", runs)
         for number, batch in memory.batches.items():
             if batch.records & gone:
-                batch = Sealed(batch.records - gone, batch.weight)  # noqa: PLW2901  # it is another one now
-                values = {"id": number, "records": encoded(batch.records.parts)}
-                self._tell(connection, "batch_less", [values])
-                memory.batches[number] = batch
+                left = batch.records - gone
+                self._tell(connection, "batch_less", [{"id": number, "records": encoded(left.parts)}])
+                memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         for output, records in memory.planned.items():
             if records & gone:
