@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from bench.backlog import Backlog, backlog
 from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.config.outputs import HttpOutput, KafkaOutput, OutputConfig
+from eventlog.config.outputs import OutputConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import HttpOutput
 
 PROMISED: Final = 0.9
 """Of the rate of the output alone."""

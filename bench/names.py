@@ -29,6 +29,7 @@ NAMES = (
     "receiver",
     "messages",
     "memory",
+    "verify",
     "convert",
     "changetables",
     "spark.engines",

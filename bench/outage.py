@@ -17,8 +17,8 @@ from bench.backlog import FIELDS, NAMES, Backlog, backlog, engine
 from bench.broker import local_broker
 from bench.lagging import PROMISED, closed_port, kafka
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.config.outputs import HttpOutput
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import HttpOutput
 
 AWAY_SECONDS: Final = 300.0
 QUICK_SECONDS: Final = 2.0

@@ -19,10 +19,11 @@ from bench.backlog import Backlog, Standing, backlog, temporary_folder
 from bench.convert import log_file
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG
-from eventlog.config.settings import Config, FilesOutput
+from eventlog.config.settings import Config
 from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import Compute, Hash, Keep, Map, Rename, Text
 from eventlog.core.schema import catalog_to_json
+from eventlog.sinks.outputs import FilesOutput
 
 PROMISED: Final = 1.15
 """Of the time without a policy."""

@@ -10,9 +10,9 @@ from sqlalchemy import create_engine, text
 from bench.backlog import closed_at_the_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
+from tests.support.log_rows import LogRows
 
 PROCESSED: Final = 10_000_000
 QUICK: Final = 20_000
@@ -47,7 +47,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     )
 
 
-def _source(name: str, count: int) -> LogSource:
+def _source(name: str, count: int) -> LogRows:
     """A log in which so many rows went the way of every row: inserted as new, marked as published."""
     engine = closed_at_the_end(create_engine(url()))
     names = LogNames(table=name)
@@ -62,10 +62,10 @@ def _source(name: str, count: int) -> LogSource:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for statement in (f"VACUUM ANALYZE {name}", "CHECKPOINT"):
             connection.execute(text(statement))
-    return LogSource(engine, names)
+    return LogRows(engine, names)
 
 
-def _poll(source: LogSource) -> None:
+def _poll(source: LogRows) -> None:
     for _ in range(POLLS):
         if source.read(LIMIT).events:
             raise AssertionError("the log was to have no waiting rows")

@@ -16,7 +16,11 @@ import msgspec
 from bench.measure import Target
 from bench.report import RESULTS, Report, markdown
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+FIGURES = ROOT / "docs" / "explanation" / "performance.md"
+"""The page that says how many promises are kept; the README shows one plot only."""
+
 PAGE = RESULTS / "README.md"
 PROFILES = RESULTS / "profiles"
 BEGIN: Final = "<!-- figures: written by `./dev bench --readme` from bench/results -->\n"
@@ -40,29 +44,27 @@ def page(reports: Sequence[Report]) -> str:
     return "\n".join(_page(reports))
 
 
-def written(readme: str, figures: str) -> str:
-    """The README with these figures between its marks."""
-    head, _, rest = readme.partition(BEGIN)
+def written(page: str, figures: str) -> str:
+    """The page with these figures between its marks."""
+    head, _, rest = page.partition(BEGIN)
     _, mark, tail = rest.partition(END)
     if not mark:
-        raise SystemExit("README.md has no place for the figures: the two marks are missing.")
+        raise SystemExit("The page has no place for the figures: the two marks are missing.")
     return f"{head}{BEGIN}{figures}{END}{tail}"
 
 
 def main() -> int:
     """Writes the section and the page anew."""
-    README.write_text(written(README.read_text(encoding="utf-8"), section(kept())), encoding="utf-8")
+    FIGURES.write_text(written(FIGURES.read_text(encoding="utf-8"), section(kept())), encoding="utf-8")
     PAGE.write_text(page(kept()), encoding="utf-8")
     return 0
 
 
 def _lines(reports: Sequence[Report]) -> Iterator[str]:
-    if any(report.name == SHOWN for report in reports):
-        yield f"\n![What a trigger costs those who write](bench/results/{SHOWN}.svg)"
     targets = [target for report in reports for target in report.targets]
     yield (
         f"\n{sum(target.reached for target in targets)} of {len(targets)} promises are kept. "
-        f"[What was measured](bench/results/{PAGE.name}) has all of them, and what bounds those that are not.\n"
+        f"`bench/results/{PAGE.name}` has all of them, and what limits the others.\n"
     )
 
 

@@ -19,12 +19,12 @@ from eventlog.sql.triggers.installed import TriggerCondition
 
 CODES: Final = {
     0: ("OK", "it is done"),
-    64: ("EX_USAGE", "the command was called in a way that it does not understand"),
-    65: ("EX_DATA", "data could not be read, or a row ended as an error where that ends the work"),
-    69: ("EX_UNAVAILABLE", "something is not there, and waiting does not help"),
+    64: ("EX_USAGE", "the command was called wrongly"),
+    65: ("EX_DATA", 'data could not be read; or a row ended as E, with `on_error = "halt"` or `--strict`'),
+    69: ("EX_UNAVAILABLE", "something is not available, and waiting does not help; or a receiver answered `fatal`"),
     70: ("EX_SOFTWARE", "a fault of eventlog; `--debug` shows where"),
-    75: ("EX_TEMPFAIL", "something failed that may pass: try again"),
-    78: ("EX_CONFIG", "the configuration or the installation cannot be used"),
+    75: ("EX_TEMPFAIL", "something failed that may pass, or another publisher works on the log: try again"),
+    78: ("EX_CONFIG", "the configuration, the log or the installation cannot be used"),
     130: ("", "interrupted from the keyboard (Ctrl-C)"),
     141: ("", "nobody read the output any more, as in `eventlog log | head`"),
     143: ("", "ended by a second SIGTERM"),
@@ -46,7 +46,7 @@ def errors_page() -> str:
         "| ---: | --- | --- |",
         *(f"| {code} | {f'`{name}`' if name else ''} | {meaning} |" for code, (name, meaning) in CODES.items()),
         "\n## Classes\n",
-        "They stand in `eventlog.core.errors`. An indented class is a special case of the one above it.\n",
+        "`eventlog.plugins` has those that a plug-in raises. An indented class is a special case of the one above it.\n",
         "| class | exit code | says |",
         "| --- | ---: | --- |",
         *_classes(EventlogError, 0),
@@ -101,7 +101,7 @@ def grammars_page() -> str:
     lines += ["## Masks\n", MASKS, "![a mask](grammar/mask.svg)\n"]
     lines += ["## XDS\n", "As `eventlog validate` has it: `eventlog/xds/xds.rng`. Attributes may come in any order.\n"]
     for name in definitions():
-        lines += [f"### xds: {name}\n", f"![{name}](grammar/xds-{name}.svg)\n"]
+        lines += [f"![{name}](grammar/xds-{name}.svg)\n"]
     return "\n".join(lines)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import cleandoc
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -16,37 +18,47 @@ import click
 import msgspec
 from msgspec import Struct
 
-from eventlog.config.outputs import KINDS
+from eventlog.config.outputs import formats_of, whole_kind
 from eventlog.config.policies import PolicyConfig
-from eventlog.config.settings import PublisherConfig, SourceConfig
+from eventlog.config.settings import PublisherConfig, whole_source
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
 from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import STEPS
+from eventlog.core.registry import offers, sink_named
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
+from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "reference"
 MADE = "<!-- Written by docs/generate.py; ./dev docs writes it anew. -->\n"
+TABLES_BEGIN = "<!-- tables: written by docs/generate.py -->\n"
+TABLES_END = "<!-- end of the tables -->\n"
+WEBHOOKS = DOCS / "how-to" / "webhooks.md"
 SCHEMA = DOCS.parent / "eventlog" / "config" / "eventlog.schema.json"
 """For editors; the command prints it, and docs/plots.py publishes it."""
 
 MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml").read_text(encoding="utf-8"))
 TABLES: dict[str, tuple[type[Struct], ...]] = {
-    "source": (SourceConfig,),
+    "source": (whole_source(),),
     "source.gbase": (GBaseSettings,),
     "source.linter": (LinterSettings,),
+    "source.compare": (CompareSettings,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
-    "output": KINDS,
+    "output": tuple(whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka")),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),
     "output.messages": (MessageSettings,),
+    "output.jsonl": (JsonLinesSettings,),
+    "output.debezium": (DebeziumSettings,),
+    "output.cloudevents": (CloudEventsSettings,),
     "policy": (PolicyConfig,),
     "policy.steps": STEPS,
 }
@@ -56,20 +68,16 @@ SEVERAL = ("output", "policy", "policy.steps")
 """Sections of which there may be any number."""
 
 CONFIGURATION = """\
-Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
-`EVENTLOG_CONFIG` names, else `eventlog.toml` in the current folder if there is one. Options win over both: with `--database` or `--log` the
-rest of the file still counts. `--no-config` leaves every file out.
+Settings come from a TOML file (`--config`, else `EVENTLOG_CONFIG`, else `eventlog.toml` here); the environment overrides it, and options override both. `--no-config` ignores every file.
 
-* Each key can come as `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`, and what has keys of its own as
-  `EVENTLOG_SOURCE__LINTER__CODE_PAGE=cp1251`. Numbers and lists are written as in TOML, and what a key takes as text is text.
-  `EVENTLOG_OUTPUT__…` speaks of the first output. `EVENTLOG_DATABASE` is `source.url`.
-* In both, `yes` and `no` are truth values too, and a list may be a text with commas: `time_of_day = "02:00,14:30"`.
-* A secret is written `"${NAME}"` and comes from the environment, or `"${file:/run/secrets/pw}"` and comes from a file.
-* A key that does not exist is refused, with the nearest that does; so is a value out of its bounds. The exit code is 78.
+* Each key is also `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`, `EVENTLOG_SOURCE__LINTER__CODE_PAGE=cp1251`. Numbers and lists are written as in TOML. `EVENTLOG_OUTPUT__…` is the first output.
+  `EVENTLOG_DATABASE` is `source.url`.
+* `yes` and `no` are truth values too, and a list may be text with commas: `time_of_day = "02:00,14:30"`.
+* A secret is `"${NAME}"` from the environment, or `"${file:/run/secrets/pw}"` from a file.
+* An unknown key is refused, with the nearest known one; so is a value out of its bounds. The exit code is 78.
 
-`eventlog init` writes a first file, with comments. `eventlog config` shows what is in force, and for each value where it comes from: the line of the file, the
-variable, the option, or the default. Editors complete and check keys by [the JSON schema](eventlog.schema.json), which `eventlog config schema` prints too. The first line of
-a file says where it is: `#:schema ./eventlog.schema.json`; `eventlog init` puts it beside the file.
+`eventlog init` writes a first file. `eventlog config` shows the values in force and where each comes from. Editors complete keys by [the JSON schema](eventlog.schema.json) (`eventlog config schema`), if the first line of a file is
+`#:schema ./eventlog.schema.json`.
 
 ```toml
 [source]
@@ -86,15 +94,26 @@ path = "out/"
 """
 
 
+COMMANDS = (
+    "`eventlog --help` lists the commands; each has `--help` too.",
+    "[Exit codes](errors.md) are the same for all commands. Every command takes `--debug`, which shows tracebacks.",
+    "Many take these options:\n",
+)
+SHARED_COUNT = 5
+"""An option that so many commands have, with the same words, stands at the head of the page alone."""
+
+
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import derived, layers, schema
+    from docs import derived, layers, schema, stable
 
     made: dict[Path, str] = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
+    made[WEBHOOKS] = _between_marks(WEBHOOKS, matrix())
     for name in ("errors", "metrics", "grammars"):
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
     made[layers.PAGE] = layers.page_with_layers()
+    made[stable.PAGE] = stable.page_with_names()
     made[SCHEMA] = schema.schema(TABLES, said_of)
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()
@@ -107,15 +126,40 @@ def outdated() -> list[Path]:
 
 
 def rules_page() -> str:
-    """The tables of eventlog.core.rules.meaning."""
-    return "\n".join([MADE, "# The rules\n", *_types(), "", *_precedence(), "", *_reasons(), ""])
+    """The page about the rules, with the tables of eventlog.core.rules.meaning between its two marks."""
+    return _between_marks(FOLDER / "rules.md", [*_types(), "", *_precedence(), "", *_reasons()])
+
+
+def _between_marks(page: Path, lines: Iterable[str]) -> str:
+    """The page, with these lines between its two marks."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(TABLES_BEGIN)
+    tables = "\n".join(lines)
+    return f"{before}{TABLES_BEGIN}\n{tables}\n\n{TABLES_END}{rest.partition(TABLES_END)[2]}"
+
+
+def matrix() -> Iterator[str]:
+    """Which format goes to which sink, of those that eventlog has itself, as the registry says it."""
+    sinks = [offer.name for offer in offers("sinks") if offer.is_ours]
+    formats = [offer.name for offer in offers("formats") if offer.is_ours]
+    taken = {sink: formats_of(sink_named(sink)) for sink in sinks}
+    yield "| format | " + " | ".join(f"`{sink}`" for sink in sinks) + " |"
+    yield "| --- |" + " --- |" * len(sinks)
+    for name in formats:
+        yield f"| `{name}` | " + " | ".join("yes" if name in taken[sink] else "" for sink in sinks) + " |"
 
 
 def commands_page() -> str:
-    """Every command's help, as a terminal of 100 columns shows it."""
+    """Every command: how it is called, what it does, an example, a line for each option."""
     main = import_module("eventlog.cli.main").main
     assert isinstance(main, click.Group)
-    return "\n".join([MADE, "# Commands\n", *_help(main, _context(main, "eventlog"), level=2)])
+    commands = list(_commands(main, _context(main, "eventlog")))
+    counted = Counter(_option(option) for command, _ in commands for option in _options(command))
+    shared = {line for line, count in counted.items() if count >= SHARED_COUNT}
+    lines = [MADE, "# Commands\n", *COMMANDS, "| option | |", "| --- | --- |"]
+    lines += [f"{line}" for line in dict.fromkeys(counted) if line in shared]
+    for command, context in commands:
+        lines += ["", *_help(command, context, shared)]
+    return "\n".join([*lines, ""])
 
 
 def configuration_page() -> str:
@@ -128,12 +172,24 @@ def _sections() -> Iterator[str]:
         yield f"## [[{section}]]\n" if section in SEVERAL else f"## [{section}]\n"
         said = said_of(section)
         yield f"{said['about']}\n"
-        for kind in kinds:
-            if kind.__struct_config__.tag:
-                yield f'### {kind.__struct_config__.tag_field} = "{kind.__struct_config__.tag}"\n'
-            if section == "policy.steps":
-                yield f"{' '.join((kind.__doc__ or '').split())}\n"
-            yield from _keys(kind, said)
+        if kinds[0].__struct_config__.tag:
+            yield from _kinds(kinds, said)
+        else:
+            yield "| key | type | default | |\n| --- | --- | --- | --- |"
+            yield from (f"| `{name}` | {row}" for name, row in _keys(kinds[0], said))
+        yield ""
+
+
+def _kinds(kinds: tuple[type[Struct], ...], said: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each key, with the kinds that have it."""
+    tag = kinds[0].__struct_config__.tag_field
+    rows: dict[tuple[str, str], list[str]] = {}
+    for kind in kinds:
+        for row in _keys(kind, said):
+            rows.setdefault(row, []).append(f"`{kind.__struct_config__.tag}`")
+    yield f"| key | of `{tag}` | type | default | |\n| --- | --- | --- | --- | --- |"
+    for (name, rest), names in rows.items():
+        yield f"| `{name}` | {'all' if len(names) == len(kinds) else ', '.join(names)} | {rest}"
 
 
 def said_of(section: str) -> dict[str, Any]:
@@ -144,19 +200,14 @@ def said_of(section: str) -> dict[str, Any]:
     return found
 
 
-def _keys(kind: type[Struct], said: Mapping[str, Any]) -> Iterator[str]:
-    yield "| key | type | default | |"
-    yield "| --- | --- | --- | --- |"
-    tag = kind.__struct_config__.tag_field
-    if tag:
-        yield f"| `{tag}` | `{kind.__struct_config__.tag}` | required | {said['keys'][tag]} |"
+def _keys(kind: type[Struct], said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each key, and the rest of its row: its type, its default and its meaning."""
     for field in msgspec.structs.fields(kind):
         name = field.encode_name
         bounds = " to ".join(f"`{end}`" if isinstance(end, str) else f"{end}" for end in said["bounds"].get(name, ()))
         kinds = _type(field.type) + (f", {bounds}" if bounds else "")
         meaning = said["keys"].get(f"{kind.__struct_config__.tag}.{name}") or said["keys"][name]
-        yield f"| `{name}` | {kinds} | {_default(field)} | {meaning} |"
-    yield ""
+        yield name, f"{kinds} | {_default(field)} | {meaning} |"
 
 
 def _type(kind: Any) -> str:
@@ -164,24 +215,24 @@ def _type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     if isinstance(kind, type) and issubclass(kind, Struct):
-        return "a table, see below"
+        return "a table"
     if get_origin(kind) is dict or get_origin(kind) is Mapping:
         return "a table"
     if kind == Steps:
-        return "list of tables, see `[[policy.steps]]`"
+        return "tables"
     if get_origin(kind) is tuple:
         one = _type(get_args(kind)[0])
-        return f"list of {one}" if get_origin(get_args(kind)[0]) is Literal else f"list of {one}s"
+        return f"list of {one}" if get_origin(get_args(kind)[0]) is Literal else f"{one}s"
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(_type(one) for one in get_args(kind) if one is not type(None))
-    return {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}[kind]
+    return {str: "text", int: "integer", float: "number", bool: "`true`/`false`"}[kind]
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
     value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    if value in (None, "", {}) or isinstance(value, Struct):
+    if value in (None, "", {}, ()) or isinstance(value, Struct):
         return ""
     return f"`{msgspec.json.encode(value).decode()}`"  # the same in TOML, for all that stands there
 
@@ -197,7 +248,7 @@ def _types() -> Iterator[str]:
 
 
 def _precedence() -> Iterator[str]:
-    yield "## Within one lifetime of an object, in this order\n"
+    yield "## Within one life of an object, in this order\n"
     for number, (rule, meaning) in enumerate(PRECEDENCE, 1):
         yield f"{number}. **{rule}**: {meaning}"
 
@@ -210,15 +261,47 @@ def _reasons() -> Iterator[str]:
         yield f"| {reason} | `{status}` | {EXPLANATION[reason]} |"
 
 
-def _help(command: click.Command, context: click.Context, *, level: int) -> Iterator[str]:
-    yield f"{'#' * level} {context.command_path}\n"
-    yield f"```text\n{command.get_help(context).rstrip()}\n```\n"
+def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
+    yield command, context
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
             if not inner.hidden:
-                yield from _help(inner, _context(inner, name, context), level=level + 1)
+                yield from _commands(inner, _context(inner, name, context))
+
+
+def _options(command: click.Command) -> list[click.Option]:
+    return [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+
+
+def _option(option: click.Option) -> str:
+    """A row of a table: the option with its value, and what it does."""
+    with click.Context(click.Command("eventlog"), terminal_width=10_000) as context:
+        record = option.get_help_record(context)
+    assert record is not None
+    name, meaning = (text.replace("|", "\\|") for text in record)
+    return f"| `{name}` | {meaning} |"
+
+
+def _help(command: click.Command, context: click.Context, shared: set[str]) -> Iterator[str]:
+    """A command's own help; what many commands share stands at the head of the page."""
+    if context.parent is None:
+        return
+    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").replace(" [OPTIONS]", "").split())
+    yield "## {}\n".format(usage.replace("[", "\\["))  # else it would be a link
+    examples = []
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        if text.startswith("Example"):
+            examples.append(text.partition(": ")[2])
+        else:
+            yield f"{text}\n"
+    if examples:
+        yield "\n".join(["```sh", *examples, "```"])
+    rows = [_option(option) for option in _options(command)]
+    if own := [row for row in rows if row not in shared]:
+        yield "\n".join(["\n| option | |", "| --- | --- |", *own])
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:

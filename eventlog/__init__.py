@@ -12,22 +12,34 @@ from eventlog.version import __version__
 
 if TYPE_CHECKING:
     from eventlog import xds
-    from eventlog.core.errors import EventlogError
+    from eventlog.core.errors import EventlogError, KeySyntaxError
     from eventlog.core.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
+    from eventlog.core.policies.values import decrypted
     from eventlog.core.rules import Options, decide
-    from eventlog.core.schema import Catalog, Table
+    from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
     from eventlog.core.tablekey import TableKey
     from eventlog.daemon import Publisher
+    from eventlog.qlik import masks
+    from eventlog.qlik.change_tables.settings import ChangeTableSettings
+    from eventlog.qlik.messages.settings import MessageSettings
+    from eventlog.sources.gbase.session import Driver as GBaseDriver
+    from eventlog.sources.gbase.settings import GBaseSettings
 
 __all__ = [
     "ABSENT",
     "Catalog",
     "Change",
+    "ChangeTableSettings",
+    "Column",
     "Document",
     "Edit",
     "Event",
     "EventlogError",
+    "GBaseDriver",
+    "GBaseSettings",
+    "KeySyntaxError",
     "Kind",
+    "MessageSettings",
     "Op",
     "Options",
     "Outcome",
@@ -38,7 +50,10 @@ __all__ = [
     "Table",
     "TableKey",
     "__version__",
+    "catalog_from_json",
     "decide",
+    "decrypted",
+    "masks",
     "xds",
 ]
 
@@ -48,16 +63,25 @@ _HOMES = {
         "eventlog.core.model",
     ),
     **dict.fromkeys(("Options", "decide"), "eventlog.core.rules"),
-    **dict.fromkeys(("Catalog", "Table"), "eventlog.core.schema"),
-    "EventlogError": "eventlog.core.errors",
+    **dict.fromkeys(("Catalog", "Column", "Table", "catalog_from_json"), "eventlog.core.schema"),
+    **dict.fromkeys(("EventlogError", "KeySyntaxError"), "eventlog.core.errors"),
+    "ChangeTableSettings": "eventlog.qlik.change_tables.settings",
+    "GBaseDriver": "eventlog.sources.gbase.session:Driver",
+    "GBaseSettings": "eventlog.sources.gbase.settings",
+    "MessageSettings": "eventlog.qlik.messages.settings",
     "Publisher": "eventlog.daemon",
     "TableKey": "eventlog.core.tablekey",
+    "decrypted": "eventlog.core.policies.values",
 }
+"""The module of each name, and what it is called there where that is another name."""
+
+_MODULES = {"masks": "eventlog.qlik.masks", "xds": "eventlog.xds"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "xds":
-        return import_module("eventlog.xds")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'eventlog' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    module, _, there = _HOMES[name].partition(":")
+    return getattr(import_module(module), there or name)

@@ -12,9 +12,9 @@ from bench.growth.logs import GrownLog, addresses
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Style, TriggerOptions, track
+from tests.support.log_rows import LogRows
 
 FEW: Final = 2_000
 QUICK: Final = 20
@@ -33,13 +33,13 @@ class OldLog(GrownLog):
         super().__init__(address, name, Shape(rows=rows), processed)
         self._rows = rows
         self._table = f"of_{name}"
-        self._source: LogSource | None = None
+        self._source: LogRows | None = None
 
     def tracked(self) -> None:
         """The log without waiting rows, and the table with its rows, which triggers watch."""
         self.clear()
         if self._source is None:
-            self._source = LogSource(self.engine, LogNames(table=self.name))
+            self._source = LogRows(self.engine, LogNames(table=self.name))
             self._track()
         self.settle()
 

@@ -15,8 +15,9 @@ from bench.growth.series import contestant
 from bench.growth.shape import Series, Shape
 from bench.measure import Contestant
 from bench.postgresql import url
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 

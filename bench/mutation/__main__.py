@@ -10,6 +10,7 @@ from bench.mutation import code, statements
 from bench.mutation.areas import Area, chosen
 from bench.mutation.report import Found, judged, keep, told
 from eventlog.core.errors import UsageError
+from tests.publisher import faults
 
 GOAL = 0.95
 
@@ -17,6 +18,8 @@ GOAL = 0.95
 def main() -> int:
     """Exits with 1 when less than the goal was killed of what was tried."""
     arguments = _arguments()
+    if arguments.journal is not None:
+        return 1 if faults.main(arguments.journal) else 0
     if arguments.judge:
         keep([])
         return 0
@@ -51,8 +54,13 @@ def _arguments() -> argparse.Namespace:
         "--sample", type=int, default=0, metavar="N", help="N mutants of an area at even distances; 0: all"
     )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="mutants at the same time (2)")
+    parser.add_argument("--keep", action="store_true", help="keep the figures: bench/results, CONTRIBUTING.md")
     parser.add_argument(
-        "--keep", action="store_true", help="keep the figures: bench/results, CONTRIBUTING.md, README.md"
+        "--journal",
+        nargs="*",
+        metavar="WORD",
+        help="instead: the faults of tests/publisher/faults.py whose names have one of these words, or all; random"
+        " histories must find each",
     )
     parser.add_argument("--judge", action="store_true", help="only judge the kept survivors anew, by equivalent.toml")
     return parser.parse_args()

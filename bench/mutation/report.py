@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 EQUIVALENT = Path("bench/mutation/equivalent.toml")
 RESULTS = Path("bench/results/mutation/mutation.json")
-PAGE, README = Path("CONTRIBUTING.md"), Path("README.md")
+PAGE = Path("CONTRIBUTING.md")
 BEGINS, ENDS = "<!-- mutation: written by `./dev mutate --keep` -->\n", "<!-- end -->\n"
 
 
@@ -135,20 +135,13 @@ def told(found: Found) -> str:
 
 
 def keep(found: Sequence[Found]) -> None:
-    """Puts figures in the place of former ones, in the results and on both pages."""
+    """Puts figures in the place of former ones, in the results and on the page."""
     kept = msgspec.json.decode(RESULTS.read_bytes(), type=list[Found]) if RESULTS.exists() else []
     news = {one.area: judged_again(one) for one in [*kept, *found]}
     RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(list(news.values())), indent=1) + b"\n")
-    for page, text in ((PAGE, table(list(news.values()))), (README, sentence(list(news.values())))):
-        before, rest = page.read_text().split(BEGINS)
-        _, after = rest.split(ENDS)
-        page.write_text(before + BEGINS + text + ENDS + after)
-
-
-def sentence(found: Sequence[Found]) -> str:
-    """The figures in one line."""
-    shares = ", ".join(f"{one.area} {one.share:.0%}" for one in found)
-    return f"Of small faults in it, put in one by one, tests notice in {shares}.\n"
+    before, rest = PAGE.read_text().split(BEGINS)
+    _, after = rest.split(ENDS)
+    PAGE.write_text(before + BEGINS + table(list(news.values())) + ENDS + after)
 
 
 def table(found: Sequence[Found]) -> str:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from textwrap import dedent
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.admin.masking import Mask, mask_of, without
 from eventlog.admin.policies import PolicyResult, results
-from eventlog.config.build import pipeline_of, xds_of
+from eventlog.config.build import decider_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change, Event, Outcome, Reason, Refusal, RowId, Status
-from eventlog.core.rules import Decision
+from eventlog.core.model import Change, Event, Outcome, Refusal, Status
+from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
-from eventlog.core.seams import Batch
-from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.marks import HELD, RETRIED, Marks, read_runs
+from eventlog.publisher.states import said_of_places
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -61,16 +59,17 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
 
     Without `values`, those that policies hide from every output are hidden here too.
     """
-    pipeline = pipeline_of(engine, names, config, ())
-    mask = None if values else mask_of(config, pipeline.catalog)
+    asked = decider_of(engine, names, config).round
+    mask = None if values else mask_of(config, asked.catalog)
     log = Log(engine, names)
     with log.transaction() as connection:
-        status, events = _read(log, connection, pipeline, record_id)
+        status, events = _read(log, connection, asked, record_id)
         recorded = log.rows(connection, log.query("recorded"), {"record_id": record_id})
-        waits = _waits(log, connection, pipeline, config, events, record_id) if status == Status.NEW else ""
+        waits = _waits(log, connection, config, record_id) if status == Status.NEW else ""
         now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
-    decision = pipeline.decide(Batch(events=events, now=now))
-    document, refused = _document(decision, record_id, pipeline, config, mask)
+    asked = replace(asked, options=replace(asked.options, now=now))
+    [decision] = asked.decide_groups([events])
+    document, refused = _document(decision, record_id, asked, config, mask)
     return Explanation(
         record_id=record_id,
         status=str(status),
@@ -80,11 +79,11 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
         ),
         document=document,
         refused=refused,
-        policies=_policies(decision, record_id, pipeline, config, mask),
+        policies=_policies(decision, record_id, asked, config, mask),
     )
 
 
-def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
+def _read(log: Log, connection: Connection, asked: Round, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
     from eventlog.sources.log.reading import events_in_utc
 
@@ -94,49 +93,32 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
     status, table, key = found[0]
     stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": int(status == Status.NEW)}
     events = events_in_utc(log.rows(connection, log.query("rows_between"), stretch), log)
-    identities = Identities(pipeline.catalog)
+    identities = Identities(asked.catalog)
     object_ = identities.row_id(table, key)
     if object_ is None:
         return status, [event for event in events if event.position == (record_id,)]
     return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
 
 
-def _waits(
-    log: Log, connection: Connection, pipeline: Pipeline, config: Config, events: list[Event], record_id: int
-) -> str:
-    """A sentence about the rows that come before this one of its object."""
-    from eventlog.sources.log.left_out import read_held, read_retries
-
-    identities = Identities(pipeline.catalog)
-    row = next(identities.row_id(event.table, event.key) for event in events if event.position == (record_id,))
-    marks = Marks(log).all(connection)
-    held = read_held(connection, log, read_runs(marks.get(HELD, "")))
-    retries = read_retries(connection, log, read_runs(marks.get(RETRIED, ""))).waiting
-    if (first := _first(held, record_id, row, identities)) is not None:
-        return f"It waits behind row {first} of the same object, which is held."
-    tried = [(retry.number, retry.table, retry.key) for retry in retries]
-    if (first := _first(tried, record_id, row, identities)) is not None:
-        return f"It waits behind row {first} of the same object, which is offered again first."
-    if retries and config.publisher.on_retry == "stop":
-        return f"It waits behind row {retries[0].number}, which is offered again first, for on_retry is stop."
-    return "It waits."
-
-
-def _first(ahead: Iterable[tuple[Any, ...]], record_id: int, row: RowId | None, identities: Identities) -> int | None:
-    """The first of these rows that comes before one of the same object."""
-    mine = [number for number, table, key in ahead if number < record_id and identities.row_id(table, key) == row]
-    return None if row is None else min(mine, default=None)
+def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
+    """What the row waits for, in sentences. With `on_retry = "stop"` others wait for what is offered again."""
+    sentences = list(said_of_places(connection, log, record_id))
+    if config.publisher.on_retry == "stop" and all(sentence.endswith("It waits.") for sentence in sentences):
+        retried = log.rows(connection, log.query("parked_offered_again"))
+        for output, first in retried:
+            sentences.append(f"{output} gets nothing before row {first} is taken, for on_retry is stop.")
+    return " ".join(sentences) or "It waits."
 
 
 def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
-    letter, reason, note, attempts, next_attempt, _, held, settled_at = rows[0]
+    letter, reason, note, settled_at = rows[0]
     parts = [f"Recorded{f' at {settled_at}' if settled_at else ''}: {letter or '-'} {reason or ''}".strip()]
     if note:
         parts.append(note.removeprefix(reason) if reason and note.startswith(f"{reason} ") else f": {note}")
-    parts += [f" ({attempts} attempts, next at {next_attempt})"] if attempts else []
-    return "".join(parts).rstrip(".") + ("; it is held." if held and reason != Reason.HELD else ".")
+    said = "".join(parts).rstrip(".") + "."
+    return f"{said} {waits}".rstrip()
 
 
 def _in_order(events: list[Event], decision: Decision) -> list[Outcome]:
@@ -168,7 +150,7 @@ def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
 
 
 def _document(
-    decision: Decision, record_id: int, pipeline: Pipeline, config: Config, mask: Mask | None
+    decision: Decision, record_id: int, asked: Round, config: Config, mask: Mask | None
 ) -> tuple[str | None, tuple[str, ...]]:
     """The element of the change that the row is part of, before any policy; and what is not in it."""
     changes = _changes(decision, record_id)
@@ -177,17 +159,17 @@ def _document(
     shown = changes[0] if mask is None else mask.change(changes[0])
     if shown is None:
         return None, ("Its document is not shown: policies hide what its object is called.",)
-    document, refused = _element(shown, pipeline, config)
+    document, refused = _element(shown, asked, config)
     return document, (*refused, *([f"Only the output {shown.only} gets it."] if shown.only else []))
 
 
 def _policies(
-    decision: Decision, record_id: int, pipeline: Pipeline, config: Config, mask: Mask | None
+    decision: Decision, record_id: int, asked: Round, config: Config, mask: Mask | None
 ) -> tuple[PolicyResult, ...]:
     """What the policies of outputs make of that change."""
-    if pipeline.catalog is None:
+    if asked.catalog is None:
         return ()
-    return tuple(results(config, pipeline.catalog, _changes(decision, record_id)[:1], mask))
+    return tuple(results(config, asked.catalog, _changes(decision, record_id)[:1], mask))
 
 
 def _changes(decision: Decision, record_id: int) -> list[Change]:
@@ -197,12 +179,12 @@ def _changes(decision: Decision, record_id: int) -> list[Change]:
     return [change for change in decision.changes if position in change.positions]
 
 
-def _element(change: Change, pipeline: Pipeline, config: Config) -> tuple[str | None, tuple[str, ...]]:
+def _element(change: Change, asked: Round, config: Config) -> tuple[str | None, tuple[str, ...]]:
     form = xds_of(config)
     try:
-        return form.fragment(change, pipeline.catalog).rstrip("\n"), ()
+        return form.fragment(change, asked.catalog).rstrip("\n"), ()
     except ExpressionError as error:
-        found = [*form.writer(pipeline.catalog)((change,))]
+        found = [*form.writer(asked.catalog)((change,))]
         notes = [item.note for item in found if isinstance(item, Refusal) and item.partial]
         if not notes:
             return None, (f"It is refused: {error}.",)

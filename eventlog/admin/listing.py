@@ -6,6 +6,7 @@ in stretches of the table as it lies on the disk: bounded too, and in order with
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any, Final
@@ -16,6 +17,7 @@ from sqlalchemy import Connection
 
 from eventlog.admin.rows import Choice, LogRow
 from eventlog.core.model import Status
+from eventlog.publisher.tables import NEVER
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -251,4 +253,14 @@ def _rows(
     since = "list_since" if filters.since else "list_ever"
     query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
     found = log.rows(connection, query, parameters)
-    return [LogRow(**dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]
+    return [_row(dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]
+
+
+def _row(values: dict[str, Any]) -> LogRow:
+    """A row as a list shows it. The journal has the time of the next attempt in milliseconds, or far ahead of us."""
+    due = values["next_attempt"]
+    is_time = due is not None and 0 < int(due) < NEVER
+    moment = dt.datetime.fromtimestamp(int(due) / 1000, dt.UTC) if is_time else None
+    values["next_attempt"] = None if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
+    values["attempts"] = values["attempts"] or None
+    return LogRow(**values)

@@ -7,39 +7,25 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection
 
-from eventlog.admin.rows import tried_again
 from eventlog.core.errors import UsageError
-from eventlog.core.model import Outcome, Reason, Status, written
+from eventlog.core.model import written
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
-from eventlog.sources.log.flow import OutputLag, Polling, read_flow, read_lags
-from eventlog.sources.log.left_out import note_change
+from eventlog.publisher.care import CaredJournal
+from eventlog.publisher.conversions import FreedConversions, conversions
+from eventlog.publisher.flow import read_flow, read_lags
+from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
-from eventlog.sources.log.owed import Resumed, Saying, write_said
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.source import settle
-from eventlog.sources.marks import (
-    HOLDING,
-    LAGGING,
-    OUTPUTS,
-    OWED,
-    PAUSED,
-    RESUMED,
-    SAID,
-    SERVED,
-    Marks,
-    Stretches,
-    any_owed,
-    as_text,
-    read_owed,
-)
+from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, Marks, Stretches, as_text
 from eventlog.sql.log import Log
 
 
 class OutputStanding(Struct, frozen=True, kw_only=True):
-    """One output. `state` is `in step`, `lagging`, `paused`, or `unknown` where the configuration does not have it."""
+    """One output. `state` is `in step`, `lagging`, `paused`, or `unknown` where the configuration does not have it; one that
+    is a `conversion` keeps rows until they are marked.
+    """
 
     name: str
     state: str
@@ -50,6 +36,8 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
     at: str | None = None
     error: str | None = None
     failed_at: str | None = None
+    recovered: bool = False
+    """Whether it took a document after its last error."""
 
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
@@ -57,102 +45,103 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     with log.transaction() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, settings)
-    others = [name for name in flow.lags if name not in configured]
+        converting = conversions(connection, log)
+    others = [name for name in flow.lags if name not in configured and name not in converting]
     return [
-        _standing(name, states.get(name, OutputState()), flow.lags.get(name), known=name in configured)
-        for name in (*configured, *others)
+        *(
+            _standing(name, states.get(name, OutputState()), flow.lags.get(name), known=name in configured)
+            for name in (*configured, *others)
+        ),
+        *(OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()),
     ]
 
 
 def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:
     """Lets nothing go to an output until somebody resumes it; whether it was not paused already."""
     refuse_unknown(name, configured)
-    marks = Marks(log)
-    with log.transaction() as connection:
-        marks.lock(connection, HOLDING)
-        new = marks.get(connection, f"{PAUSED}{name}") is None
-        if new:
+    journal = CaredJournal(log)
+    with journal.transaction() as (connection, memory):
+        row = memory.outputs.get(name)
+        if row is None:
+            if memory.outputs.keys() - set(configured):  # one of those may be this one, under its former name
+                said = f"No publisher has worked with the output {name} yet."
+                raise UsageError(said, hint="Start it once with this configuration, and pause the output then.")
+            row = journal.add(connection, memory, name)
+        if row.paused is None:
             since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            marks.set(connection, f"{PAUSED}{name}", f"since {since} by {by}{f': {why}' if why else ''}")
-    return new
+            paused = f"since {since} by {by}{f': {why}' if why else ''}"
+            connection.execute(log.query("output_pause"), {"name": name, "paused": paused})
+    return row.paused is None
 
 
 def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) -> bool:
     """Lets documents go to an output again, however far it is behind; whether it was paused."""
-    marks = Marks(log)
-    with log.transaction() as connection:
-        marks.lock(connection, HOLDING)  # nobody settles meanwhile: it is as far behind as we say
-        lag = read_lags(connection, log, settings).get(name, OutputLag())
-        if not lag.paused:
-            refuse_unknown(name, configured)
+    marks, journal = Marks(log), CaredJournal(log)
+    with journal.transaction() as (connection, memory):  # nobody settles meanwhile: it is as far behind as we say
+        row = memory.outputs.get(name)
+        if row is None or row.paused is None:
+            refuse_unknown(name, configured if row is None else {*configured, name})
             return False
+        lag = read_lags(connection, log, settings).get(name, OutputLag())
         if lag.rows:
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
             marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
-        marks.clear(connection, f"{PAUSED}{name}")
+        connection.execute(log.query("output_pause"), {"name": name, "paused": None})
     return True
 
 
-@tried_again
+def kept_for(log: Log, name: str) -> Stretches:
+    """The rows that would be given up for an output; UsageError where the journal does not know it."""
+    kept = CaredJournal(log).kept_for(name)
+    if kept is None:
+        hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
+        raise UsageError(f"Nothing is kept for {name}: no publisher has worked with an output of this name.", hint=hint)
+    return kept
+
+
 def skip(
     log: Log, name: str, numbers: Stretches | None, *, by: str, why: str = "", delete_from_log: bool = False
 ) -> int:
-    """Gives up rows that an output is owed, or all of them; how many. They end with a warning once nobody is owed them."""
-    with log.transaction() as connection:
-        note_change(connection, log)  # whoever settles waits for us, and reads anew
-        note = f"{name}: given up by {by}{f': {why}' if why else '.'}"
-        return _give_up(connection, log, name, numbers, note, LogSettings(delete_from_log=delete_from_log))
+    """Gives up rows that an output lacks, or all of them; how many. They end with a warning once no output lacks them.
+
+    Rows that are being delivered to a target that can be asked stay: it says itself what it has.
+    """
+    kept_for(log, name)
+    if is_conversion(log, name):
+        said = f"{name} is a conversion, and has converted these rows."
+        raise UsageError(
+            said, hint=f"Give its command once more; or give them back: `eventlog outputs forget {name!r}`."
+        )
+    note = f"{name}: given up by {by}{f': {why}' if why else '.'}"
+    return CaredJournal(log, LogSettings(delete_from_log=delete_from_log)).give_up(name, numbers, note)
 
 
-@tried_again
 def forget(log: Log, name: str, configured: Collection[str], *, by: str, delete_from_log: bool = False) -> int:
-    """Gives up an output that is not configured any more, and what is kept for it; how many rows that was."""
+    """Gives up an output that is not configured any more, and what is kept for it; how many rows that was.
+
+    The rows of the last output that a log has are not given up: whoever publishes next begins with them. Nor are those
+    of a conversion: they wait again.
+    """
+    if is_conversion(log, name):
+        return FreedConversions(log).free(name)
     if name in configured:
         raise UsageError(
             f"{name} is still configured.",
-            hint=f"`eventlog outputs skip {name!r} --all` gives up what is kept for it; take it out of the configuration to give it up.",
+            hint=f"`eventlog outputs skip {name!r} --all` gives up what is kept for it;"
+            " take it out of the configuration to give it up.",
         )
-    note = f"{name}: given up by {by}: it is not configured any more."
+    journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(kept_for(log, name))
+    if not journal.is_alone(name):
+        note = f"{name}: given up by {by}: it is not configured any more."
+        kept = journal.give_up(name, None, note, planned=True)
+    journal.drop(name)
+    return kept
+
+
+def is_conversion(log: Log, name: str) -> bool:
+    """Whether an output is a conversion that has not marked its rows."""
     with log.transaction() as connection:
-        note_change(connection, log)
-        count = _give_up(connection, log, name, None, note, LogSettings(delete_from_log=delete_from_log))
-        for one in (OWED, LAGGING, PAUSED, RESUMED):
-            Marks(log).clear(connection, f"{one}{name}")
-    return count
-
-
-def kept_for(log: Log, name: str) -> Stretches:
-    with log.transaction() as connection:
-        owed = read_owed(Marks(log).all(connection))
-    if name not in owed:
-        raise UsageError(
-            f"{name} does not lag, so nothing is kept for it.",
-            hint="`eventlog outputs list` shows which outputs lag; `eventlog hold` keeps rows from all of them.",
-        )
-    return owed[name]
-
-
-def _give_up(
-    connection: Connection, log: Log, name: str, numbers: Stretches | None, note: str, settings: LogSettings
-) -> int:
-    marks = Marks(log)
-    found = marks.all(connection)
-    owed = read_owed(found)
-    mine = owed.pop(name, Stretches())
-    given_up = mine if numbers is None else mine & numbers
-    others = any_owed(owed.values())
-    saying = Saying(found.get(SAID))
-    outcomes = [
-        Outcome(position=(number,), status=Status.WARNING, reason=Reason.SKIPPED, note=note) for number in given_up
-    ]
-    final = given_up - others
-    ended = saying.merged(outcomes, final)
-    settle(connection, log, ended, settings, {}, waited=True)
-    saying.add(outcomes, given_up & others)
-    saying.forget(final)
-    write_said(connection, marks, saying)
-    marks.set(connection, f"{OWED}{name}", (mine - given_up).text())
-    return len(given_up)
+        return name in conversions(connection, log)
 
 
 def refuse_unknown(name: str, configured: Collection[str]) -> None:
@@ -176,7 +165,9 @@ def refuse_unserved(log: Log, name: str) -> None:
 
 
 def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bool) -> OutputStanding:
-    word = "in step" if lag is None else "paused" if lag.paused else "lagging"
+    word = "in step"
+    if lag is not None:
+        word = "paused" if lag.paused else "lagging"
     return OutputStanding(
         name=name,
         state=word if known else "unknown",
@@ -187,6 +178,7 @@ def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bo
         at=_utc(state.at),
         error=state.error,
         failed_at=_utc(state.failed_at),
+        recovered=state.has_recovered,
     )
 
 

@@ -160,4 +160,6 @@ def _text(cell: Told) -> str:
         return ""
     if isinstance(cell, tuple):
         return json.dumps([None if one is None else str(one) for one in cell], ensure_ascii=False)
-    return "NULL" if cell is None else repr(cell) if isinstance(cell, str) else str(cell)
+    if cell is None:
+        return "NULL"
+    return repr(cell) if isinstance(cell, str) else str(cell)

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.rows import Choice
+from eventlog.admin.rows import Choice, leave_before_deletion
 from eventlog.core.durable_files import flush, make_empty, make_folder
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Status
@@ -154,18 +154,15 @@ def archived(row: Row) -> Row:
     for place in _texts:
         values[place] = None if values[place] is None else _text(values[place])
     if values[_time] is not None:
-        values[_time] = _date_t(values[_time])
+        date = _date(values[_time])
+        if date:
+            values[_time] = f"{date[1]}T{values[_time][date.end() :]}"
     if values[_kind] is not None and not _is_number(values[_kind]):
         values[_note] = "; ".join(filter(None, [f"event_type was {_text(values[_kind])!r}", values[_note]]))
         values[_kind] = None
     elif values[_kind] is not None:
         values[_kind] = int(values[_kind])
     return tuple(values)
-
-
-def _date_t(text: str) -> str:
-    match = _date(text)
-    return f"{match[1]}T{text[match.end() :]}" if match else text
 
 
 def _text(value: object) -> str:
@@ -188,7 +185,7 @@ def _refused(folder: Path, error: OSError) -> SinkError:
     said = error.strerror or str(error)
     return SinkError(
         f"The archive {folder} cannot be written: {said}.",
-        hint="Mend that, or name another folder; no row was deleted without its copy.",
+        hint="Correct that, or name another folder; no row was deleted without its copy.",
     )
 
 
@@ -249,7 +246,8 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
     for group in _groups(log, parameters, archive):
         done = replace(done, archived=done.archived + group.archived, files=(*done.files, *group.files))
         for stretch in group.stretches:
-            done = replace(done, rows=done.rows + _take_away(log, stretch, parameters))
+            rows = _take_away(log, stretch, parameters, may_wait=Status.NEW in wanted.letters)
+            done = replace(done, rows=done.rows + rows)
             yield done
     if not wanted.table:
         with log.transaction() as connection:
@@ -312,10 +310,15 @@ def _stretches(
         after = until
 
 
-def _take_away(log: Log, stretch: PurgeStretch, parameters: dict[str, Any]) -> int:
-    """Deletes the rows and what was recorded about them; those that wait again meanwhile stay."""
+def _take_away(log: Log, stretch: PurgeStretch, parameters: dict[str, Any], *, may_wait: bool) -> int:
+    """Deletes the rows and what was recorded about them; those that wait again meanwhile stay.
+
+    Rows that wait leave the journal in the same transaction: no output gets them, and none waits for them.
+    """
     bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
     with log.transaction() as connection:
+        if may_wait:
+            leave_before_deletion(connection, log, stretch.numbers)
         count = connection.execute(log.query("take_away", stretch="in_stretch"), parameters | bounds).rowcount
         connection.execute(log.query("forget_rows"), parameters | bounds)
     return int(count)

@@ -1,7 +1,8 @@
 """Row care: rows are held and released, and offered again.
 
-Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it. What somebody
-else's lock has stopped is tried again: of two that wait for each other the database ends one, who has left nothing.
+Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it. Each
+transaction has at most 10,000 rows, and is tried again where somebody else's lock has stopped it; a command that was
+broken off goes on when it is given again.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from sqlalchemy import Connection
 from eventlog.core.errors import SourceError, UsageError, shortened
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
-from eventlog.sources.log.left_out import note_change
-from eventlog.sources.marks import HELD, Marks, write_runs
+from eventlog.publisher import care
+from eventlog.publisher.care import CaredJournal
 from eventlog.sql.access import is_held_up
-from eventlog.sql.log import Log
+from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
     from eventlog.sql.log import Log
@@ -167,36 +168,72 @@ def _known_tables(table: str, known: Iterable[tuple[Any, ...]]) -> str:
     return f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
 
 
-@tried_again
-def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> int:
-    """Keeps waiting rows from being published until they are released; says how many of the runs are held now.
+class HeldRows(Struct, frozen=True, kw_only=True):
+    """How many rows are held, and the outputs that are being given some of them now."""
 
-    Later rows of the same objects wait behind them. Rows of a batch that is on its way already are not held up.
+    rows: int
+    late: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said of outputs that do not wait; nothing where all do."""
+        if not self.late:
+            return ""
+        return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."
+
+
+def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> HeldRows:
+    """Keeps waiting rows from being published until they are released; how many of the runs are held now.
+
+    Later rows of the same objects wait behind them. Rows that an output has planned are being delivered there.
     """
     note = held_note(by, why)
-    with log.transaction() as connection:
-        note_change(connection, log)  # first: whoever settles rows meanwhile is waited for
-        held = sum(_hold(log, connection, run, note) for run in runs)
-        note_held(connection, log)
-        return held
+    rows, late = 0, set[str]()
+    for run in runs:
+        for piece in care.pieces(log, "waiting_numbers", run):
+            held, outputs = _hold(log, piece, note)
+            rows, late = rows + held, late | outputs
+    return HeldRows(rows=rows, late=tuple(sorted(late)))
 
 
-@tried_again
 def release(log: Log, runs: Sequence[Run]) -> int:
     """Lets held rows go; says how many."""
-    with log.transaction() as connection:
-        note_change(connection, log)
-        released = sum(_changed(log, connection, "release_run", _bounds(run)) for run in runs)
-        note_held(connection, log)
-        return released
+    return sum(_release(log, piece) for run in runs for piece in care.pieces(log, "hold_numbers", run))
+
+
+def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
+    """Lets processed rows wait again, as if they had never been read; says how many."""
+    values = choice.parameters()
+    found = (piece for run in runs for piece in care.pieces(log, "requeue_numbers", run, values))
+    return sum(_requeue(log, piece, choice) for piece in found)
+
+
+def leave_before_deletion(connection: Connection, log: Log, numbers: Sequence[int]) -> None:
+    """Takes rows out of the journal that wait and are about to be deleted, in the transaction that does that.
+
+    Rows with a letter are in no table of the journal, and whoever deletes only such ones need not ask.
+    """
+    journal = CaredJournal(log)
+    memory = journal.joined(connection)
+    waiting = log.rows(connection, log.query("still_waiting"), {"ids": id_list(numbers)})
+    journal.leave(connection, memory, [int(number) for (number,) in waiting])
 
 
 @tried_again
-def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
-    """Lets processed rows wait again, as if they had never been read; says how many."""
+def _hold(log: Log, run: Run, note: str) -> tuple[int, set[str]]:
     with log.transaction() as connection:
-        note_change(connection, log)
-        return sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
+        return care.hold(connection, log, [run], note)
+
+
+@tried_again
+def _release(log: Log, run: Run) -> int:
+    with log.transaction() as connection:
+        return care.release(connection, log, [run])
+
+
+@tried_again
+def _requeue(log: Log, run: Run, choice: Choice) -> int:
+    return CaredJournal(log).requeue(run, choice.parameters())
 
 
 def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
@@ -209,21 +246,6 @@ def held_note(by: str, why: str) -> str:
     """What is noted of a row that is held: who holds it, since when, and why."""
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{HELD_SINCE}{since}{f' by {by}' if by else ''}{f': {why[:NOTE_CHARACTERS]}' if why else '.'}"
-
-
-def _hold(log: Log, connection: Connection, run: Run, note: str) -> int:
-    connection.execute(log.query("hold_run"), _bounds(run) | {"note": note})
-    return int(connection.execute(log.query("count_held"), _bounds(run)).scalar_one())
-
-
-def _requeue(log: Log, connection: Connection, parameters: dict[str, Any]) -> int:
-    count = _changed(log, connection, "requeue_run", parameters)
-    connection.execute(log.query("forget_run"), parameters)
-    return count
-
-
-def _changed(log: Log, connection: Connection, query: str, parameters: dict[str, Any]) -> int:
-    return int(connection.execute(log.query(query), parameters).rowcount)
 
 
 def _bounds(run: Run) -> dict[str, Any]:
@@ -239,12 +261,3 @@ def joined_runs(runs: Iterable[Run]) -> list[Run]:
         else:
             found.append((first, last))
     return found
-
-
-def note_held(connection: Connection, log: Log) -> None:
-    """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them; after `note_change`."""
-    numbers = [int(number) for (number,) in log.rows(connection, log.query("held_numbers"))]
-    if numbers:
-        Marks(log).set(connection, HELD, write_runs(numbers))
-    else:
-        Marks(log).clear(connection, HELD)

@@ -10,15 +10,16 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.config.settings import PublisherConfig
+from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
 from eventlog.delivery.output import OutputState, failing, read_output_states
-from eventlog.sources.log.backlog import Rate, backlog, unread_tables
+from eventlog.publisher.flow import read_flow, unread_tables
+from eventlog.sources.log.backlog import Rate, backlog
 from eventlog.sources.log.flow import (
     FlowState,
     OutputLag,
     Polling,
     WaitingParts,
-    read_flow,
     said_of_parts,
     said_of_state,
 )
@@ -100,7 +101,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         if self.oldest_waiting is not None and self.state != "stuck":  # which says it already
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
-        yield f"{self.rate.per_second:,.1f} rows a second were settled in the last {self.rate.seconds} s."
+        yield f"{self.rate.per_second:,.1f} rows a second were finished in the last {self.rate.seconds} s."
         if self.last_error is not None:
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
@@ -125,8 +126,13 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
+        unread = unread_tables(connection, log)
         found, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
     flow = replace(found, tracked=bool(triggers))
+    last_error = None
+    if errors:
+        record_id, status, reason, note, at = errors[0]
+        last_error = LastError(record_id=record_id, status=status, reason=reason, note=note, at=at)
     return Facts(
         log=log.name,
         rows={status.value: count for status, count in counted.by_status.items()},
@@ -134,12 +140,12 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         oldest_waiting=flow.oldest,
         lag_seconds=None if flow.oldest is None else flow.lag,
         rate=rate,
-        last_error=_last_error(*errors[0]) if errors else None,
+        last_error=last_error,
         triggers={one.name: one.state for one in triggers if one.state is not TriggerCondition.CURRENT},
         failing={one.name: one.table for one in triggers if one.fails},
         outputs=outputs,
         publisher=publisher,
-        unread=unread_tables(engine, names),
+        unread=unread,
         state=flow.state,
         backlog=flow.parts,
         why=(said_of_state(flow), *said_of_parts(flow)),
@@ -171,13 +177,10 @@ def _said_of_publisher(found: Publishing) -> str:
 def _said_of(output: str, standing: OutputState) -> Iterator[str]:
     if standing.position is not None:
         yield f"{output} took {standing.document}, up to row {written(standing.position)}, at {_utc(standing.at)}."
-    if standing.error is not None:
-        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {standing.error}"
+    if standing.error is not None and not standing.has_recovered:
+        said = without_promise(standing.error)
+        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {said}"
 
 
 def _utc(seconds: float | None) -> str:
     return dt.datetime.fromtimestamp(seconds or 0.0, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _last_error(record_id: int, status: str, reason: str | None, note: str | None, at: str | None) -> LastError:
-    return LastError(record_id=record_id, status=status, reason=reason, note=note, at=at)

@@ -15,19 +15,19 @@ from eventlog.core.plural import counted
 @click.option("--database", "url", envvar="EVENTLOG_DATABASE", required=True, help="The database of the change tables.")
 @click.option("--schema", help="The schema of the change tables; default: the connection's.")
 @click.option("--into", help="The schema of the mirrors, which have the tables' names there; default: beside.")
-@click.option("--suffix", default="__mirror", show_default=True, help="How mirrors beside the change tables end.")
-@click.option("--adopt", is_flag=True, help="Take tables that are there already, with rows that were loaded before.")
+@click.option("--suffix", default="__mirror", show_default=True, help="The ending of mirrors beside the change tables.")
+@click.option("--adopt", is_flag=True, help="Use existing tables with rows that were loaded before.")
 @json_option
 def apply(
     tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, adopt: bool, as_json: bool
 ) -> int:
-    """Brings mirrors up to date: applies the rows of change tables that they do not have yet.
+    """Brings mirrors up to date from change tables.
 
     Example: eventlog apply usr --database postgresql+psycopg://idm@db/lake --into mirror
     """
     from msgspec import to_builtins
 
-    from eventlog.admin.mirror import Mirrors
+    from eventlog.sinks.database.mirror import Mirrors
     from eventlog.sql.connect import connect
 
     engine = connect(url)

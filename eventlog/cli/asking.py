@@ -27,8 +27,8 @@ class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin
 
 
 def asking_options(command: Command) -> Command:
-    yes = click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
-    dry = click.option("--dry-run", "dry", is_flag=True, help="Say what would be done, and do nothing.")
+    yes = click.option("--yes", "-y", is_flag=True, help="Do not ask; needed without a terminal.")
+    dry = click.option("--dry-run", "dry", is_flag=True, help="Only say what would be done.")
     return yes(dry(command))
 
 
@@ -44,5 +44,5 @@ def agree(lines: Sequence[str], *, yes: bool) -> None:
         say(line, err=True)
     if not can_ask():
         raise UsageError("There is no terminal to ask at; use --yes to do it.")
-    if not click.confirm("Go on?", err=True):
+    if not click.confirm("Continue?", err=True):
         raise UsageError("Nothing was changed; answer y, or use --yes, to do it.")

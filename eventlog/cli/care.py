@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--why", metavar="TEXT", default="", help="Noted beside the rows, with who holds them and since when.")
+@click.option("--why", metavar="TEXT", default="", help="A reason, stored with user and time.")
 @json_option
 @site_options
 def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
-    """Holds waiting rows back until they are released. Later rows of their objects wait behind them.
+    """Holds waiting rows back until they are released. Later rows of their objects wait too.
 
-    Example: eventlog hold 5 7-9 --why "address to be checked" --database sqlite:///app.db
+    Example: eventlog hold 5 7-9 --why "address to be checked"
     """
     from eventlog.admin.rows import hold as keep
     from eventlog.admin.rows import read_runs_of_ids
 
     runs = read_runs_of_ids(ids)
-    count = keep(site.log(), runs, by=somebody(), why=why)
-    said = f"{counted(count, 'waiting row')} held." if count else "No row was held, for none of these waits."
-    show_done("held", count, said, as_json=as_json)
+    held = keep(site.log(), runs, by=somebody(), why=why)
+    said = f"{counted(held.rows, 'waiting row')} held." if held.rows else "No row was held, for none of these waits."
+    show_done("held", held.rows, f"{said} {held.sentence}".rstrip(), as_json=as_json)
 
 
 @click.command()
@@ -49,7 +49,7 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
     """Lets held rows be published again.
 
-    Example: eventlog release 7-9 --database sqlite:///app.db
+    Example: eventlog release 7-9
     """
     from eventlog.admin.rows import EVERYTHING, read_runs_of_ids
     from eventlog.admin.rows import release as let_go
@@ -63,7 +63,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters, e.g. EW.")
+@click.option("--status", "letters", metavar="LETTERS", default="", help="Rows with one of these statuses, e.g. EW.")
 @table_option
 @asking_options
 @json_option
@@ -71,11 +71,11 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 def requeue(
     site: Site, ids: tuple[str, ...], letters: str, table: str | None, dry: bool, yes: bool, as_json: bool
 ) -> None:
-    """Lets processed rows wait again: their letter becomes N, and their reasons and attempts are deleted.
+    """Publishes processed rows again: their status becomes N; reasons and attempts are deleted.
 
-    On a terminal it says how many rows that are, and asks.
+    On a terminal it asks first.
 
-    Example: eventlog requeue --status E --table usr --database sqlite:///app.db
+    Example: eventlog requeue --status E --table usr
     """
     from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids
     from eventlog.admin.rows import requeue as let_wait
@@ -105,7 +105,7 @@ def requeue(
 )
 @click.option("--hide", is_flag=True, help="With --archive: leave out values that policies hide from every output.")
 @click.option(
-    "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters (default: SWE)."
+    "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these statuses (default: SWE)."
 )
 @table_option
 @asking_options
@@ -124,10 +124,9 @@ def purge(
 ) -> None:
     """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
 
-    Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them. It says how many rows would
-    go, and asks.
+    Rows with N or F stay, unless --status names them. It says how many rows would go, and asks.
 
-    Example: eventlog purge --older-than 30d --archive history --yes --database sqlite:///app.db
+    Example: eventlog purge --older-than 30d --archive history --yes
     """
     from eventlog.admin.purge import ENDED, Archive, Purge, count_old
     from eventlog.admin.purge import purge as take_away
@@ -212,6 +211,6 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
                 tally.rows = done.rows
                 watch.look()
         except KeyboardInterrupt:
-            say(f"{counted(done.rows, 'row')} deleted. The same command goes on from there.", err=True)
+            say(f"{counted(done.rows, 'row')} deleted. The same command continues from there.", err=True)
             raise
     return done

@@ -25,10 +25,12 @@ WIDE_COLUMNS: Final = 80
 def check(site: Site, as_json: bool) -> int:
     """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is changed.
 
-    It prints one line for each point: ok, warning or failure, with what mends it. The exit code is 0 when nothing failed, else that of the first failure:
-    78 for the configuration, the log or a right in it, 69 for a database, a schema or an output that cannot be used, 65 for marks that cannot be read.
+    It prints ok, warning or failure for each point, with what to do. The exit code is that of
+    the first failure:
+    78 for configuration, log or rights, 69 for a database, schema or output, 65 for unreadable
+    state.
 
-    Example: eventlog check --database sqlite:///app.db
+    Example: eventlog check
     """
     from eventlog.admin.check import check as examine
 

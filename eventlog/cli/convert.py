@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ from eventlog.core.plural import counted
 if TYPE_CHECKING:
     from eventlog.cli.targets import ConversionOrder
     from eventlog.convert.commit import Summary
+    from eventlog.convert.mark import Marked, Marking
     from eventlog.convert.pipeline import ConversionWatch
-    from eventlog.convert.settings import Conversion, LogInput
+    from eventlog.convert.settings import Conversion
 
 PART_EVENTS = 100_000
 
@@ -51,32 +53,32 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="The engine; auto takes Spark if it is installed and the input is large.",
+    help="auto: Spark for addresses; if installed, for --master, --conf, databases, 256 MB.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
 @click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; can be given several times.")
 @click.option("--log", metavar="NAME", help="The event log table, where INPUT is a database.")
-@click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these letters (databases: N).")
-@click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, at the end.")
+@click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these statuses (databases: N).")
+@click.option("--mark", is_flag=True, help="Write the status of the rows into the database; no publisher may work.")
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
-@click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
-@click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="What labels of a stream mean: 111=shop.t1.")
-@click.option("--code-page", metavar="NAME", help="The code page of a stream's text, for example cp1251 or gb18030.")
+@click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, for a stream.")
+@click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="The tables of a stream's labels: 111=shop.t1.")
+@click.option("--code-page", metavar="NAME", help="The code page of a stream's text, e.g. cp1251.")
 @click.option(
     "--dirty",
     is_flag=True,
-    help="Each line of a stream's .hex file is one read: records, and behind them bytes of earlier reads.",
+    help="Each line of a stream's .hex file is a whole buffer.",
 )
-@click.option("--database", metavar="URL", help="The database that answers read-backs.")
-@click.option("--snapshot", metavar="DIR", help="Files that answer read-backs.")
+@click.option("--database", metavar="URL", help="The database that answers query-backs.")
+@click.option("--snapshot", metavar="DIR", help="Files that answer query-backs.")
 @click.option(
     "--format",
     "file_format",
     type=click.Choice(["parquet", "csv", "json", "avro"]),
-    help="Files of change tables (parquet, csv, json) or of messages (json, avro); default: the configuration's.",
+    help="Of change tables: parquet, csv, json; of messages: json, avro. Default: the configuration's.",
 )
-@click.option("--metadata-topic", metavar="NAME", help="Metadata messages too, into a topic of this name.")
+@click.option("--metadata-topic", metavar="NAME", help="Also write metadata messages, into this topic.")
 @click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
 @click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka.")
 @click.option(
@@ -87,26 +89,27 @@ PART_EVENTS = 100_000
     metavar="N",
     help="Changes in a part file.",
 )
-@click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
+@click.option("--coalesce", is_flag=True, help="One change for each life of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
-@click.option("--resume", is_flag=True, help="Go on with the work of a run that was interrupted (local engine).")
-@click.option("--follow", is_flag=True, help="Go on as the log grows, batch after batch, until a signal (Spark).")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run (local engine).")
+@click.option("--follow", is_flag=True, help="Continue as the log grows, batch after batch, until a signal (Spark).")
 @click.option("--until-empty", is_flag=True, help="With --follow: end when nothing is left.")
 @click.option(
     "--output",
     metavar="NAME",
     shell_complete=complete_outputs,
-    help="Take the policies and the settings of this output of the configuration.",
+    help="Use the policies and settings of this output.",
 )
-@click.option("--no-policies", is_flag=True, help="Publish everything: without the policies of the configuration.")
-@config_option("A configuration whose publisher's settings are taken.")
+@click.option("--no-policies", is_flag=True, help="Publish without the policies of the configuration.")
+@config_option("A configuration file.")
 @json_option
 def convert(**given: Any) -> int:
     """Converts a whole backlog: rows of an event log or a captured stream become XDS documents, change tables or
     messages.
 
-    Rows come from files (Parquet, JSON lines, CSV) or a database. INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS;
-    _DAMAGED stands there where a part of a stream is missing, and the exit code is 65.
+    INPUT is a file (Parquet, JSON lines, CSV), a folder, a pattern or a database URL. DEST is
+    complete when it has _SUCCESS; if a part of a stream is missing, it has _DAMAGED, and the
+    exit code is 65.
 
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
@@ -122,8 +125,8 @@ def convert(**given: Any) -> int:
         from eventlog.convert.work import end_server
 
         end_server()
-        if not _by_spark(order):
-            say("Interrupted. The same command with --resume goes on from what is done.", err=True)
+        if not _by_spark(order) and not order.mark:  # what was read for marks may be published by then
+            say("Interrupted. The same command with --resume continues from there.", err=True)
         raise
     from eventlog.convert.reasons import bad_rows
 
@@ -146,9 +149,11 @@ def last_line(summary: Summary) -> str:
     ended = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
     twice = f"; {counted(summary.duplicates, 'duplicate')} left out" if summary.duplicates else ""
     bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
+    left = ", ".join(f"{why} {count}" for why, count in summary.left.items())
+    left = f"; {counted(sum(summary.left.values()), 'row')} left waiting ({left})" if left else ""
     counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
     done = ", ".join(counted(count, word) for count, word in counts)
-    return f"{done} ({ended or 'nothing'}){twice}{bad}."
+    return f"{done} ({ended or 'nothing'}){twice}{left}{bad}."
 
 
 def _converted(order: ConversionOrder) -> Summary:
@@ -165,16 +170,16 @@ def _converted(order: ConversionOrder) -> Summary:
             foresee_workers()  # their common ground is made ready while this process loads its own
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
-    from eventlog.convert.mark import can_be_marked, mark, waits_for_marks
+    from eventlog.convert.mark import can_be_marked, marking, waits_for_marks
     from eventlog.convert.reasons import foreseen
     from eventlog.convert.settings import LogInput
 
     source = conversion.input
-    marked = source if isinstance(source, LogInput) and source.mark else None
-    if marked is not None:
-        can_be_marked(marked)
+    marks = isinstance(source, LogInput) and source.mark
+    if isinstance(source, LogInput) and source.mark:
+        can_be_marked(source)
         if waits_for_marks(conversion):
-            return _finished(conversion, marked)
+            return _finished(conversion)
     if not order.addresses:
         from eventlog.convert.again import complete
 
@@ -185,16 +190,26 @@ def _converted(order: ConversionOrder) -> Summary:
     warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
     if warned is not None:
         say(f"eventlog: {warned}", err=True)
-    with watching() as watch:
-        if by_spark:
-            summary = _on_spark(conversion, order, watch)
-        else:
-            from eventlog.convert.local import convert as convert_here
+    with marking(conversion) if marks else nullcontext() as place:
+        with watching() as watch:
+            if by_spark:
+                summary = _on_spark(conversion, order, watch, place)
+            else:
+                from eventlog.convert.local import convert as convert_here
 
-            summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch)
-        if marked is not None:
-            mark(marked, conversion.destination)
+                summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch, marking=place)
+        if place is not None:
+            _say_marked(place.finish())
     return summary
+
+
+def _say_marked(marked: Marked) -> None:
+    """Says what is not as one expects of rows that were marked."""
+    if marked.left:
+        rows = counted(marked.left, "row")
+        say(f"eventlog: {rows} of DEST stay N: somebody holds them, or an output waits for them.", err=True)
+    for name in marked.kept_for:
+        say(f"eventlog: {name} is paused, or was, and gets the rows too; they stay N until then.", err=True)
 
 
 def _followed(order: ConversionOrder) -> int:
@@ -229,13 +244,15 @@ def _followed(order: ConversionOrder) -> int:
     return EX_DATA if order.strict and bad else OK
 
 
-def _finished(conversion: Conversion, marked: LogInput) -> Summary:
+def _finished(conversion: Conversion) -> Summary:
     """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the output first."""
     from eventlog.convert.commit import summary_in
-    from eventlog.convert.mark import mark
+    from eventlog.convert.mark import marking
 
-    mark(marked, conversion.destination)
+    with marking(conversion) as place:
+        marked = place.finish()
     click.echo(f"{conversion.destination} was complete and is as it was; its rows are marked now.", err=True)
+    _say_marked(marked)
     return summary_in(conversion.destination)
 
 
@@ -262,7 +279,7 @@ def _spark_can_run() -> bool:
     return True
 
 
-def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch) -> Summary:
+def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch, place: Marking | None) -> Summary:
     """The one door to Spark; only who goes through it needs Spark to be installed."""
     from eventlog_spark.cluster import Cluster, read_conf, require_spark
 
@@ -280,4 +297,4 @@ def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionW
         )
         return convert_at(conversion, places, cluster=cluster)
     there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders
-    return convert_on_spark(there, cluster=cluster, watch=watch)
+    return convert_on_spark(there, cluster=cluster, watch=watch, marking=place)

@@ -19,7 +19,7 @@ PLACES: Final = {"gbase": "decode:gbase", "linter": "decode:linter", "messages":
 
 @click.group(cls=LazyGroup, places=PLACES)
 def decode() -> None:
-    """Shows a stream or a topic record by record, also where it is damaged.
+    """Shows a stream or a topic record by record, also a damaged one.
 
     Example: eventlog decode gbase capture.bin
     """
@@ -30,7 +30,7 @@ def decode() -> None:
 @click.option(
     "--dirty",
     is_flag=True,
-    help="Each line of a .hex file is one read: records, and behind them bytes of earlier reads.",
+    help="Each line of a .hex file is a whole buffer, with bytes of earlier reads.",
 )
 @click.option(
     "--encoding", default="utf-8", show_default=True, help="The code set of the database, for example gb18030."
@@ -40,9 +40,9 @@ def decode() -> None:
 def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> int:
     """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
 
-    A `.hex` file is text: one record or one read in each line, `#` begins a comment. `-` is standard
-    input. At the end it says where a session that continues after this stream would begin.
-    Exit code 65 when anything is damaged.
+    A `.hex` file is text: one record or read a line, `#` begins a comment. `-` is standard
+    input. The last lines say from where a session can continue. Exit code 65 if anything is
+    damaged.
 
     Example: eventlog decode gbase capture.bin
     """
@@ -116,7 +116,8 @@ def show_dump(
 def linter(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int:
     """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows, parts and values.
 
-    Damaged operations are shown with their bytes and what is wrong. At the end it says where reading that continues after these rows would begin. Exit code 65 when anything is damaged.
+    Damaged operations are shown with their bytes and the error. The last lines say from where
+    reading can continue. Exit code 65 if anything is damaged.
 
     Example: eventlog decode linter queue.jsonl --schema schema.json --code-page cp1251
     """

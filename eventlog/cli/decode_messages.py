@@ -68,8 +68,8 @@ def _brokers(servers: str | None, config: Path | None) -> KafkaSettings | None:
     """How to reach the brokers that topics are read from; None where files are."""
     from msgspec.structs import replace
 
-    from eventlog.config.outputs import KafkaOutput
     from eventlog.config.settings import load
+    from eventlog.sinks.kafka.plugin import KafkaOutput
     from eventlog.sinks.kafka.settings import KafkaSettings
 
     if servers is None:

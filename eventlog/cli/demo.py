@@ -44,7 +44,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _show(folder: Path) -> None:
     """The six steps, each said and done."""
-    from eventlog.config.settings import Config, PublisherConfig, SourceConfig, StdoutOutput
+    from eventlog.config.outputs import default_output
+    from eventlog.config.settings import Config, PublisherConfig, SourceConfig
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
     from eventlog.sql.install import install
@@ -69,7 +70,7 @@ def _show(folder: Path) -> None:
     config = Config(
         source=SourceConfig(url=url, schema="demo"),
         publisher=PublisherConfig(batch_size=128),
-        output=(StdoutOutput(),),
+        output=(default_output(),),
     )
     with Publisher(config, engine=engine) as publisher:
         for _ in publisher.rounds(until_empty=True):

@@ -15,7 +15,7 @@ from eventlog.core.plural import counted
 
 @click.group(cls=LazyGroup, places={"gbase": "emulate:gbase", "linter": "emulate:linter"})
 def emulate() -> None:
-    """Writes streams of made-up changes: a pipeline can be tried without the database.
+    """Writes streams of made-up changes, to try a pipeline without the database.
 
     Example: eventlog emulate gbase --rows 1000 --out capture.bin
     """
@@ -60,9 +60,7 @@ def gbase(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int) 
 
 @click.command()
 @click.argument("operations", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--database", help="Where to put the rows, as a SQLAlchemy URL; without it they are printed as JSON lines."
-)
+@click.option("--database", help="Write the rows there (SQLAlchemy URL); default: JSON lines on standard output.")
 @click.option("--table", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there.")
 @click.option("--schema", type=click.Path(path_type=Path), help="The schema file that describes the source's tables.")
 @click.option(
@@ -89,7 +87,7 @@ def linter(
     code_page: str,
     **chosen: Any,
 ) -> None:
-    """Writes queue rows as LINTER is taken to write them, from JSON lines of operations; without a file from a sample.
+    """Writes LINTER's queue rows from JSON lines of operations; without a file from a sample.
 
     A line is {"op": "update", "transaction": 5, "table": "T", "rowid": 3, "old": {…}, "row": {…}}, with op one of
     insert, update, delete, create blob, insert blob, clear blob, delete blob, commit, rollback, end.

@@ -18,9 +18,9 @@ from eventlog.core.plural import counted
 @json_option
 @site_options
 def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
-    """Explains a row: the rows that it is read with, what the rules decide about each and why, and the document.
+    """Explains a row: what the rules decide about it and why, and its document.
 
-    Example: eventlog explain 1742 --database sqlite:///app.db
+    Example: eventlog explain 1742
     """
     from eventlog.admin.explain import explain as explained
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -41,8 +40,9 @@ from eventlog.core.errors import UsageError
 def init(file: Path, force: bool, **said: Any) -> None:
     """Writes a first configuration file with comments; FILE is eventlog.toml unless you name another.
 
-    At a terminal it asks for what no option says. Passwords are not written into the file: ${DB_PASSWORD} stands there, and is read from the
-    environment. eventlog.schema.json is written beside the file: editors that know TOML complete and check keys with it.
+    At a terminal it asks for the rest. Passwords are not written into the file, only
+    ${DB_PASSWORD} from the environment. eventlog.schema.json beside the file lets editors
+    complete and check keys.
 
     Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output files --place out
     """
@@ -53,13 +53,10 @@ def init(file: Path, force: bool, **said: Any) -> None:
     file.write_text(first.text, encoding="utf-8")
     for_editors = file.with_name(SCHEMA_FILE)
     if force or not for_editors.exists():
+        from eventlog.config.editors import schema_text
+
         for_editors.write_text(schema_text(), encoding="utf-8")
     _say_what_next(file, answers, first)
-
-
-def schema_text() -> str:
-    """The JSON schema of the configuration, which docs/generate.py makes from the types that read it."""
-    return files("eventlog.config").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
 
 
 def _answers(
@@ -159,6 +156,8 @@ def schema() -> None:
 
     Example: eventlog config schema > eventlog.schema.json
     """
+    from eventlog.config.editors import schema_text
+
     click.echo(schema_text(), nl=False)
 
 

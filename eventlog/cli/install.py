@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eventlog.sql.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
 
-sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")
+sql_option = click.option("--sql", is_flag=True, help="Only print the statements for a DBA.")
 
 
 @click.command()
@@ -25,13 +25,14 @@ sql_option = click.option("--sql", is_flag=True, help="Print the statements for 
     "--columns", type=click.Choice(["new", "old"]), help="Column order; default: the one of source.columns, else new."
 )
 @sql_option
+@json_option
 @site_options
-def install(site: Site, columns: str | None, sql: bool) -> None:
-    """Creates the event log table and its companion tables, with the names in source.log and source.columns.
+def install(site: Site, columns: str | None, sql: bool, as_json: bool) -> None:
+    """Creates the event log table and its state tables.
 
-    A log that exists already is adopted as it is.
+    An existing log is adopted as it is.
 
-    Example: eventlog install --database sqlite:///app.db
+    Example: eventlog install
 
     Example for a DBA: eventlog install --database oracle:// --sql
     """
@@ -45,20 +46,21 @@ def install(site: Site, columns: str | None, sql: bool) -> None:
         click.echo(install_sql(site.url, site.wanted_names, order, asked), nl=False)
         return
     put_there(site.engine(may_create=True), site.wanted_names, order, asked)
-    click.echo(f"The event log {site.config.source.log} is installed.", err=True)
+    _say_done("installed", site, "is installed", as_json=as_json)
 
 
 @click.command()
-@click.option("--to", metavar="MIGRATION", help="Another migration, also an earlier one: what an older eventlog needs.")
+@click.option("--to", metavar="MIGRATION", help="Another migration, such as the one that an older eventlog needs.")
 @asking_options
 @sql_option
+@json_option
 @site_options
-def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool) -> None:
-    """Brings an installed log to this version of eventlog. It asks before it goes back to an earlier one.
+def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json: bool) -> None:
+    """Brings an installed log to this version of eventlog, or back to an earlier one.
 
-    Example: eventlog upgrade --database sqlite:///app.db
+    Example: eventlog upgrade
 
-    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --yes --database sqlite:///app.db
+    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --yes
     """
     from eventlog.sql.install import upgrade as bring_up
     from eventlog.sql.install import upgrade_sql
@@ -69,8 +71,11 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool) -> None
         return
 
     def agreed(plan: MigrationPlan) -> None:
-        if dry:
+        if dry and as_json:
+            show_json({"would_upgrade": {"from": plan.standing, "to": plan.goal}})
+        elif dry:
             say(f"The log would go from migration {plan.standing} to {plan.goal}.", err=True)
+        if dry:
             raise DryRun([plan.goal])
         if plan.goes_back:
             lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones hold is lost."
@@ -81,20 +86,21 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool) -> None
     except DryRun:
         return
     said = "is current" if to is None else f"is at migration {to}"
-    click.echo(f"The event log {site.config.source.log} {said}.", err=True)
+    _say_done("upgraded", site, said, as_json=as_json)
 
 
 @click.command()
 @click.option("--purge", is_flag=True, help="Also when rows still wait; they are lost.")
 @asking_options
 @sql_option
+@json_option
 @site_options
-def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool) -> None:
-    """Removes triggers, tables and the rights that were given, after showing them; refuses while rows wait.
+def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json: bool) -> None:
+    """Removes triggers, tables and granted rights, after showing them; refuses while rows wait.
 
-    A log that was adopted stays.
+    An adopted log stays.
 
-    Example: eventlog uninstall --yes --database sqlite:///app.db
+    Example: eventlog uninstall --yes
 
     Example for a DBA, without connecting: eventlog uninstall --database oracle:// --sql
     """
@@ -112,11 +118,22 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool) -> None:
         stayed = take_off(
             engine, _standing(site, engine), purge=purge, agree=lambda leaving: _agreed(leaving, dry=dry, yes=yes)
         )
-    except DryRun:
+    except DryRun as planned:
+        if as_json:
+            show_json({"would_uninstall": site.config.source.log, "triggers": planned.names})
         return
     for grant in stayed:
         say(f"You may not take back what was given by {grant}.", err=True)
-    click.echo(f"The event log {site.config.source.log} is gone.", err=True)
+    _say_done("uninstalled", site, "is gone", as_json=as_json)
+
+
+def _say_done(what: str, site: Site, said: str, *, as_json: bool) -> None:
+    """Reports what was done with the log: a sentence on standard error, or the log's name in JSON."""
+    log = site.config.source.log
+    if as_json:
+        show_json({what: log})
+    else:
+        click.echo(f"The event log {log} {said}.", err=True)
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
@@ -152,7 +169,7 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
 @json_option
 @site_options
 def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json: bool, **named: str | None) -> None:
-    """Grants each role the least rights that it needs. TABLES are the captured ones, by default those that are tracked.
+    """Grants each role the least rights. TABLES are by default the tracked ones.
 
     TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a log.
 

@@ -19,7 +19,9 @@ _pause = re.compile(r"[.:;](?:\s|$)").search
 
 
 class LazyGroup(click.Group):
-    """Knows of each command in which module of eventlog.cli it stands, and under which name: `module:name`."""
+    """Knows of each command where it stands: in a module of eventlog.cli and under which name, `module:name`, or, with a dot
+    in it, in a module elsewhere.
+    """
 
     def __init__(self, *, places: Mapping[str, str], **given: Any) -> None:
         super().__init__(**given)
@@ -32,7 +34,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.places:
-            raise click.UsageError(f"{args[0]} is not a command. {did_you_mean(args[0], self.places)}", ctx)
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                raise click.UsageError(f"{args[0]} is not a command. {did_you_mean(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -56,11 +60,17 @@ class LazyGroup(click.Group):
         if cmd_name not in self.places:
             return None
         module, _, name = self.places[cmd_name].partition(":")
-        command = getattr(import_module(f"eventlog.cli.{module}"), name or cmd_name)
+        whole = module if "." in module else f"eventlog.cli.{module}"
+        command = getattr(import_module(whole), name or cmd_name)
         assert isinstance(command, click.Command)
-        if DEBUG not in command.params:
-            command.params.append(DEBUG)
-        return command
+        return with_debug(command)
+
+
+def with_debug(command: click.Command) -> click.Command:
+    """The command, which takes --debug as all do."""
+    if DEBUG not in command.params:
+        command.params.append(DEBUG)
+    return command
 
 
 def summary(command: click.Command) -> str:

@@ -20,21 +20,20 @@ from eventlog.cli.show import (
     show_sentence,
     show_table,
     terminal_columns,
+    utc_json,
 )
-from eventlog.cli.site import Site, json_option, site_options, table_option
+from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
     from eventlog.admin.listing import Filters
     from eventlog.admin.rows import LogRow
+    from eventlog.admin.status import Facts
     from eventlog.sql.log import Log
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
 SHOWN_CHARACTERS = 40
 """Characters of a value in a table; --json gives all of it."""
-
-MOST_ROWS = 1_000_000_000
-"""What --limit takes."""
 
 ALL_CHARACTERS = 2**30
 """More characters than a value has."""
@@ -42,14 +41,14 @@ ALL_CHARACTERS = 2**30
 
 @click.command()
 @click.option(
-    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
+    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these statuses, e.g. EF."
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
 @table_option
 @click.option(
     "--key", metavar="KEY", default="", help="Only rows of the object with this key, e.g. idu=7: its timeline."
 )
-@click.option("--since", metavar="WHEN", help="Only rows from then on: an age, e.g. 2h, or a time in UTC.")
+@click.option("--since", metavar="WHEN", help="Only later rows: an age, e.g. 2h, or a time in UTC.")
 @click.option("--text", metavar="WORDS", default="", help="Only rows with these words in key, column, values or note.")
 @click.option(
     "--limit",
@@ -79,12 +78,11 @@ def log(
 ) -> None:
     """Shows rows of the log and what became of them; the newest come last. With --follow, --json prints one line for each row.
 
-    On a terminal rows stand under each other where they are too wide for it, times are short, and a pager shows what
-    is longer than the screen: EVENTLOG_PAGER or PAGER names it.
+    On a terminal a pager (EVENTLOG_PAGER or PAGER) shows long output.
 
-    Example: eventlog log --status E --database sqlite:///app.db
+    Example: eventlog log --status E
 
-    Example, what happened to one object: eventlog log --table usr --key idu=7 --database sqlite:///app.db
+    Example, what happened to one object: eventlog log --table usr --key idu=7
     """
     from eventlog.admin.listing import Filters, follow
 
@@ -215,17 +213,28 @@ def _cut(value: str | None) -> str | None:
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Shows the backlog by status and by what rows wait for, the oldest row, the rate, the last error, and outdated triggers.
+    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and outdated triggers.
 
-    Example: eventlog status --database sqlite:///app.db --json
+    Example: eventlog status --json
     """
     from eventlog.admin.status import facts
 
     engine = site.engine()
     found = facts(engine, site.names(engine), site.config.publisher)
     if as_json:
-        show_json(found)
+        show_json(_status_told(found))
         return
     show_table(("status", "rows", "meaning"), found.lines(), empty="")
     for sentence in found.sentences():
         show_sentence(sentence)
+
+
+def _status_told(found: Facts) -> dict[str, Any]:
+    """How the log stands, for programs, with its times in ISO 8601."""
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    for times in filter(None, (*told["outputs"].values(), told["publisher"])):
+        for name in {"at", "failed_at", "since", "lease_until"} & times.keys():
+            times[name] = utc_json(times[name])
+    return told

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError
+from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError, without_promise
 from eventlog.core.packages import EXTRAS, missing
 from eventlog.core.secrets import masked, shown, visible
 from eventlog.core.suggest import nearest
@@ -61,7 +61,8 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
     if known is None:
         said = shown(f"{type(error).__name__}: {error}")
         return f"{said}\nThis is a fault of eventlog; --debug shows where it happened.", EventlogError.exit_code
-    return str(known), known.exit_code
+    said = without_promise(str(known))  # a command that ends tries nothing again
+    return said if said == str(known) else f"{said} Run it again once that is repaired.", known.exit_code
 
 
 def traced(error: BaseException) -> str:
@@ -111,5 +112,5 @@ def _from_machine(error: Exception) -> EventlogError | None:
     if not isinstance(error, OSError) or error.strerror is None:
         return None
     where = f"{error.filename} cannot be used" if error.filename else "Something could not be read or written"
-    hint = "Make room and run it again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    hint = "Free some space and run it again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
     return MachineError(f"{where}: {error.strerror}.", hint=hint, may_pass=error.errno in PASSING)

@@ -118,7 +118,7 @@ def _refuse(order: ConversionOrder) -> None:
     if order.log is not None and not order.from_database:
         raise UsageError("--log names a table of a database, and INPUT is none.")
     if order.database is not None and order.snapshot is not None:
-        raise UsageError("Read-backs are answered by --database or by --snapshot, not by both.")
+        raise UsageError("Query-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":
         raise UsageError("--resume goes with the local engine: use --engine local.")
 
@@ -194,9 +194,9 @@ def _stream(order: ConversionOrder, config: Config) -> StreamInput:
 
     places = [path for place in order.inputs for path in _files_at(place)]
     if order.source == "linter":
-        queue = config.source.linter
+        queue = config.source.table("linter")
         return StreamInput(places=tuple(places), settings=replace(queue, code_page=order.code_page or queue.code_page))
-    settings = config.source.gbase
+    settings = config.source.table("gbase")
     dirty = order.dirty or settings.dirty
     if dirty:
         refuse_dirty(map(Path, places))

@@ -11,15 +11,15 @@ from msgspec.structs import asdict
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.care import somebody
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.show import readable, show_done, show_json_list, show_table
+from eventlog.cli.show import readable, show_done, show_json_list, show_table, utc_json
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.admin.outputs import OutputStanding
 
-why_option = click.option("--why", metavar="TEXT", default="", help="Noted with who did it and when.")
+why_option = click.option("--why", metavar="TEXT", default="", help="A reason, stored with user and time.")
 
 
 PLACES: Final = {
@@ -30,9 +30,9 @@ PLACES: Final = {
 
 @click.group(cls=LazyGroup, places=PLACES)
 def outputs() -> None:
-    """Shows how far each output is, pauses one, or gives up what is kept for it.
+    """Shows how far each output is; pauses, resumes or skips.
 
-    An output that fails lags behind the others, which go on. Rows wait in the log until every output has them.
+    An output that fails lags behind the others. Rows wait in the log until every output has them.
     """
 
 
@@ -40,7 +40,7 @@ def outputs() -> None:
 @json_option
 @site_options
 def list_outputs(site: Site, as_json: bool) -> None:
-    """Lists the outputs: whether each is in step, how many rows it is behind, its last document and its last error.
+    """Lists the outputs: state, rows behind, last document and last error.
 
     Example: eventlog outputs list --config eventlog.toml
     """
@@ -48,7 +48,8 @@ def list_outputs(site: Site, as_json: bool) -> None:
 
     found = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
-        show_json_list(asdict(one) for one in found)
+        times = ({"at": utc_json(one.at), "failed_at": utc_json(one.failed_at)} for one in found)
+        show_json_list({**asdict(one), **time} for one, time in zip(found, times, strict=True))
         return
     columns = ("output", "state", "rows behind", "seconds behind", "last row", "last document", "taken at")
     show_table(columns, map(_row, found), empty="The configuration has no output.")
@@ -62,7 +63,7 @@ def list_outputs(site: Site, as_json: bool) -> None:
 @json_option
 @site_options
 def pause(site: Site, name: str, why: str, as_json: bool) -> None:
-    """Pauses an output: nothing goes to it until it is resumed. The others go on, and rows are kept for it.
+    """Pauses an output. The others continue, and its rows wait.
 
     Example: eventlog outputs pause hr-feed --why "their database moves" --config eventlog.toml
     """
@@ -78,21 +79,21 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
 @json_option
 @site_options
 def resume(site: Site, name: str, as_json: bool) -> None:
-    """Resumes an output that was paused. It gets what was kept for it; then it is in step with the others.
+    """Resumes a paused output. It first gets the rows that waited.
 
     Example: eventlog outputs resume hr-feed --config eventlog.toml
     """
     from eventlog.admin.outputs import resume as go_on
 
     new = go_on(site.log(), site.config.publisher, name, configured(site))
-    said = f"{name} goes on." if new else f"{name} was not paused."
+    said = f"{name} is resumed." if new else f"{name} was not paused."
     show_done("resumed", name if new else None, said, as_json=as_json)
 
 
 @click.command()
 @click.argument("name", shell_complete=complete_outputs)
 @click.argument("ids", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every row that is kept for it.")
+@click.option("--all", "every", is_flag=True, help="Every row that waits for it.")
 @why_option
 @asking_options
 @json_option
@@ -100,7 +101,7 @@ def resume(site: Site, name: str, as_json: bool) -> None:
 def skip(
     site: Site, name: str, ids: tuple[str, ...], every: bool, why: str, dry: bool, yes: bool, as_json: bool
 ) -> None:
-    """Gives up rows that are kept for an output that lags: it never gets them. The rows end with a warning that says so.
+    """Gives up rows that wait for a lagging output: it never gets them. They end as W with a note.
 
     Example: eventlog outputs skip hr-feed 118 120-125 --why "they have them" --config eventlog.toml
     """
@@ -131,16 +132,18 @@ def skip(
 @json_option
 @site_options
 def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
-    """Gives up an output that is not configured any more, with all that is kept for it.
+    """Gives up an output that is not configured any more, and its rows.
 
     Example: eventlog outputs forget old-feed --config eventlog.toml
     """
     from eventlog.admin.outputs import forget as give_up
-    from eventlog.admin.outputs import kept_for
+    from eventlog.admin.outputs import is_conversion, kept_for
 
     log = site.log()
-    meant = len(kept_for(log, name))
+    meant, converts = len(kept_for(log, name)), is_conversion(log, name)
     would = f"{counted(meant, 'row')} would never go to {name}, and nothing would be kept for it any more."
+    if converts:
+        would = f"{counted(meant, 'row')} would wait again, though {name} may have converted them."
     if dry:
         show_done("would_skip", meant, would, as_json=as_json)
         return
@@ -148,15 +151,17 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, configured(site), by=somebody(), delete_from_log=delete)
     said = f"{counted(count, 'row')} given up. Nothing is kept for {name} any more."
+    if converts:
+        said = f"{counted(count, 'row')} of {name} given back to the publisher."
     show_done("skipped", count, said, as_json=as_json)
 
 
 def configured(site: Site) -> list[str]:
     """What the outputs of the configuration are called."""
     from eventlog.config.build import name_of
-    from eventlog.config.outputs import StdoutOutput
+    from eventlog.config.outputs import default_output
 
-    return [name_of(output) for output in site.config.output or (StdoutOutput(),)]
+    return [name_of(output) for output in site.config.output or (default_output(),)]
 
 
 def _row(one: OutputStanding) -> Sequence[object]:
@@ -166,10 +171,15 @@ def _row(one: OutputStanding) -> Sequence[object]:
 
 def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
     for one in found:
-        if one.error is not None:
-            yield f"{one.name} did not take everything at {one.failed_at} UTC: {one.error}"
+        if one.error is not None and not one.recovered:
+            yield f"{one.name} did not take everything at {one.failed_at} UTC: {without_promise(one.error)}"
         if one.state == "unknown":
             yield (
                 f"The configuration has no output {one.name}, but rows are kept for it."
                 f" Add it again, or say `eventlog outputs forget {one.name!r}`."
+            )
+        if one.state == "conversion":
+            yield (
+                f"{one.name} has {counted(one.rows, 'row')} to mark, and no new rows are published meanwhile. If it was"
+                f" interrupted, give its command once more, or say `eventlog outputs forget {one.name!r}`."
             )

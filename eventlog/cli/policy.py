@@ -53,11 +53,11 @@ def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--name", default="schema-mapping", show_default=True, help="What the policy is called.")
+@click.option("--name", default="schema-mapping", show_default=True, help="The policy's name.")
 def import_mapping(file: Path, name: str) -> None:
-    """Prints a schema mapping of the identity engine as a policy, to be put into the configuration.
+    """Prints a schema mapping of the identity engine as a policy for the configuration.
 
-    FILE is XML with an <attr-name-map>. The application's names of classes and attributes become the vault's.
+    FILE is XML with an <attr-name-map>. The application's names become the vault's.
 
     Example: eventlog policy import mapping.xml >> eventlog.toml
     """

@@ -21,6 +21,7 @@ DEFAULT_PORT = 8780
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free port."
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--http", "address", metavar="HOST:PORT", help="Both in one, as `run` and `web` take them.")
 @click.option(
     "--answer",
     type=click.Choice(["success", "warning", "error", "retry", "fatal"]),
@@ -30,16 +31,19 @@ DEFAULT_PORT = 8780
 )
 @click.option("--once", is_flag=True, help="End after one document.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder.")
-def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> None:
+def receive(port: int, host: str, address: str | None, answer: str, once: bool, out: Path | None) -> None:
     """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
 
-    A document that comes again with the same id is reported as a repeat, and is not printed again.
+    A repeated document is reported, but not printed again.
 
     Example: eventlog receive --port 8780 --answer warning
     """
+    from eventlog.daemon.endpoint import read_address
     from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
 
+    if address is not None:
+        host, port = read_address(address)
     receiver = Receiver(show, answer=Level(answer), host=host, port=port, folder=out, once=once)
     click.echo(f"Listening on {receiver.url}; answering {answer!r}. Ctrl-C ends it.", err=True)
     try:

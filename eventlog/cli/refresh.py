@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 from msgspec import Struct
 
 from eventlog.admin.refresh import CHUNK_ROWS, GO_ON, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.outputs import configured
 from eventlog.cli.show import say, show_json
-from eventlog.cli.site import Site, complete_outputs, complete_tables, json_option, site_options
+from eventlog.cli.site import (
+    MOST_JOBS,
+    Site,
+    complete_outputs,
+    complete_tables,
+    json_option,
+    number_option,
+    site_options,
+)
 from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import ConfigError
 from eventlog.core.plural import counted
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
-
-MOST_JOBS: Final = 15
-"""So many sessions SQLAlchemy opens to a database at once, unless told otherwise."""
-
-
-MOST_ROWS: Final = 1_000_000_000
-"""Rows that an option may name."""
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
@@ -36,37 +35,28 @@ class Refreshed(Struct, frozen=True, kw_only=True):
 @click.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...", shell_complete=complete_tables)
 @click.option("--where", metavar="CONDITION", help="Only rows for which this SQL condition holds.")
-@click.option(
-    "--chunk",
-    type=click.IntRange(1, MOST_ROWS),
-    default=CHUNK_ROWS,
-    show_default=True,
-    metavar="ROWS",
-    help="Rows in one transaction.",
-)
-@click.option(
+@number_option("--chunk", "Rows in one transaction.", default=CHUNK_ROWS, metavar="ROWS")
+@number_option(
     "--backlog",
-    type=click.IntRange(0, MOST_ROWS),
+    "Pause while this many rows wait in the log (default: never).",
+    least=0,
     default=0,
     metavar="ROWS",
-    help="Pause while this many rows wait in the log (default: never).",
 )
-@click.option(
+@number_option(
     "--jobs",
-    type=click.IntRange(1, MOST_JOBS),
+    "Cut each table into ranges of its key, and work on this many at the same time.",
+    most=MOST_JOBS,
     default=1,
-    show_default=True,
-    metavar="N",
-    help="Cut each table into ranges of its key, and work on this many at the same time.",
 )
 @click.option(
     "--output",
     "only",
     metavar="NAME",
     shell_complete=complete_outputs,
-    help="Only this output of the configuration gets the rows, such as one that was added later.",
+    help="Only this output gets the rows, such as a new one.",
 )
-@click.option("--again", is_flag=True, help="Start again from the beginning, even after an interrupted refresh.")
+@click.option("--again", is_flag=True, help="Start from the beginning.")
 @json_option
 @site_options
 def refresh(
@@ -80,11 +70,12 @@ def refresh(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Publishes every row that tables have now: a full load, while changes go on.
+    """Publishes every row that tables have now: a full load, while changes continue.
 
-    It writes one row into the log for each row of the table. A refresh that was interrupted continues where it stopped.
+    It writes one row into the log for each row of the table. An interrupted refresh continues
+    where it stopped.
 
-    Example: eventlog refresh usr grp --backlog 50000 --database sqlite:///app.db
+    Example: eventlog refresh usr grp --backlog 50000
     """
     from eventlog.admin.outputs import refuse_unknown, refuse_unserved
 
@@ -113,18 +104,13 @@ def refresh(
 
 def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) -> tuple[Log, list[Load]]:
     from eventlog.admin.refresh import loads
-    from eventlog.sql.triggers import located
 
     kind = site.config.source.kind
     if kind != "log":
         hint = "Load the tables by other means; `refresh` needs the log of triggers."
         raise ConfigError(f"The source is {kind}, which has no event log to write into.", hint=hint)
-    engine = site.engine()
-    with engine.connect() as connection:
-        names = located(connection, site.names(engine))
-    log = Log(engine, names)
-    log.check()
-    found = loads(engine, names, tables, site.schema, where, only)
+    log = site.log_of_triggers()
+    found = loads(log.engine, log.names, tables, site.schema, where, only)
     for load in found:
         if not load.tracked:
             say(

@@ -35,7 +35,7 @@ def rules(as_json: bool) -> None:
         ],
         empty="",
     )
-    click.echo("Within one lifetime of an object, in this order")
+    click.echo("Within one life of an object, in this order")
     show_table(("rule", "says"), PRECEDENCE, empty="")
     click.echo("What becomes of a row")
     show_table(("reason", "status", "because"), [(r, STATUS[r], EXPLANATION[r]) for r in STATUS], empty="")

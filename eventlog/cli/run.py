@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from eventlog.cli.mishaps import INTERRUPTED, TERMINATED, in_words, traced
 from eventlog.cli.site import Site, site_options
 from eventlog.cli.watching import RowTally, StandardError, watched, watching
-from eventlog.config.settings import Config, FilesOutput, StdoutOutput
+from eventlog.config.outputs import output_to
+from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,19 +33,17 @@ Adopt = Callable[[Config], None]
 
 @click.command()
 @click.option("--once", is_flag=True, help="One cycle.")
-@click.option("--until-empty", is_flag=True, help="Until nothing is left that can be published now.")
+@click.option("--until-empty", is_flag=True, help="Until nothing is left to publish now.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the documents into this folder.")
-@click.option(
-    "--no-policies", is_flag=True, help="With --out: publish everything, without the policies of the outputs."
-)
-@click.option("--http", metavar="HOST:PORT", help="The status page, /metrics, /health and /ready are there.")
+@click.option("--no-policies", is_flag=True, help="With --out: without the policies of the outputs.")
+@click.option("--http", metavar="HOST:PORT", help="Serve the status page, /metrics, /health and /ready.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="How much the journal says.",
+    help="Least level of journal records.",
 )
 @site_options
 def run(
@@ -59,9 +58,9 @@ def run(
 ) -> int:
     """Publishes waiting rows: to the configured outputs, else to standard output.
 
-    It goes on until SIGTERM or SIGINT; SIGHUP makes it read its configuration again.
+    It runs until SIGTERM or SIGINT; SIGHUP makes it read its configuration again.
 
-    Example: eventlog run --database sqlite:///app.db --until-empty --out documents
+    Example: eventlog run --until-empty --out documents
     """
     from eventlog.daemon.logging import told_by_journal
     from eventlog.daemon.signals import Systemd
@@ -129,7 +128,7 @@ def _answered(stop: Callable[[], None]) -> Callable[[], None]:
 
 def _backlog(site: Site, config: Config) -> int | None:
     """How many rows wait, for the bar; None where nobody sees one, or documents go to the same terminal."""
-    shown_here = any(isinstance(output, StdoutOutput) for output in config.output) or not config.output
+    shown_here = any(output.sink == "stdout" for output in config.output) or not config.output
     if not watched() or config.source.kind != "log" or (shown_here and sys.stdout.isatty()):
         return None
     from eventlog.sql.log import Log
@@ -156,12 +155,10 @@ def _some_cycles(
     ):
         if watch is not None:
             watch.begin("publish", total, tally)
-        for report in publisher.rounds(until_empty=True):
+        for report in publisher.once() if once else publisher.rounds(until_empty=True):
             tally.rows += sum(report.statuses.values())
             if publisher.is_over(report):
                 return ending_of(report)
-            if once:
-                break
     return STOPPED
 
 
@@ -243,21 +240,27 @@ def _with_folder(config: Config, out: Path | None, *, no_policies: bool) -> Conf
             "--out takes the place of the configured outputs, and of their policies.",
             hint="Use --no-policies with it to publish everything, or leave out --out.",
         )
-    return replace(config, output=(FilesOutput(path=str(out)),))
+    return replace(config, output=(output_to("files", path=str(out)),))
 
 
 @click.command()
 @click.option(
-    "--http", "address", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True, help="Where the page is."
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="The address of the page.",
 )
+@click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
-def web(site: Site, address: str, read_only: bool) -> int:
+def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
     """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
 
     Ctrl-C ends it; SIGHUP makes it read its configuration again.
 
-    Example: eventlog web --database sqlite:///app.db
+    Example: eventlog web
     """
     from eventlog.core.errors import ConfigError
     from eventlog.daemon.logging import journal
@@ -272,7 +275,7 @@ def web(site: Site, address: str, read_only: bool) -> int:
     said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
     learn = _learning(secrets, said)
     learn(site.config)
-    page = open_page(address, shown(site.config), said)
+    page = open_page(address if port is None else str(port), shown(site.config), said)
 
     def reload() -> None:
         try:

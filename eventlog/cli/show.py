@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import sys
@@ -66,6 +67,15 @@ def show_json_line(value: Any) -> None:
     import msgspec
 
     click.echo(visible(msgspec.json.encode(value).decode(), json=True))
+
+
+def utc_json(told: float | str | None) -> str | None:
+    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read it."""
+    if told is None:
+        return None
+    if isinstance(told, str):
+        return f"{told.replace(' ', 'T', 1)}Z"
+    return dt.datetime.fromtimestamp(told, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None:

@@ -119,6 +119,18 @@ class Site:
         found.check()
         return found
 
+    def log_of_triggers(self) -> Log:
+        """The log under the schema that its triggers name, for what compares or writes rows as they do."""
+        from eventlog.sql.log import Log
+        from eventlog.sql.triggers import located
+
+        engine = self.engine()
+        with engine.connect() as connection:
+            names = located(connection, self.names(engine))
+        log = Log(engine, names)
+        log.check()
+        return log
+
 
 def config_option(said: str) -> Callable[[Command], Command]:
     """The option that names a configuration; `said` is what this command takes out of it."""
@@ -143,7 +155,7 @@ def site_options(command: Command) -> Command:
         help="The database, as SQLAlchemy URL; instead of the configuration's.",
     )
     @config_option("A configuration file (default: eventlog.toml here, if there is one).")
-    @click.option("--no-config", "without_file", is_flag=True, help="Without any configuration file.")
+    @click.option("--no-config", "without_file", is_flag=True, help="Ignore configuration files.")
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
     @wraps(command)
     def with_site(
@@ -152,6 +164,33 @@ def site_options(command: Command) -> Command:
         return command(*args, site=Site(database, config, log, without_file=without_file), **options)
 
     return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
+
+
+MOST_ROWS: Final = 1_000_000_000
+"""Rows that an option may name."""
+
+MOST_JOBS: Final = 15
+"""So many sessions SQLAlchemy opens to a database at once, unless told otherwise."""
+
+
+def number_option(
+    name: str,
+    said: str,
+    *,
+    least: int = 1,
+    most: int = MOST_ROWS,
+    default: int | None = None,
+    metavar: str = "N",
+) -> Callable[[Command], Command]:
+    """An option that takes a whole number; help shows its default unless that is nothing."""
+    return click.option(
+        name,
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=bool(default),
+        metavar=metavar,
+        help=said,
+    )
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.config.build import name_of
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
@@ -24,8 +24,11 @@ from eventlog.core.suggest import did_you_mean
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFormat
+from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.settings import DatabaseSettings
+from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
 
 class ConversionOrder(Struct, frozen=True, kw_only=True):

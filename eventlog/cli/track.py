@@ -29,7 +29,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     "--events",
     "style",
     type=click.Choice(["row-back", "field", "field-replace", "field-back", "image"]),
-    help="How a change is logged: as a row to read back (the default), as its fields, or as the whole row.",
+    help="How a change is logged: as a row to read back (default), as fields, or as the whole row.",
 )
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
@@ -41,13 +41,11 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--row-triggers", "rows", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
 )
-@click.option(
-    "--always", is_flag=True, default=None, help="Fire for replicated changes too, where triggers can (PostgreSQL)."
-)
+@click.option("--always", is_flag=True, default=None, help="Fire for replicated changes too (PostgreSQL).")
 @click.option(
     "--follow-ddl", is_flag=True, default=None, help="Let the database follow ALTER TABLE itself (PostgreSQL)."
 )
-@click.option("--reset", is_flag=True, help="Forget what the tables were tracked with before.")
+@click.option("--reset", is_flag=True, help="Forget the former options.")
 @sql_option
 @json_option
 @site_options
@@ -59,15 +57,16 @@ def track(
     sql: bool,
     as_json: bool,
     **asked: Any,
-) -> None:
+) -> int:
     """Creates or replaces the triggers of tables and views. Child tables are captured with them.
 
-    A table keeps the options that it was tracked with: give only what is to change, or --reset to start again. An empty
-    text takes an option away: --exclude "". TABLES may be patterns, such as 'app.*'.
+    A table keeps its options: give only what should change, or --reset. An empty text removes
+    an option: --exclude "". TABLES may be patterns, such as 'app.*'; a table of a pattern that
+    cannot be tracked is left out, and the exit code is 78.
 
-    Example: eventlog track usr grp --events field --database sqlite:///app.db
+    Example: eventlog track usr grp --events field
     """
-    from eventlog.core.errors import UsageError
+    from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.sql.triggers import Style, TrackRequest, track_sql
     from eventlog.sql.triggers import track as make
 
@@ -77,10 +76,16 @@ def track(
         raise click.MissingParameter(param_hint="'TABLES...'", param_type="argument")
     request = TrackRequest(style=None if style is None else Style(style), **asked)
     engine, wanted = site.engine(), ("*",) if every else tables
+    left: list[str] = []
+
+    def leave(text: str) -> None:
+        left.append(text)
+        _note(text)
+
     if sql:
-        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note), nl=False)
-        return
-    made = make(engine, wanted, request, site.names(engine), site.schema, _note)
+        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note, leave), nl=False)
+        return EX_CONFIG if left else OK
+    made = make(engine, wanted, request, site.names(engine), site.schema, _note, leave)
     if as_json:
         show_json(made)
     for trigger in () if as_json else made:
@@ -89,6 +94,7 @@ def track(
     user = site.publishing_user
     if user and not as_json:
         _note(f"Changes that {user} makes are not published, for the publisher connects as {user}: `eventlog check`.")
+    return EX_CONFIG if left else OK
 
 
 def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
@@ -113,7 +119,7 @@ def _note(text: str) -> None:
 def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: bool) -> None:
     """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before.
 
-    Example: eventlog untrack usr --yes --database sqlite:///app.db
+    Example: eventlog untrack usr --yes
     """
     from eventlog.sql.triggers import untrack as take_off
 
@@ -137,9 +143,9 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
 @json_option
 @site_options
 def triggers(site: Site, as_json: bool) -> None:
-    """Lists the log's triggers, CURRENT, OUTDATED, MISSING, STRAY or DISABLED, and what their tables were tracked with.
+    """Lists the log's triggers with their state and the options of their tables.
 
-    Example: eventlog triggers --database sqlite:///app.db
+    Example: eventlog triggers
     """
     from eventlog.sql.triggers import trigger_states
 
@@ -163,7 +169,7 @@ def triggers(site: Site, as_json: bool) -> None:
 def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
 
-    Example: eventlog catalog --database sqlite:///app.db > schema.json
+    Example: eventlog catalog > schema.json
     """
     from eventlog.core.schema import Catalog, catalog_to_json
     from eventlog.sql.dialect import dialect_of

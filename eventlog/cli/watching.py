@@ -28,23 +28,25 @@ class RowTally:
 
 
 class ProgressLines:
-    """Tells how far a stage is in lines."""
+    """Tells how far a stage is in lines, where it has moved since the line before."""
 
     def __init__(self) -> None:
         self._stage = ""
         self._total: int | None = None
         self._began = self._told = time.monotonic()
+        self._rows = 0
 
     def begin(self, stage: str, rows: int | None) -> None:
         """A stage begins."""
         self._stage, self._total = stage, rows
         self._began = time.monotonic()
+        self._rows = 0
 
     def show(self, rows: int) -> None:
         """Says how many rows the stage has got through, if it is time for that."""
         now = time.monotonic()
-        if self._stage and now - self._told >= LINE_SECONDS:
-            self._told = now
+        if self._stage and rows != self._rows and now - self._told >= LINE_SECONDS:
+            self._told, self._rows = now, rows
             click.echo(told(self._stage, rows, self._total, now - self._began), err=True)
 
 

@@ -6,30 +6,30 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
 from eventlog.config.policies import checked_needs, steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
+from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
 from eventlog.core.policies.steps import Lookup, Route
+from eventlog.core.registry import format_named, source_named
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
-from eventlog.core.seams import Format, Sink, Source, Stream
+from eventlog.core.seams import Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.marks import TRACKED, Marks
-from eventlog.sources.stream.source import FileMarks
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sources.log.lock import LogLock
-    from eventlog.sources.log.source import LogSettings
+    from eventlog.publisher.books import ConsumerSettings
+    from eventlog.publisher.decide import Decider, Looks
+    from eventlog.sources.log.reading import LogSettings
+    from eventlog.sources.stream.source import FileMarks, StreamReader
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
     from eventlog.xds.write import XdsFormat
@@ -58,46 +58,53 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     return Catalog([*classes, *others], case_sensitive=catalog.case_sensitive)
 
 
-def pipeline_of(
-    engine: Engine,
-    names: LogNames,
-    config: Config,
-    outputs: Sequence[Output],
-    lock: LogLock | None = None,
-    pulse: Callable[[], None] = lambda: None,
-    lagging: str | None = None,
-) -> Pipeline:
-    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it.
+def _with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
+    """The tables, with what the history says of how they were before; nothing where there is none to be read."""
+    from sqlalchemy.exc import SQLAlchemyError
 
-    `lagging` is the one output that gets what it is owed.
-    """
-    from eventlog.sources.log.lagging import LaggingSource
-    from eventlog.sources.log.source import LogSource
+    from eventlog.core.rules.definitions import Definitions
+    from eventlog.sql.history import definitions_in
+
+    try:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            former = Definitions(definitions_in(connection, names, catalog), catalog)
+    except SQLAlchemyError:
+        return catalog
+    return Catalog(catalog.tables, case_sensitive=catalog.case_sensitive, former=former)
+
+
+def decider_of(engine: Engine, names: LogNames, config: Config, looks: Looks | None = None) -> Decider:
+    """The rules, with the tables of a log as they look now; `looks` are those of the former decider."""
+    from eventlog.core.rules import Round
+    from eventlog.publisher.decide import Decider
     from eventlog.sql.connect import reading_engine
+    from eventlog.sql.history import history_stamp
     from eventlog.sql.rows import SqlRowReader, column_stamps
 
-    publisher, source = config.publisher, config.source
+    source = config.source
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
-    tracked = tracked_of(engine, names)
-    catalog = catalog_of(engine, names, config)
-    settings = log_settings_of(config)
-    known_as = [output.name for output in outputs]
-    log_source: Source = LogSource(engine, names, catalog, settings, lock, tracked, known_as)
-    if lagging is not None and lock is not None:
-        log_source = LaggingSource(engine, names, lagging, catalog, settings, lock, tracked)
+    tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
+    catalog = _with_definitions(engine, names, catalog_of(engine, names, config))
     asked = checked_needs([(name_of(output), steps_of(output, config.policy)) for output in config.output], catalog)
-    return Pipeline(
-        source=log_source,
-        reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
+    round_ = Round(
         catalog=catalog,
-        outputs=outputs,
+        reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
         options=options_of(config, engine.url.username),
+        needs=asked.needs,
+        looks=asked.looks,
+    )
+    return Decider(round_, tracked, looks, stamp)
+
+
+def consumer_settings_of(config: Config) -> ConsumerSettings:
+    """How each output of a log is published."""
+    from eventlog.publisher.books import ConsumerSettings
+
+    publisher = config.publisher
+    return ConsumerSettings(
         limit=publisher.query_limit,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
-        pulse=pulse,
-        needs=asked.needs,
-        looks=asked.looks,
     )
 
 
@@ -112,16 +119,17 @@ def tracked_of(engine: Engine, names: LogNames) -> str | None:
 
 def log_settings_of(config: Config) -> LogSettings:
     """How the log is read and marked."""
-    from eventlog.sources.log.source import LogSettings
+    from eventlog.sources.log.reading import LogSettings
 
     publisher = config.publisher
+    whole = any(output.transactions == "whole" for output in config.output)
     return LogSettings(
         handle_future_events=publisher.handle_future_events,
         delete_from_log=publisher.delete_from_log,
         backoff=publisher.backoff,
         on_retry=publisher.on_retry,
-        transactions=any(output.format != "xds" for output in config.output),
-        ends=any(output.format == "messages" for output in config.output),
+        transactions=whole or any(output.format != "xds" for output in config.output),
+        ends=whole or any(output.format == "messages" for output in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )
@@ -155,7 +163,7 @@ def outputs_of(config: Config) -> list[Output]:
     refuse_twins(config.output)
     try:
         # From a generator, so that those that were made are in the list when one fails.
-        outputs.extend(_output(output, config) for output in config.output or (StdoutOutput(),))
+        outputs.extend(_output(output, config) for output in config.output or (default_output(),))
     except EventlogError:
         for made in outputs:
             made.sink.close()
@@ -165,84 +173,43 @@ def outputs_of(config: Config) -> list[Output]:
 
 def xds_of(config: Config) -> XdsFormat:
     """The XDS format with the publisher's settings."""
-    from eventlog.xds.write import XdsFormat
+    from eventlog.xds.plugin import xds_format
 
-    publisher = config.publisher
-    return XdsFormat(
-        batch_size=publisher.batch_size,
-        time_syntax=publisher.time_syntax,
-        on_value=publisher.on_value,
-        enable_refs=publisher.enable_refs,
-        schema_name=config.source.schema,
-    )
+    return xds_format(config.publisher, config.source.schema)
 
 
 def require_packages(output: OutputConfig) -> None:
     """ConfigError where a package is missing without which nothing can go to the output."""
-    if isinstance(output, KafkaOutput):
-        require('An output with sink = "kafka"', "confluent_kafka")
-    if isinstance(output, FilesOutput) and (output.format, output.file_format) == ("change-tables", "parquet"):
-        require('An output with file_format = "parquet"', "pyarrow")
+    plugin = plugin_of(output)
+    for need in plugin.needs(output) if plugin.needs is not None else ():
+        require(need.what, need.module)
 
 
 def _output(output: OutputConfig, config: Config) -> Output:
     require_packages(output)
+    plugin, format_plugin = plugin_of(output), format_named(output.format)
+    ordered = FormatOrder(
+        settings=own_table(output),
+        output=output,
+        sink=plugin,
+        publisher=config.publisher,
+        schema=config.source.schema,
+    )
     steps = steps_of(output, config.policy)
-    form = _format(output, config)
+    form = format_plugin.build(ordered)
     if steps:
         from eventlog.core.policies.bound import PolicyFormat
 
         form = PolicyFormat(form, steps)
+    build = format_plugin.folder if output.sink == "files" and format_plugin.folder is not None else plugin.build
     return Output(
         format=form,
-        sink=_sink(output, form, routed=any(isinstance(step, Route) for step in steps)),
+        sink=build(SinkOrder(output=output, format=form, routed=any(isinstance(step, Route) for step in steps))),
         name=name_of(output),
         former_names=former_names_of(output),
-        answers=isinstance(output, HttpOutput),
+        answers=plugin.answers,
+        whole=output.transactions == "whole",
     )
-
-
-def _sink(output: OutputConfig, form: Format, *, routed: bool) -> Sink:
-    from eventlog.sinks.files import FileSink
-    from eventlog.sinks.http.sink import HttpSink
-    from eventlog.sinks.stdout import StdoutSink
-
-    if isinstance(output, DatabaseOutput):
-        from eventlog.sinks.database.sink import DatabaseSink
-
-        return DatabaseSink(output)
-    if isinstance(output, KafkaOutput):
-        from eventlog.sinks.kafka.sink import KafkaSink
-
-        return KafkaSink(output)
-    if isinstance(output, FilesOutput):
-        folder = Path(output.path)
-        if output.format == "change-tables":
-            from eventlog.sinks.change_files.sink import ChangeTableFiles
-
-            stop = output.on_refused == "stop"
-            return ChangeTableFiles(folder, output.row_files.chosen(output.file_format), output.task, stop=stop)
-        return FileSink(folder, form.suffix, routed=routed)
-    if isinstance(output, HttpOutput):
-        return HttpSink(output)
-    return StdoutSink()
-
-
-def _format(output: OutputConfig, config: Config) -> Format:
-    if output.format == "messages":
-        from eventlog.qlik.messages.write import MessageFormat
-
-        return MessageFormat(settings=output.messages, body=not isinstance(output, KafkaOutput))
-    if output.format == "change-tables":
-        from eventlog.qlik.change_tables.format import ChangeTableFormat
-
-        files = output.row_files.chosen(output.file_format) if isinstance(output, FilesOutput) else None
-        loads = files is not None and files.full_load == "files"
-        return ChangeTableFormat(settings=output.change_tables, loads=loads)
-    form = xds_of(config)
-    if isinstance(output, FilesOutput) and config.publisher.handle_future_events:
-        return replace(form, rising=True)
-    return form
 
 
 def name_of(output: OutputConfig) -> str:
@@ -257,23 +224,8 @@ def former_names_of(output: OutputConfig) -> tuple[str, ...]:
 
 def _name_of_place(output: OutputConfig) -> str:
     """The same as long as it is the same place, and never too long for a mark."""
-    place = _place(output)
+    place = plugin_of(output).place(output)
     return place if len(place) <= NAME_CHARACTERS else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
-
-
-def _place(output: OutputConfig) -> str:
-    if isinstance(output, FilesOutput):
-        kind = "change tables" if output.format == "change-tables" else "files"
-        return f"{kind} {Path(output.path).resolve()}"
-    if isinstance(output, HttpOutput):
-        return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
-    if isinstance(output, DatabaseOutput):
-        from eventlog.sql.connect import read_url, shown_url
-
-        return f"database {shown_url(read_url(output.url))} {output.schema or ''} {output.task}"
-    if isinstance(output, KafkaOutput):
-        return f"kafka {output.servers} {output.transactional_id}"
-    return "stdout"
 
 
 def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
@@ -293,21 +245,30 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
 Report = Callable[[str], None]
 
 
+def stream_reader_of(config: Config, marks: FileMarks, report: Report) -> StreamReader:
+    """What reads the stream; `report` gets what is odd about it."""
+    source = config.source
+    order = SourceOrder(
+        settings=source.own,
+        url=source.url,
+        tables=_schema(source.schema_file),
+        marks=marks,
+        report=report,
+        reader=source.reader,
+        captured=source.tables,
+        schema=source.schema,
+    )
+    reader: StreamReader = source_named(source.kind).build(order)
+    return reader
+
+
 def stream_of(config: Config, report: Report) -> Stream:
     """The stream, opened; `report` gets what is odd about it."""
-    schema = _schema(config.source.schema_file)
-    backoff = config.publisher.backoff
-    if config.source.kind == "gbase":
-        from eventlog.sources.gbase.source import gbase_source
+    from eventlog.sources.stream.source import FileMarks, StreamSource
 
-        return gbase_source(config.source.gbase, schema, report=report, backoff=backoff)
-    from eventlog.sources.linter.queue import open_session
-    from eventlog.sources.linter.source import linter_source
-
-    linter = config.source.linter
     marks = FileMarks(config.source.marks)
-    session = open_session(config.source.url, linter)
-    return linter_source(session, marks, schema, linter, report=report, backoff=backoff)
+    reader = stream_reader_of(config, marks, report)
+    return StreamSource(reader, marks, backoff=config.publisher.backoff)
 
 
 def stream_pipeline_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.environment import said_in
-from eventlog.config.settings import SECTIONS, SEVERAL, Config
+from eventlog.config.outputs import table_of
+from eventlog.config.settings import SEVERAL, Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
+from eventlog.core.errors import ConfigError
+from eventlog.core.registry import names
 from eventlog.core.secrets import HIDDEN, Place, is_secret, masked, shown_place
 
 Origin = Literal["default", "file", "environment", "option"]
@@ -43,7 +47,14 @@ def settings_in_force(
 ) -> Iterator[ConfigSetting]:
     """Every key; without `everything` only those tables of a table in which somebody wrote something."""
     secrets = known_secrets(config).words
-    for place, value in _leaves(config, ()):
+    leaves = list(_leaves(config, ()))
+    if everything:  # also the tables of sources that nobody chose
+        written_of = {place[1] for place, _ in leaves if place[0] == "source"}
+        for name in names("sources"):
+            if table_of(name) not in written_of:
+                with suppress(ConfigError):  # one that cannot be used, or has nothing by default
+                    leaves += _leaves(config.source.table(name), ("source", table_of(name)))
+    for place, value in leaves:
         found = written.get(place)
         if found is None and not everything and _is_apart(place, written):
             continue
@@ -60,10 +71,11 @@ def what_was_written(
 ) -> dict[Place, WrittenValue]:
     """What the file, the environment and the options say; of several the one that counts. Options are (name, value)."""
     found: dict[Place, WrittenValue] = {}
+    text = "" if file is None else file.read_text(encoding="utf-8-sig")
     if file is not None:
-        for place, (value, line) in lines_of(file.read_text(encoding="utf-8-sig")).items():
+        for place, (value, line) in lines_of(text).items():
             found[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
-    for name, section, path, value in said_in(environment, SECTIONS):
+    for name, section, path, value in said_in(environment, sections_of(tomllib.loads(text), environment)):
         outer: Place = (section, 0) if section in SEVERAL else (section,)
         for inner, one in _flat(value, (*outer, *path)):
             found[inner] = WrittenValue(value=one, origin="environment", where=name)

@@ -1,90 +1,147 @@
-"""What an output of the configuration can be: its sink's own keys, and how documents look that go there."""
+"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their formats."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal
 
+from msgspec import Struct, defstruct
+
+from eventlog.config.environment import fields_of
+from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys
-from eventlog.core.places import PlaceKind
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
-from eventlog.sinks.database.settings import DatabaseSettings
-from eventlog.sinks.http.address import HttpSettings
-from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.core.plugins import EVERY_DOCUMENT, SinkPlugin
+from eventlog.core.registry import format_named, names, offers, problem, sink_named
 
-Places = tuple[PlaceKind | None, str, tuple[str, ...]]
-"""What kind of places an output has, how it is called, and the topics that have another use."""
+OutputConfig = OutputKeys
+"""An output of a configuration; of which class it is says its sink."""
 
 
-class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
-    """Documents as files in a folder."""
-
-    path: str
-    format: Literal["xds", "change-tables", "messages"] = "xds"
-    file_format: RowFormat = "parquet"
-    row_files: RowFileSettings = RowFileSettings()
-    task: str = "eventlog"
-    on_refused: Literal["set-aside", "stop"] = "set-aside"
-    change_tables: ChangeTableSettings = ChangeTableSettings()
-    messages: MessageSettings = MessageSettings()
-
-    @property
-    def places(self) -> Places:
-        """Folders of documents or tables; messages name their topics."""
-        if self.format == "messages":
-            return "topic", "files", (self.messages.metadata_topic,)
-        return "table" if self.format == "change-tables" else "folder", "files", ()
+def table_of(format_name: str) -> str:
+    """The key of a format's own table in an output."""
+    return format_name.replace("-", "_")
 
 
-class StdoutOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
-    """Documents on standard output."""
-
-    format: Literal["xds", "messages"] = "xds"
-    messages: MessageSettings = MessageSettings()
-
-    @property
-    def places(self) -> Places:
-        """Messages name their topics; documents stand one after the other."""
-        return "topic" if self.format == "messages" else None, "standard output", (self.messages.metadata_topic,)
-
-
-class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
-    """Documents POSTed to an address, whose answers say what becomes of the rows."""
-
-    format: Literal["xds"] = "xds"
-
-    @property
-    def places(self) -> Places:
-        """Addresses below its `url`."""
-        return "address", "an address", ()
+def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
+    """The types of these outputs, one for each sink that is known; where one names none, those of all sinks."""
+    formats: dict[str, set[str]] = {}
+    for table in tables:
+        sink, format_name = (table.get("sink"), table.get("format")) if isinstance(table, Mapping) else (None, None)
+        if sink not in names("sinks"):
+            return all_kinds()
+        formats.setdefault(str(sink), set()).add(format_name if isinstance(format_name, str) else "")
+    return tuple(kind_of(sink, tuple(sorted(found))) for sink, found in sorted(formats.items()))
 
 
-class DatabaseOutput(
-    DatabaseSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="database"
-):
-    """Change tables in a database."""
-
-    format: Literal["change-tables"] = "change-tables"
-    change_tables: ChangeTableSettings = ChangeTableSettings()
-
-    @property
-    def places(self) -> Places:
-        """Its tables."""
-        return "table", "a database", ()
+def all_kinds() -> tuple[type[OutputKeys], ...]:
+    """The types of all outputs that there can be, as a schema tells them; sinks that cannot be loaded have none."""
+    return tuple(whole_kind(offer.name) for offer in offers("sinks") if problem(offer) is None)
 
 
-class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="kafka"):
-    """Messages into the topics of a Kafka, or XDS documents into one."""
-
-    format: Literal["messages", "xds"] = "messages"
-    messages: MessageSettings = MessageSettings()
-
-    @property
-    def places(self) -> Places:
-        """Its topics, but those that say how far it is and what tables look like."""
-        return "topic", "Kafka", (self.marks_topic, self.messages.metadata_topic)
+def whole_kind(sink: str) -> type[OutputKeys]:
+    """The type of an output to this sink with all formats that it takes, and none beside."""
+    known = tuple(formats_of(sink_named(sink)))
+    kind = kind_of(sink, known)
+    chosen = next(field for field in fields_of(kind) if field.encode_name == "format")
+    if chosen.type is not str:
+        return kind
+    return _derived(kind, sink, [("format", Literal[known], chosen.default)])
 
 
-OutputConfig = FilesOutput | StdoutOutput | HttpOutput | DatabaseOutput | KafkaOutput
-KINDS = (FilesOutput, StdoutOutput, HttpOutput, DatabaseOutput, KafkaOutput)
+@cache
+def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
+    """The type of an output to this sink: its keys, and a table for each of the formats that has one.
+
+    An empty name is the format that an output has where it names none.
+    """
+    plugin = sink_named(sink)
+    keys = {field.encode_name: field for field in fields_of(plugin.settings)}
+    tables: dict[str, type[Struct]] = {}
+    for name in formats:
+        format_name = name or keys["format"].default
+        if format_name not in names("formats") or not takes(plugin, format_name):
+            continue
+        settings = format_named(format_name).settings
+        if settings is not None and table_of(format_name) not in keys:
+            tables[table_of(format_name)] = settings
+    if not tables and plugin.settings.__struct_config__.tag == sink:
+        return plugin.settings
+    return _derived(plugin.settings, sink, [own_key(table, settings) for table, settings in tables.items()])
+
+
+def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
+    """The key of a table that a format or a source brings; where the table must hold something, nothing stands for it."""
+    if any(field.required for field in fields_of(settings)):
+        return table, settings | None, None
+    return table, settings, settings()
+
+
+def filled(table: Any, settings: type[Struct], key: str) -> Any:
+    """The table, whether anybody wrote one or not; ConfigError where one must be written."""
+    if table is not None:
+        return table
+    needed = [field.encode_name for field in fields_of(settings) if field.required]
+    if needed:
+        raise ConfigError(f"The table [{key}] is missing; it must have the keys {', '.join(needed)}.")
+    return settings()
+
+
+def _derived(base: type[OutputKeys], sink: str, fields: list[tuple[str, Any, Any]]) -> type[OutputKeys]:
+    """The type with further keys, under the name of the sink."""
+    made: Any = defstruct(
+        base.__name__,
+        fields,
+        bases=(base,),
+        module=base.__module__,
+        namespace={"__doc__": base.__doc__},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+        tag_field="sink",
+        tag=sink,
+    )
+    kind: type[OutputKeys] = made
+    return kind
+
+
+def takes(sink: SinkPlugin, format_name: str) -> bool:
+    """Whether the sink takes documents of the format."""
+    if format_name in sink.formats:
+        return True
+    return EVERY_DOCUMENT in sink.formats and format_named(format_name).content == "documents"
+
+
+def formats_of(sink: SinkPlugin) -> list[str]:
+    """The formats that a sink takes."""
+    usable = [offer.name for offer in offers("formats") if problem(offer) is None]
+    return [name for name in usable if takes(sink, name)]
+
+
+def own_table(output: OutputKeys) -> Any:
+    """The table of the output's format, whether anybody wrote one or not; None where the format has none."""
+    settings = format_named(output.format).settings
+    if settings is None:
+        return None
+    table = table_of(output.format)
+    return filled(getattr(output, table, None), settings, f"output.{table}")
+
+
+def plugin_of(output: OutputKeys) -> SinkPlugin:
+    """The sink of an output; ConfigError where there is none, or where it does not take the format."""
+    plugin = sink_named(output.sink)
+    if output.format not in plugin.formats and (
+        output.format not in names("formats") or not takes(plugin, output.format)
+    ):
+        raise ConfigError(f"output.format takes {', '.join(formats_of(plugin))}, and not {output.format}.")
+    return plugin
+
+
+def output_to(sink: str, **keys: Any) -> OutputKeys:
+    """An output to this sink with these keys."""
+    return kind_of(sink, ("",))(**keys)
+
+
+def default_output() -> OutputKeys:
+    """Where documents go that no output is configured for: standard output."""
+    return output_to("stdout")

@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
 from eventlog.config.environment import fields_of, fitted, with_environment
-from eventlog.config.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig, filled, formats_of, kinds_of, own_key, table_of, takes
 from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
 from eventlog.config.timetable import read_times
 from eventlog.config.web_settings import WebConfig
@@ -28,23 +30,18 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
 from eventlog.core.policies.steps import STEPS
+from eventlog.core.registry import names, offers, problem, sink_named, source_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
-from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
 
-__all__ = [
-    "Config",
-    "FilesOutput",
-    "HttpOutput",
-    "OutputConfig",
-    "PublisherConfig",
-    "SourceConfig",
-    "StdoutOutput",
-    "load",
-]
+__all__ = ["Config", "OutputConfig", "PublisherConfig", "SourceConfig", "load"]
+
+Table = TypeVar("Table", bound=Struct)
+
+LOG: Final = "log"
+"""The kind of source that is a table in a database: the one that is no stream."""
 
 Choice = Literal["auto", "new", "old", "new by bytes", "old by bytes", "new by letters", "old by letters"]
 
@@ -66,7 +63,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     url: str = ""
     reader: str = ""
-    kind: Literal["log", "gbase", "linter"] = "log"
+    kind: str = "log"
     log: str = "event_log"
     columns: Choice | tuple[str, ...] = "auto"
     clock: str = "utc"
@@ -77,13 +74,21 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     statement_timeout: float | None = None
     lock_timeout: float | None = None
     schema_file: str = ""
-    gbase: GBaseSettings = GBaseSettings()
-    linter: LinterSettings = LinterSettings()
+
+    @property
+    def own(self) -> Any:
+        """The table of the source's kind, such as [source.gbase]."""
+        return self.table(self.kind)
+
+    def table(self, kind: str) -> Any:
+        """The table of a kind of source, whether anybody wrote one or not."""
+        table = table_of(kind)
+        return filled(getattr(self, table, None), source_named(kind).settings, f"source.{table}")
 
     @property
     def marks(self) -> Path:
         """The file that keeps the position of a stream."""
-        return Path(self.gbase.marks if self.kind == "gbase" else self.linter.marks)
+        return Path(source_named(self.kind).marks(self.own))
 
     @property
     def wanted_names(self) -> LogNames:
@@ -118,7 +123,6 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     query_limit: int = 10_000
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
-    workers: int = 1  # does nothing any more, which the publisher says
     allow_loopback: bool = False
     handle_future_events: bool = False
     delete_from_log: bool = False
@@ -147,7 +151,6 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
         within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
         within("publisher.query_bytes", self.query_bytes, 100_000, 1_000_000_000)
         within("publisher.value_limit", self.value_limit, 1_000, 1_000_000_000)
-        within("publisher.workers", self.workers, 1, 64)
         within("publisher.heartbeat_interval", self.heartbeat_interval, 0, 2_147_483_647)
         within("publisher.max_attempts", self.max_attempts, 0, 2_147_483_647)
         within("publisher.retry_first", self.retry_first, 0, 86_400)
@@ -182,8 +185,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     environment = os.environ if environment is None else environment
     origin = str(path) if path is not None else "the environment"
     settings, text = _read(path) if path is not None else ({}, "")
-    _refuse_unknown(settings, origin, text)
-    with_environment(settings, environment, SECTIONS)
+    sections = sections_of(settings, environment)
+    _refuse_unknown(settings, origin, sections, text)
+    with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
     return from_settings(settings, environment, origin=origin)
@@ -191,12 +195,78 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
     """A configuration from plain values; ConfigError names the key, what was found there and what fits."""
-    _refuse_unknown(settings, origin)
+    sections = sections_of(settings)
+    _refuse_unknown(settings, origin, sections)
+    kind = typed_config(sections["output"], *sections["source"])
     try:
-        given = fitted(_with_secrets(settings, environment), (Config,))
-        return msgspec.convert(given, Config, strict=False)
+        given = fitted(_with_secrets(settings, environment), (kind,))
+        typed = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {_in_words(str(error))}") from None
+        raise ConfigError(f"{origin}: {_in_words(str(error), sections)}") from None
+    if typed.source.kind != LOG and typed.source.kind not in names("sources"):
+        raise ConfigError(f"{origin}: source.kind takes {', '.join(sorted([LOG, *names('sources')]))}.")
+    for number, output in enumerate(typed.output):
+        refuse_format(f"{origin}: output[{number}].format", output)
+    return Config(**{field.name: getattr(typed, field.name) for field in fields_of(Config)})
+
+
+@cache
+def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
+    """The source with the tables of these kinds, which are names of sources."""
+    own = {table_of(name): source_named(name).settings for name in tables}
+    return _derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
+
+
+def whole_source() -> type[SourceConfig]:
+    """The source with all that it can have, as a schema tells it."""
+    usable = tuple(offer.name for offer in offers("sources") if problem(offer) is None)
+    return _derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
+
+
+def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """The kinds of sources that these settings choose, or have a table of."""
+    given = settings.get("source")
+    source: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    chosen = environment.get("EVENTLOG_SOURCE__KIND", source.get("kind", LOG))
+    tables = {key for key, value in source.items() if isinstance(value, dict)}
+    tables |= {name.split("__")[1].lower() for name in environment if _of_a_source(name)}
+    if chosen != LOG or tables:  # else nobody needs to know what is installed
+        yield from (name for name in names("sources") if name == chosen or table_of(name) in tables)
+
+
+_of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
+
+
+@cache
+def typed_config(kinds: tuple[type[Struct], ...], source: type[Struct]) -> type[Config]:
+    """The configuration with outputs of these types, and a source of this one."""
+    union: Any = reduce(or_, kinds) if kinds else OutputConfig
+    return _derived(Config, [("source", source, source()), ("output", tuple[union, ...], ())])
+
+
+def _derived(base: type[Table], fields: Sequence[tuple[str, Any, Any]]) -> type[Table]:
+    """The type with further keys, under the same name."""
+    if not fields:
+        return base
+    namespace = {"__doc__": base.__doc__}
+    made: Any = defstruct(
+        base.__name__,
+        fields,
+        bases=(base,),
+        namespace=namespace,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    kind: type[Table] = made
+    return kind
+
+
+def refuse_format(key: str, output: OutputConfig) -> None:
+    """ConfigError where the output's sink does not take its format, or where there is no such format."""
+    sink = sink_named(output.sink)
+    if output.format not in names("formats") or not takes(sink, output.format):
+        raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
@@ -213,23 +283,36 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"{path} is not TOML: {error}.") from None
 
 
-SECTIONS: dict[str, tuple[type[Struct], ...]] = {
-    "source": (SourceConfig,),
-    "publisher": (PublisherConfig,),
-    "web": (WebConfig,),
-    "output": KINDS,
-    "policy": (PolicyConfig,),
-}
+Sections = Mapping[str, tuple[type[Struct], ...]]
 """What a section can hold, by its name."""
+
+
+def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
+    """What the sections of these settings can hold: of outputs those keys that belong to the sinks that are named."""
+    outputs = settings.get("output")
+    tables = [*outputs] if isinstance(outputs, list) else []
+    if any(name.startswith("EVENTLOG_OUTPUT__") for name in environment or ()):
+        tables = tables or [{}]
+        said = {key: (environment or {}).get(f"EVENTLOG_OUTPUT__{key.upper()}") for key in ("sink", "format")}
+        if isinstance(tables[0], dict):
+            tables[0] = tables[0] | {key: value for key, value in said.items() if value is not None}
+    return {
+        "source": (source_kind(tuple(sorted(_sources_named(settings, environment or {})))),),
+        "publisher": (PublisherConfig,),
+        "web": (WebConfig,),
+        "output": kinds_of(tables),
+        "policy": (PolicyConfig,),
+    }
+
 
 SEVERAL: Final = ("output", "policy")
 """Sections of which there may be any number."""
 
 
-def _refuse_unknown(settings: Mapping[str, Any], origin: str, text: str = "") -> None:
+def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:
     for section, content in settings.items():
-        if section not in SECTIONS:
-            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, SECTIONS))
+        if section not in sections:
+            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, sections))
         several = section in SEVERAL
         if not isinstance(content, list if several else dict) or (several and not content):
             raise ConfigError(f"{origin}: {section} is written as {f'[[{section}]]' if several else f'[{section}]'}.")
@@ -237,18 +320,23 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, text: str = "") ->
         for table in tables:
             if not isinstance(table, dict):
                 raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
-            _refuse_unknown_keys(section, table, origin)
+            _refuse_unknown_keys(section, table, origin, sections[section])
         if several:
             refuse_unknown_steps(origin, text, section, tables)
 
 
-def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str) -> None:
-    known = {field.encode_name for kind in SECTIONS[section] for field in fields_of(kind)}
+GONE: Final = {"publisher.workers": "One process does all the work; take it out."}
+"""Keys that earlier versions took, each with what to do instead."""
+
+
+def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+    known = {field.encode_name for kind in kinds for field in fields_of(kind)}
     if section == "output":
         known.add("sink")
     for key in table:
         if key not in known:
-            raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=did_you_mean(key, known))
+            hint = GONE.get(f"{section}.{key}") or did_you_mean(key, known)
+            raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=hint)
 
 
 _secret = re.compile(r"\$\{(file:)?([^}]+)\}")
@@ -321,17 +409,17 @@ VALUE_NAMES: Final = {
 _other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`").fullmatch
 
 
-def _in_words(problem: str) -> str:
+def _in_words(problem: str, sections: Sections) -> str:
     """Says what was expected and where; the value itself may be a secret and is not repeated."""
     what, _, place = problem.partition(" - at `$.")
     where = place.rstrip("`")
     if what.startswith("Invalid "):
-        return f"{where} takes {', '.join(_choices(where))}."
+        return f"{where} takes {', '.join(_choices(where, sections))}."
     key = _one_key(what)
     if key and key["unknown"]:
         return f"{where}.{key['name']} is not a key."
     if key:
-        choices = ", ".join(_choices(f"{where}.{key['name']}")) if where.startswith("output[") else ""
+        choices = ", ".join(_choices(f"{where}.{key['name']}", sections)) if where.startswith("output[") else ""
         return f"{where} needs the key `{key['name']}`{choices and f': {choices}'}."
     kinds = _other_kind(what)
     if kinds:
@@ -341,12 +429,12 @@ def _in_words(problem: str) -> str:
     return f"{where}: {what}." if where else f"{what}."
 
 
-def _choices(where: str) -> list[str]:
+def _choices(where: str, sections: Sections) -> list[str]:
     """What a key such as `output[0].format` takes."""
     section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
     if key == "sink":
-        return sorted(str(kind.__struct_config__.tag) for kind in SECTIONS[section])
-    kinds, key = (STEPS, key.removeprefix("steps.")) if key.startswith("steps.") else (SECTIONS[section], key)
+        return names("sinks")
+    kinds, key = (STEPS, key.removeprefix("steps.")) if key.startswith("steps.") else (sections[section], key)
     fields = [field for kind in kinds for field in fields_of(kind)]
     return sorted({str(value) for field in fields if field.encode_name == key for value in _literals(field.type)})
 

@@ -60,8 +60,11 @@ def _rows_wait(conversion: Conversion) -> bool:
     if not isinstance(conversion.input, LogInput):
         return False
     from eventlog.convert.reading import read_log
+    from eventlog.convert.rows import Placing
+    from eventlog.convert.withheld import withheld_of
 
-    return any(batch.num_rows for batch in read_log(conversion.input))
+    withheld, placing = withheld_of(conversion.input, conversion.catalog), Placing(conversion.catalog)
+    return any(len(withheld.divide(placing.place(batch))[0]) for batch in read_log(conversion.input))
 
 
 def _input(source: Any) -> object:

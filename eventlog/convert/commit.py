@@ -10,7 +10,7 @@ import fcntl
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -59,6 +59,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     statuses: Mapping[str, int] = {}
     outcomes: Mapping[str, int] = {}
     """Rows by status and reason, such as "W vanished"."""
+    left: Mapping[str, int] = {}
+    """Waiting rows that were not taken: held ones, those that an output lacks, and what comes behind such rows."""
     folders: tuple[str, ...] = ()
     """The folders that were made, where the output is more than part files side by side."""
     change_seq: str = ""
@@ -158,6 +160,12 @@ class Destination:
         if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
+    def tidy(self) -> None:
+        """Removes what a complete conversion has left that was killed then; nothing while somebody works there."""
+        with suppress(OSError, SinkError), (self.work / LOCK).open("rb") as lock:
+            self._lock(lock.fileno())
+            self.discard()
+
     def _refuse_occupied(self, *, overwrite: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder; the output goes into one of its own.")
@@ -242,5 +250,5 @@ def cannot_write(folder: Path, error: OSError) -> SinkError:
     """What to tell when the disk refuses."""
     said = error.strerror or str(error)
     may_pass = error.errno not in PERMANENT
-    hint = "The output is not complete; run it again." if may_pass else "Choose another folder, or mend that."
+    hint = "The output is not complete; run it again." if may_pass else "Choose another folder, or correct that."
     return SinkError(f"{folder} cannot be written: {said}.", hint=hint, may_pass=may_pass)

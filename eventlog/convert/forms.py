@@ -131,7 +131,9 @@ class Rendering:
         """What was written of a change, as a row."""
         positions = item.positions
         row = (positions[-1][0] if place is None else place, *self._cells(item))
-        return (*row, [position[0] for position in positions] if place is None else [place]) if self._covering else row
+        if not self._covering:
+            return row
+        return (*row, [position[0] for position in positions] if place is None else [place])
 
     def keep(self, change: Change, row: tuple[object, ...]) -> None:
         """Gives out the row with those that `rendered` gives out next."""

@@ -115,7 +115,9 @@ def kept_plan(folder: Path) -> LanePlan:
         message = (
             f"What {folder / SENDING} says of messages that are being sent is of another version of eventlog: {error}."
         )
-        raise MachineError(message, hint="Go on with the version that began to send them.", may_pass=False) from error
+        raise MachineError(
+            message, hint="Continue with the version that began to send them.", may_pass=False
+        ) from error
 
 
 def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[SendLane]:

@@ -110,7 +110,10 @@ class Records:
             if match is None:
                 raise self._damaged('a quote stands where none can; a value with quotes is written "a ""b"" c"')
             quoted, plain = match.groups()
-            fields.append(quoted.replace('""', '"') if quoted is not None else None if plain == NULL else plain)
+            if quoted is not None:
+                fields.append(quoted.replace('""', '"'))
+            else:
+                fields.append(None if plain == NULL else plain)
             at = match.end()
         return fields
 
@@ -167,7 +170,11 @@ def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
 
 def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> Iterator[tuple[bytes, int]]:
     """Whole lines that begin between two places, in blocks, each with its own place in the file."""
-    at = _line_start(file, start)
+    at = start
+    if start > 0:
+        # A line that begins exactly at `start` is ours: the byte before it, its neighbour's last, is read with it.
+        file.seek(start - 1)
+        at = start - 1 + len(file.readline())
     while end is None or at < end:
         read = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - at))
         if not read:
@@ -176,14 +183,6 @@ def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> 
             read += file.readline()  # the line that begins here, however long it is
         yield read.removeprefix(b"\xef\xbb\xbf") if at == 0 else read, at
         at += len(read)
-
-
-def _line_start(file: IO[bytes], start: int) -> int:
-    """Where the first line begins that does not begin before `start`; the file stands there then."""
-    if start == 0:
-        return 0
-    file.seek(start - 1)
-    return start - 1 + len(file.readline())
 
 
 def _decoded(block: bytes, start: int, unit: Unit) -> list[JsonLine]:
@@ -200,17 +199,15 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
             if line.strip():
                 yield _decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            place = _lines_before(unit, start) + number + 1
+            # Nobody counts lines until one is wrong; then those before this stretch are read once more.
+            lines_before = 0
+            if start:
+                with opened(unit) as file_again:
+                    lines_before = file_again.read(start).count(b"\n")
+            place = lines_before + number + 1
             said = str(error).rstrip(".")
             message = f"{unit.path}, line {place}: {said}."
             raise DataError(message, hint="Each line holds one JSON object; nothing was published.") from error
-
-
-def _lines_before(unit: Unit, start: int) -> int:
-    if not start:
-        return 0
-    with opened(unit) as file:
-        return file.read(start).count(b"\n")
 
 
 def column_of(values: list[Any], number: bool = False) -> pa.Array:

@@ -17,14 +17,15 @@ from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.inputs import Unit, units
-from eventlog.convert.mark import order_of
+from eventlog.convert.mark import Marking, order_of, placed
 from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.plan import bucket_count, fingerprint, range_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
-from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, SentMessages, SentTables, SnapshotRows
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
 from eventlog.convert.tasks import Decide, DecidedBucket, Scatter, Scattered, SnapshotFiles, decide, place, scatter
+from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog.convert.work import SharedTally, Task, Workers, workers
 from eventlog.convert.writing import InTheirOrder, PartTasks
 from eventlog.core.errors import DataError, UsageError
@@ -33,23 +34,33 @@ Result = TypeVar("Result")
 
 
 def convert(
-    conversion: Conversion, *, jobs: int | None = None, resume: bool = False, watch: ConversionWatch | None = None
+    conversion: Conversion,
+    *,
+    jobs: int | None = None,
+    resume: bool = False,
+    watch: ConversionWatch | None = None,
+    marking: Marking | None = None,
 ) -> Summary:
     """Converts, with `jobs` processes (default: as many as this process may use cores).
 
-    What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same.
+    What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same;
+    but by none that marks unless it was sending: what was read before may be published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     reach(conversion.format)
-    resume = resume or is_sending(destination.work)
-    with destination.occupied(overwrite=conversion.overwrite, resume=resume):
+    sending = is_sending(destination.work)
+    with (
+        destination.occupied(overwrite=conversion.overwrite, resume=sending or (resume and marking is None)),
+        placed(marking, destination.work, sending=sending),
+    ):
         try:
-            summary = _converted(conversion, destination, jobs or cores(), watch or Unwatched())
+            summary = _converted(conversion, destination, jobs or cores(), watch or Unwatched(), marking)
         except (DataError, UsageError):
             if not is_sending(destination.work):
                 destination.discard()
             raise
-        destination.commit(summary, order_of(conversion), identity)
+        order = order_of(conversion) if marking is None else marking.order
+        destination.commit(summary, order, identity)
     return summary
 
 
@@ -58,7 +69,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _converted(conversion: Conversion, destination: Destination, jobs: int, watch: ConversionWatch) -> Summary:
+def _converted(
+    conversion: Conversion, destination: Destination, jobs: int, watch: ConversionWatch, marking: Marking | None
+) -> Summary:
     """Makes the output, staged for its commit."""
     cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
     order = fingerprint(conversion, cut)
@@ -67,8 +80,12 @@ def _converted(conversion: Conversion, destination: Destination, jobs: int, watc
     kept = destination.begun(order)
     tally = SharedTally()
     with workers(jobs, kept, tally) as crew:
-        engine = LocalEngine(conversion, cut, crew, kept, watch, tally)
-        return ConversionRun(conversion, engine, str(kept), str(destination.staged)).converted()
+        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, None if marking is None else marking.withheld)
+        reserve = None if marking is None else marking.reserve
+        summary = ConversionRun(conversion, engine, str(kept), str(destination.staged), reserve).converted()
+    if marking is not None:
+        marking.confirm()
+    return summary
 
 
 class LocalEngine:
@@ -82,8 +99,10 @@ class LocalEngine:
         folder: Path,
         watch: ConversionWatch,
         tally: SharedTally,
+        withheld: Withheld | None = None,
     ) -> None:
         self._conversion = conversion
+        self._withheld = withheld
         self._cut = cut
         self._crew = crew
         self._folder = str(folder)
@@ -145,7 +164,11 @@ class LocalEngine:
 
     @cached_property
     def _scattered(self) -> list[Scattered]:
-        files = isinstance(self._conversion.input, FilesInput)
+        source = self._conversion.input
+        files = isinstance(source, FilesInput)
+        withheld = self._withheld
+        if withheld is None and isinstance(source, LogInput):
+            withheld = withheld_of(source, self._conversion.catalog)
         tasks = [
             Scatter(
                 name=f"rows-{number:06d}",
@@ -153,6 +176,7 @@ class LocalEngine:
                 unit=unit,
                 buckets=self._buckets,
                 folder=self._folder,
+                withheld=withheld or NOTHING,
             )
             for number, unit in enumerate(self._cut if files else [None])
         ]

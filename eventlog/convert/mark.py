@@ -1,35 +1,252 @@
-"""Marks the rows of a log with what a conversion made of them, once that is durable.
+"""Marks the rows of a log with what a conversion made of them. Who marks is a publisher: it has the log's lock, and a place
+of its own in the journal for the time that it works, see `publisher.conversions`.
 
-Until then files beside the output say whose order it was:
+Before anything of the output appears, its rows are reserved there. Then files beside the output say whose order it was:
 
     _UNMARKED   no row is marked yet; nothing is lost when the output is made anew
     _MARKING    some rows may be marked: the output has what a further conversion would not find any more
 
-Both go when all rows are marked, so whoever was interrupted goes on by giving the same order again.
+Both go when all rows are marked, so whoever was interrupted goes on by giving the same order again. A conversion that was
+not told to mark reserves nothing; where it is told to later, those of its rows are marked that are still free then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.commit import MARKING, OUTCOMES_FILE, UNMARKED
+from eventlog.convert.commit import MARKING, OUTCOMES_FILE, SUCCESS, UNMARKED, Destination
+from eventlog.convert.marked_rows import OutcomesInOrder, batches_of, numbers_in
+from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.core.durable_files import flush
-from eventlog.core.errors import UsageError
-from eventlog.core.model import Outcome, Reason, Status
+from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
+from eventlog.core.durable_files import flush, write_file
+from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
+from eventlog.core.model import Status
+from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
+    from eventlog.convert.partitions import PartitionFile
+    from eventlog.publisher.conversions import ConversionJournal
     from eventlog.sql.log import Log
 
-MARKED_ROWS: Final = 10_000
-"""Rows that are marked in one transaction."""
+LEASE_SECONDS: Final = 60.0
+"""A conversion that is frozen for longer loses the log to a publisher; one that was killed loses it at once on this machine."""
+
+RESERVED: Final = "reserved"
+"""Stands in the files below the order, where the journal has reserved its rows."""
+
+TRIES: Final = 3
+"""So often rows are looked at again that somebody may have held meanwhile."""
+
+
+class Marked(Struct, frozen=True, kw_only=True):
+    """How many rows have their letters now. Those that were converted and are not free are `left`; `kept_for` are paused
+    outputs that get the rows when they are resumed, until when they stay N.
+    """
+
+    rows: int
+    left: int = 0
+    kept_for: tuple[str, ...] = ()
+
+
+class Marking:
+    """The place of a conversion in the journal of a log, while it has the lock."""
+
+    def __init__(self, conversion: Conversion, log: Log, journal: ConversionJournal) -> None:
+        self.withheld: Withheld = NOTHING
+        self._conversion = conversion
+        self._folder = conversion.destination
+        self._log = log
+        self._journal = journal
+        self._order = order_of(conversion) or ""
+        self._stamp = ""
+        self._is_empty = False
+
+    @property
+    def order(self) -> str:
+        """What stands in the files beside the output."""
+        return f"{self._order}\n{RESERVED}"
+
+    def begin(self, *, sending: bool) -> None:
+        """Takes the place. What a former try has reserved is given back, unless it was interrupted while it sent."""
+        with _in_our_words():
+            self._journal.refuse_other()
+            if sending:
+                self._confirm()
+                return
+            if (self._folder / UNMARKED).exists():  # it can be made anew, and marks what is free if it is not
+                write_file(self._folder / UNMARKED, f"{_order_in(self._folder / UNMARKED)}\n".encode())
+            self._journal.give_back()
+            self._look()
+
+    def _look(self) -> None:
+        """Sees what is not to be taken."""
+        from eventlog.publisher.conversions import read_kept
+
+        self._journal.park_lagging()
+        kept = read_kept(self._journal)
+        self._stamp, self.withheld = kept.stamp, withheld_by(kept, self._log, self._conversion.catalog)
+
+    def reserve(self, ended: Sequence[PartitionFile], row_bytes: int) -> None:
+        """Reserves the rows that have outcomes; SourceError where they are not free any more, and the work is in vain."""
+        with _in_our_words():
+            if not self._journal.is_reserved:
+                arrays = (batch.column(0) for file in ended for batch in file.read(columns=["position"]))
+                self._reserve(numbers_in(arrays), row_bytes)
+
+    def _reserve(self, numbers: Stretches, row_bytes: int) -> None:
+        from eventlog.publisher.plans import HoldsChangedError
+
+        self._is_empty = not numbers
+        for _ in range(TRIES):
+            with suppress(HoldsChangedError):
+                self._journal.reserve(batches_of(numbers, row_bytes), self._stamp)
+                return
+            self._look()
+            if numbers - self._free()[0]:
+                break
+        raise SourceError(
+            f"Rows of the event log {self._log.name} were held, or taken away, while they were converted; none is marked.",
+            hint="Give the same command again.",
+        )
+
+    def confirm(self) -> None:
+        """Refuses to let an output appear whose rows somebody has given back to publishers."""
+        with _in_our_words():
+            self._confirm()
+
+    def _confirm(self) -> None:
+        if not self._is_empty and not self._journal.is_reserved:
+            raise UsageError(
+                f"The rows of this conversion were given back: {self._journal.name} was forgotten.",
+                hint="Choose another folder; what was sent is with its receiver already.",
+            )
+
+    def give_back(self) -> None:
+        """Gives its rows back, unless the output is there, after an error."""
+        file = self._folder / UNMARKED
+        is_there = (self._folder / SUCCESS).exists() and file.exists() and _is_reserved(file)
+        if not is_there:
+            with suppress(SourceError):  # who gives the order again does it
+                self._journal.give_back()
+
+    # --- when the output is there ------------------------------------------------------------------------------------
+
+    def finish(self) -> Marked:
+        """Marks the rows of the complete output that are still to be marked."""
+        with _in_our_words():
+            self._journal.refuse_other()
+            Destination(self._folder).tidy()
+            left = self._reserve_free_rows()
+            for name in (UNMARKED, MARKING):
+                if (self._folder / name).exists():
+                    write_file(self._folder / name, f"{self.order}\n".encode())
+            if (self._folder / UNMARKED).exists():
+                (self._folder / UNMARKED).replace(self._folder / MARKING)  # from now on rows may be marked
+                flush(self._folder)
+            rows = self._mark()
+            kept_for = self._journal.finish()
+            (self._folder / MARKING).unlink(missing_ok=True)
+            flush(self._folder)
+            return Marked(rows=rows, left=left, kept_for=tuple(kept_for))
+
+    def _mark(self) -> int:
+        marked = 0
+        with OutcomesInOrder(self._folder / OUTCOMES_FILE) as outcomes:
+            for number, records in self._journal.reserved().items():
+                last = records.parts[-1][1] if records else -(2**63)
+                known, others = outcomes.upto(last)
+                marked += self._journal.mark(number, known, others)
+        return marked
+
+    def _reserve_free_rows(self) -> int:
+        """Reserves what can be marked of an output that was made without being told to; how many rows cannot be."""
+        files = [self._folder / name for name in (UNMARKED, MARKING)]
+        if self._journal.is_reserved or any(file.exists() and _is_reserved(file) for file in files):
+            return 0
+        self._journal.give_back()  # what was begun to be reserved
+        self._look()
+        with OutcomesInOrder(self._folder / OUTCOMES_FILE) as outcomes:
+            converted, row_bytes = outcomes.numbers(), outcomes.row_bytes
+        free, waiting = self._free()
+        self._reserve(converted & free, row_bytes)
+        return len((converted & waiting) - free)
+
+    def _free(self) -> tuple[Stretches, Stretches]:
+        """The rows that this conversion may take now, and all that wait."""
+        from eventlog.convert.reading import read_log
+        from eventlog.convert.rows import Placing
+
+        source = self._conversion.input
+        assert isinstance(source, LogInput)
+        placing = Placing(self._conversion.catalog)
+        free, waiting = [], []
+        for rows in read_log(source):
+            taken, _ = self.withheld.divide(placing.place(rows))
+            free.append(taken.column("record_id"))
+            waiting.append(rows.column("record_id"))
+        return numbers_in(free), numbers_in(waiting)
+
+
+@contextmanager
+def marking(conversion: Conversion) -> Iterator[Marking]:
+    """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock."""
+    from eventlog.publisher.conversions import ConversionJournal, conversion_name
+    from eventlog.sources.log.lock import LogLock
+
+    source = conversion.input
+    assert isinstance(source, LogInput)
+    with _log(source) as log:
+        lock = LogLock(log, LEASE_SECONDS)
+        if not lock.take():
+            raise OccupiedError(
+                f"Another publisher works on the event log {log.name}.",
+                hint="Stop it, and let the conversion do this; or convert without --mark.",
+            )
+        try:
+            name = conversion_name(conversion.destination)
+            journal = ConversionJournal(log, lock, name, order_of(conversion) or "", conversion.catalog)
+            yield Marking(conversion, log, journal)
+        except BaseException:
+            with suppress(SourceError):
+                lock.leave()
+            raise
+        lock.leave()
+
+
+@contextmanager
+def placed(marking: Marking | None, work: Path, *, sending: bool) -> Iterator[None]:
+    """The place of a conversion from its begin until the output is there, where it marks. After an error its rows are
+    given back, unless some of them may be with a receiver.
+    """
+    if marking is None:
+        yield
+        return
+    marking.begin(sending=sending)
+    try:
+        yield
+    except BaseException:
+        if not is_sending(work):
+            marking.give_back()
+        raise
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A publisher that has lost the lock stands by; a conversion ends."""
+    try:
+        yield
+    except OccupiedError as error:
+        hint = "It took the log over while this conversion stood still. Stop it, and give the same command again."
+        raise OccupiedError(error.message, hint=hint) from error
 
 
 def can_be_marked(source: LogInput) -> None:
@@ -38,54 +255,23 @@ def can_be_marked(source: LogInput) -> None:
         raise UsageError("--mark marks rows that wait, so it goes with no other --status than N.")
     with _log(source) as log:
         log.check()
-
-
-def mark(source: LogInput, folder: Path) -> int:
-    """Marks the rows that still wait with the outcomes of the conversion in the folder; says how many there are."""
-    from eventlog.sources.log.source import LogSettings, settle
-
-    marked = 0
-    if (folder / UNMARKED).exists():
-        (folder / UNMARKED).replace(folder / MARKING)  # from now on rows may be marked
-        flush(folder)
-    with _log(source) as log:
-        for batch in _outcomes(folder / OUTCOMES_FILE):
-            with log.transaction() as connection:
-                settle(connection, log, batch, LogSettings(), {}, waited=True)
-            marked += len(batch)
-    (folder / MARKING).unlink(missing_ok=True)
-    flush(folder)
-    return marked
+        if not has_holds(log.engine, log.names):
+            message = f"The event log {log.name} has no journal, which says whose its rows are."
+            raise InstallError(message, hint=f"`eventlog upgrade --log {log.name}` makes it.")
 
 
 @contextmanager
 def _log(source: LogInput) -> Iterator[Log]:
-    from eventlog.sql.connect import connect
+    from eventlog.sql.connect import connect, limit_sessions
     from eventlog.sql.findlog import log_columns
     from eventlog.sql.log import Log
 
     engine = connect(source.url)
+    limit_sessions(engine, None, None, LEASE_SECONDS)
     try:
         yield Log(engine, log_columns(engine, source.names, source.columns))
     finally:
         engine.dispose()
-
-
-def _outcomes(file: Path) -> Iterator[list[Outcome]]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(file) as found:
-        for batch in found.iter_batches(MARKED_ROWS):
-            yield [
-                Outcome(
-                    position=(row["position"],),
-                    status=Status(row["status"]),
-                    reason=Reason(row["reason"]),
-                    note=row["note"],
-                )
-                for row in batch.to_pylist()
-                if row["position"] is not None
-            ]
 
 
 def order_of(conversion: Conversion) -> str | None:
@@ -105,6 +291,16 @@ def waits_for_marks(conversion: Conversion) -> bool:
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
+    if not (conversion.destination / SUCCESS).is_file():
+        return False
     names = (MARKING,) if conversion.overwrite else (UNMARKED, MARKING)
     found = [conversion.destination / name for name in names]
-    return any(file.is_file() and file.read_text().strip() == order_of(conversion) for file in found)
+    return any(file.is_file() and _order_in(file) == order_of(conversion) for file in found)
+
+
+def _order_in(file: Path) -> str:
+    return file.read_text().partition("\n")[0].strip()
+
+
+def _is_reserved(file: Path) -> bool:
+    return RESERVED in file.read_text().split()

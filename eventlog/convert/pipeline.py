@@ -21,13 +21,14 @@ from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.sending import Sent
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
 from eventlog.convert.streams import StreamResult, pieces_of, read_piece
-from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, may_conflict
+from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, left_of, may_conflict
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
 from eventlog.core.plural import counted
 from eventlog.core.schema import Table
 
 Result = TypeVar("Result")
+Reserve = Callable[[Sequence[PartitionFile], int], None]
 PUBLISHED = "S published"
 REFUSED = "E refused"
 
@@ -78,17 +79,29 @@ class Engine(Protocol):
 
 
 class ConversionRun:
-    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output."""
+    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output.
 
-    def __init__(self, conversion: Conversion, engine: Engine, folder: str, staged: str) -> None:
+    `reserve` is told of all outcomes before anything appears, and how many bytes a row has.
+    """
+
+    def __init__(
+        self, conversion: Conversion, engine: Engine, folder: str, staged: str, reserve: Reserve | None = None
+    ) -> None:
         self._conversion = conversion
         self._engine = engine
         self._folder = folder
         self._staged = staged
+        self._reserve = reserve or (lambda _ended, _row_bytes: None)
+        self._row_bytes = 0
 
     def converted(self) -> Summary:
         """Goes all the way; the summary counts what was done."""
-        return self._streamed() if isinstance(self._conversion.input, StreamInput) else self._decided()
+        if not isinstance(self._conversion.input, StreamInput):
+            return self._decided()
+        # Pieces of a stream are read side by side, and what they hold is written in their order.
+        tasks = pieces_of(self._conversion, self._folder)
+        pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
+        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
     def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
         """Writes the outcomes of changes that were sent."""
@@ -103,7 +116,9 @@ class ConversionRun:
                 found = self._engine.decided(conflicts)
         self._engine.release()
         rows = sum(one.rows for one in found.numbers)
-        return self._written(summary_of(rows, found.buckets), found.buckets)
+        self._row_bytes = sum(one.size for one in found.numbers) // max(rows, 1)
+        summary = replace(summary_of(rows, found.buckets), left=left_of(found.numbers))
+        return self._written(summary, found.buckets)
 
     def _contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
         """The record_ids that have several outcomes, in their order."""
@@ -114,12 +129,6 @@ class ConversionRun:
         ]
         found = self._engine.run("comparing numbers", contested, tasks, PartitionFile)
         return [file for file in found if file.labels]
-
-    def _streamed(self) -> Summary:
-        """Reads the pieces of a stream side by side, and writes what they hold in their order."""
-        tasks = pieces_of(self._conversion, self._folder)
-        pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
-        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
     def _written(
         self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
@@ -134,9 +143,12 @@ class ConversionRun:
             staged=self._staged,
         )
         if isinstance(self._conversion.format, SentTables | SentMessages):
+            self._reserve(ended, self._row_bytes)
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
         last = last_number(self._conversion.after, summary.changes, buckets)
-        return replace(summary, parts=self._produced(ended, list(tasks.each()), summary.rows), change_seq=last)
+        parts = self._produced(ended, list(tasks.each()), summary.rows)
+        self._reserve(ended, self._row_bytes)
+        return replace(summary, parts=parts, change_seq=last)
 
     def _produced(
         self,
@@ -179,9 +191,7 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
     lost = sum(piece.lost for piece in pieces)
     missing = [f"{damage} Everything before it is converted."] if damage is not None else []
     if lost:
-        missing.append(
-            f"Left out: {counted(lost, 'record')} of which nobody knows what was said. The others are converted."
-        )
+        missing.append(f"Left out: {counted(lost, 'record')} that could not be understood. The others are converted.")
     return replace(summary_of(rows, pieces), notes=notes, damage=" ".join(missing) or None)
 
 

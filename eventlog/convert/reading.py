@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of
@@ -73,41 +72,18 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of the log that are to be converted, in no order."""
+    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld` leaves."""
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns
 
     engine = connect(source.url)
     try:
         names = log_columns(engine, source.names, source.columns)
-        held = held_rows(engine, names)
         zone = zone_of(names.clock)
         for rows in _fetched(engine, names, source.statuses):
-            yield without_held(told_in_utc(shaped(_columns(rows)), zone), held)
+            yield told_in_utc(shaped(_columns(rows)), zone)
     finally:
         engine.dispose()
-
-
-def held_rows(engine: Engine, names: LogNames) -> frozenset[int]:
-    """The record_ids that somebody holds; none where the log has no companion table."""
-    from sqlalchemy import column, inspect, select, table
-
-    from eventlog.sql.access import transaction
-
-    with transaction(engine, f"The event log {names.table}") as connection:
-        if not inspect(connection).has_table(names.outcomes, schema=names.schema):
-            return frozenset()
-        kept = table(names.outcomes, column("record_id"), column("held"), schema=names.schema)
-        return frozenset(int(row[0]) for row in connection.execute(select(kept.c.record_id).where(kept.c.held != 0)))
-
-
-def without_held(rows: pa.RecordBatch, held: frozenset[int]) -> pa.RecordBatch:
-    """The rows without those that wait and are held."""
-    if not held:
-        return rows
-    stays = pc.is_in(rows.column("record_id"), value_set=pa.array(sorted(held), pa.int64()))
-    waits = pc.equal(rows.column("status"), "N")
-    return rows.filter(pc.invert(pc.fill_null(pc.and_(stays, waits), False)))
 
 
 def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:

@@ -25,7 +25,7 @@ from eventlog.core.seams import Sink
 
 SENDING: Final = "sending"
 NOTHING_YET: Final = "Nothing was done yet; give the command again when it answers."
-ONCE_MORE: Final = "Give the same command once more: it goes on where it was."
+ONCE_MORE: Final = "Give the same command once more: it continues where it was."
 
 
 class Begun(Struct, frozen=True, kw_only=True):

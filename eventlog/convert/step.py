@@ -284,7 +284,10 @@ def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.Recor
 def _doubled(rows: pa.RecordBatch, conflicts: Sequence[int]) -> tuple[list[int] | None, list[int], list[int]]:
     """The places to keep (None: all), the record_ids of rows that contradict another, and of those that repeat another."""
     contested = _among(integers(rows.column("record_id")), conflicts)
-    if not contested and not _has_doubles(rows):
+    numbers = rows.column("record_id")
+    # Rows are ordered by number: the same one twice stands side by side.
+    doubled = pc.any(pc.equal(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py()
+    if not contested and not doubled:
         return None, [], []
     keep: list[int] = []
     contradicted: list[int] = []
@@ -308,11 +311,6 @@ def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
             if there < len(conflicts) and conflicts[there] == number:
                 found.add(number)
     return frozenset(found)
-
-
-def _has_doubles(rows: pa.RecordBatch) -> bool:
-    numbers = rows.column("record_id")
-    return bool(pc.any(pc.equal(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py())
 
 
 def _by_number(rows: pa.RecordBatch) -> Iterable[tuple[int, list[int]]]:

@@ -134,8 +134,13 @@ class PieceReading:
                 yield
         except DamageError as error:
             split = self._task.split
-            offset = error.offset if split is None else split.in_file(error.offset)
-            self.damage = f"{self._place_of(split)}, byte {offset}: {error.problem}."
+            if split is None:
+                source = self._task.conversion.input
+                assert isinstance(source, StreamInput)
+                place, offset = ", ".join(source.places), error.offset
+            else:
+                place, offset = split.path, split.in_file(error.offset)
+            self.damage = f"{place}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)
         if self._rendering is not None:
@@ -199,11 +204,6 @@ class PieceReading:
 
     def _lose(self, count: int) -> None:
         self.lost += count
-
-    def _place_of(self, split: Split | None) -> str:
-        source = self._task.conversion.input
-        assert isinstance(source, StreamInput)
-        return split.path if split is not None else ", ".join(source.places)
 
 
 def batches(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:

@@ -33,6 +33,7 @@ from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucke
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
 from eventlog.convert.step import CHANGE, DUPLICATE, Keep, Reread, kind_of, step
+from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.convert.work import advance
 
 KEPT_BYTES: Final = 8_000_000
@@ -54,6 +55,8 @@ class UnitNumbers(Struct, kw_only=True):
     lowest: int | None = None
     highest: int | None = None
     sampled: list[int] = []
+    left: dict[str, int] = {}
+    """Rows that were left where they are, by the reason."""
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Notes the rows of a batch."""
@@ -81,6 +84,14 @@ def may_conflict(units: Sequence[UnitNumbers]) -> bool:
     return any(one[1] >= following[0] for one, following in pairwise(spans))
 
 
+def left_of(units: Iterable[UnitNumbers]) -> dict[str, int]:
+    """How many rows were left, by the reason."""
+    found = Counter[str]()
+    for unit in units:
+        found.update(unit.left)
+    return dict(sorted(found.items()))
+
+
 class Scatter(Struct, frozen=True, kw_only=True):
     """One unit of the input, or the log as a whole, to be scattered over the partitions of its rows' objects."""
 
@@ -89,6 +100,7 @@ class Scatter(Struct, frozen=True, kw_only=True):
     unit: Unit | None
     buckets: int
     folder: str
+    withheld: Withheld = NOTHING
 
 
 class Scattered(Struct, frozen=True, kw_only=True):
@@ -101,13 +113,15 @@ class Scattered(Struct, frozen=True, kw_only=True):
 def scatter(task: Scatter) -> Scattered:
     """Reads, places and writes the rows of a unit."""
     placing = Placing(task.conversion.catalog)
-    numbers = UnitNumbers()
+    numbers, left = UnitNumbers(), Counter[str]()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
         for rows in gathered(_read(task), ROWS):
-            placed = placing.place(rows)
+            placed, some = task.withheld.divide(placing.place(rows))
+            left.update(some)
             numbers.take(placed)
             write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
             advance(len(rows))
+    numbers.left = dict(left)
     return Scattered(file=writer.finished(), numbers=numbers)
 
 

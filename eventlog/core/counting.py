@@ -3,7 +3,7 @@
 Only what is told counts, so there are no holes; and the last one is said of a change that is told, so there is an end. A
 batch that cuts a transaction leaves the last told change of it for the next batch: whatever becomes of the events behind
 the cut, a change is left then that can be the last one. Nothing overtakes what is left: later changes of its object wait
-with it. See docs/decisions/0031.
+with it. See docs/decisions/0055.
 """
 
 from __future__ import annotations

@@ -53,7 +53,12 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
 
 def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
     """Writes files under names of this process that nobody sees yet, for `show_files` to give them their own."""
-    return hide_parts([(PartialFile(_temporary_name(target), target), content) for target, content in files])
+    parts = []
+    for target, content in files:
+        # In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it.
+        temporary = target.parent / f".eventlog-{_process}-{next(_numbers)}.part"
+        parts.append((PartialFile(temporary, target), content))
+    return hide_parts(parts)
 
 
 def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
@@ -165,11 +170,6 @@ def _is_shared(folder: Path) -> bool:
     """Whether what is made in the folder belongs to the folder's group, which may read in it."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISGID and mode & stat.S_IRGRP)
-
-
-def _temporary_name(target: Path) -> Path:
-    """In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it."""
-    return target.parent / f".eventlog-{_process}-{next(_numbers)}.part"
 
 
 class Claim:

@@ -7,6 +7,7 @@ may be part of it, so no message holds a password or anything that a terminal wo
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from eventlog.core.secrets import shown
@@ -20,7 +21,7 @@ EX_CONFIG: Final = 78
 
 
 class EventlogError(Exception):
-    """Something went wrong in eventlog; this should have been said more precisely, please report it."""
+    """Something went wrong in eventlog. A more precise message is missing; please report it."""
 
     exit_code: int = 70
 
@@ -122,6 +123,19 @@ class OccupiedError(SourceError):
 
 class SinkError(MachineError):
     """The sink does not take documents."""
+
+
+_promise = re.compile(r"(?P<before>[.;]?) ?It is tried again(?: with [^.;]*)?(?:\.|; (?P<rest>\w))", re.IGNORECASE)
+
+
+def without_promise(said: str) -> str:
+    """What an error says, without the promise of another try: for where nobody tries again."""
+
+    def without(found: re.Match[str]) -> str:
+        end = "." if found["before"] else ""
+        return f"{end} {found['rest'].upper()}" if found["rest"] else end
+
+    return _promise.sub(without, said).strip()
 
 
 def value_shown(value: object) -> str:

@@ -93,6 +93,7 @@ class Reason(StrEnum):
     NOTHING = "nothing"
     NOT_DUE = "not due"
     HELD = "held"
+    BEHIND = "behind"
     NO_ROOM = "no room"
     NO_RIGHT = "no right"
     GOES_ON = "goes on"
@@ -251,6 +252,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     status: Status = Status.SUCCESS
     reason: Reason = Reason.PUBLISHED
     note: str | None = None
+    unread: bool = False
+    """Nobody could read what the receiver answered: it may have taken the event."""
     winner: Position | None = None
 
 

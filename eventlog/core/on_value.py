@@ -125,7 +125,7 @@ class _Cure:
         instead = self._sayer.nearest(column, value) if self._replacing else None
         if instead is not None and self._fault(column, instead) is not None:
             instead = None
-        done = "the value is left out" if instead is None else "the nearest value that can be said takes its place"
+        done = "the value is left out" if instead is None else "the nearest possible value takes its place"
         self.faults[f"{fault}: {done}"] = None
         return instead
 
@@ -159,4 +159,6 @@ _late = re.compile(r"infinity|\d{5,}-.*|24:00.*|\d{3,}:.*", re.IGNORECASE).fullm
 def side_of(value: Value) -> BeyondSide | None:
     """Where a time lies that is none of the years 1 to 9999, or none of the hours of a day; None where nobody knows."""
     text = value.strip(" ") if isinstance(value, str) else ""
-    return BeyondSide.EARLY if _early(text) else BeyondSide.LATE if _late(text) else None
+    if _early(text):
+        return BeyondSide.EARLY
+    return BeyondSide.LATE if _late(text) else None

@@ -16,15 +16,20 @@ NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and en
 _named = re.compile(r"[^\W_](?:[\w .-]{0,98}[^\W_])?").fullmatch
 
 
-class OutputKeys(SecretSettings, frozen=True, kw_only=True):
-    """What an output is called, in status, metrics, notes and on the page; without a name it is called after its place.
+Places = tuple[PlaceKind | None, str, tuple[str, ...]]
+"""What kind of places an output has, how it is called, and the topics that have another use."""
 
-    `former_names` are those that notes of a batch in hand may still have. `policies` are shared ones by their names;
+
+class OutputKeys(SecretSettings, frozen=True, kw_only=True):
+    """The format of an output, and what it is called, in status, metrics, notes and on the page.
+
+    Without a name it is called after its place. `former_names` are those that notes of a batch in hand may still have. `policies` are shared ones by their names;
     `steps` of its own come behind them. An output that fails lags behind the others, which go on: by `max_behind_rows`
     at most, and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all others wait
-    for it, or it is paused.
+    for it, or it is paused. `transactions` are told whole, or their changes in the order of their rows.
     """
 
+    format: str = "xds"
     name: str = ""
     former_names: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
@@ -32,9 +37,15 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     max_behind_rows: int = 0
     max_behind_seconds: float = 0
     when_behind: Literal["wait", "pause"] = "wait"
+    transactions: Literal["mixed", "whole"] = "mixed"
 
     @property
-    def places(self) -> tuple[PlaceKind | None, str, tuple[str, ...]]:
+    def sink(self) -> str:
+        """The name of its sink."""
+        return str(self.__struct_config__.tag or "")
+
+    @property
+    def places(self) -> Places:
         """What kind of places it has for steps that route, how it is called, and the topics that have another use."""
         return None, "this output", ()
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +19,9 @@ from eventlog.core.errors import DataError
 from eventlog.core.plural import counted
 from eventlog.core.sql_types import Category, category
 from eventlog.core.view_columns import read_column_name
+
+if TYPE_CHECKING:
+    from eventlog.core.rules.definitions import Definitions
 
 
 class Made(StrEnum):
@@ -82,6 +86,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What is not captured any more and never read back; events that were logged before may still name it."""
     version: int = 1
     """How often it was given another form so far, and once for its first one, as far as anybody has kept count."""
+    gone: tuple[str, ...] = ()
+    """Attributes that the table has no more, in a definition of before: nobody can read them back."""
 
     @property
     def whole(self) -> str:
@@ -109,7 +115,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @cached_property
     def attribute_names(self) -> frozenset[str]:
         """What reading back a whole row asks for; one value for all its objects."""
-        return frozenset(self.attributes)
+        return frozenset(self.attributes).difference(self.gone)
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
@@ -150,11 +156,14 @@ class Found(Struct, frozen=True):
 
 
 class Catalog:
-    """The tables of one source, found by the names that stand in its log."""
+    """The tables of one source, found by the names that stand in its log. `former` knows how they were before."""
 
-    def __init__(self, tables: Iterable[Table] = (), *, case_sensitive: bool = False) -> None:
+    def __init__(
+        self, tables: Iterable[Table] = (), *, case_sensitive: bool = False, former: Definitions | None = None
+    ) -> None:
         self.tables = tuple(tables)
         self.case_sensitive = case_sensitive
+        self.former = former
         self._found: dict[str, Found | None] = {}
         for table in self.tables:
             self._enter(table.schema, table.name, Found(table))

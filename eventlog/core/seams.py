@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Any, Protocol, Self, cast
 
 from msgspec import Struct
@@ -140,6 +141,17 @@ Writer = Callable[[Iterable[Change]], Iterator[Any]]
 """Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot express a change."""
 
 
+class FormerNames(Enum):
+    """By which names an output tells what was captured under a former definition."""
+
+    OWN = auto()
+    """As it was captured: the format says what the table looked like then."""
+    NEW = auto()
+    """By today's names of columns, where they are known, else as it was captured."""
+    ONLY_NEW = auto()
+    """By today's names, that of the table too; what has none is left out, for no policy could name it."""
+
+
 class Format(Protocol):
     """Turns changes into documents: no I/O, no clock, no memory.
 
@@ -169,6 +181,12 @@ class Format(Protocol):
 
         Its id sorts before every other, and the next one takes its place.
         """
+
+
+def former_names_of(form: Format) -> FormerNames:
+    """By which names a format tells what was captured before its table got others; one says so in `former_names`."""
+    found: FormerNames = getattr(form, "former_names", FormerNames.OWN)
+    return found
 
 
 def encode(

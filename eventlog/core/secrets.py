@@ -177,7 +177,11 @@ def secret_places(settings: object, place: Place = (), name: str = "") -> Iterat
         for number, value in enumerate(settings):
             yield from secret_places(value, (*place, number), name)
     elif isinstance(settings, str) and settings:
-        found: Iterable[str] = _of_header(settings) if is_secret(name) else ()
+        found: Iterable[str] = ()
+        if is_secret(name):
+            # Whoever refuses a header may say what stands behind its scheme alone.
+            alone = _scheme.sub("", settings)
+            found = dict.fromkeys((settings, alone)) if alone else (settings,)
         if not found and ("://" in settings or "=" in settings):
             found = _of_text(settings)
         yield from ((place, secret) for secret in found)
@@ -187,12 +191,6 @@ def shown_place(place: Place) -> str:
     """A place as errors write it: output[0].path."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return "".join(parts).removeprefix(".")
-
-
-def _of_header(text: str) -> tuple[str, ...]:
-    """A secret as it is set, and what stands behind the scheme of a header, which whoever refuses it may say alone."""
-    alone = _scheme.sub("", text)
-    return tuple(dict.fromkeys((text, alone))) if alone else (text,)
 
 
 def _of_text(text: str) -> Iterator[str]:

@@ -67,8 +67,14 @@ def category(sql_type: str) -> Category:
     arguments = [part.strip() for part in match[1].split(",")] if match else []
     name = type_name(sql_type)
     found = _NAMES.get(name, Category.STRING)
-    if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number") and _scale_is_zero(arguments):
-        return Category.INT
+    if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number"):
+        # Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL,
+        # and Oracle's NUMBER(*) is a bare NUMBER.
+        match arguments:
+            case [precision] if precision != "*":
+                return Category.INT
+            case [_, "0"]:
+                return Category.INT
     if found is Category.TIME and bare_type(sql_type) == "time with time zone":
         return Category.STRING  # what is called timetz too
     if name == "tinyint" and arguments == ["1"]:
@@ -99,10 +105,3 @@ def is_zoned(sql_type: str) -> bool:
     """Whether a time of this type is a moment, whatever zone whoever looks at it is in."""
     name = bare_type(sql_type)
     return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"
-
-
-def _scale_is_zero(arguments: list[str]) -> bool:
-    """Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL."""
-    if len(arguments) == 1:
-        return arguments[0] != "*"  # Oracle's NUMBER(*) is a bare NUMBER
-    return len(arguments) == 2 and arguments[1] == "0"

@@ -6,7 +6,7 @@ What makes them, OpenTelemetry, is no business of those who say where a span beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import time_ns
 from typing import Protocol, TypeVar
@@ -64,12 +64,21 @@ def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, row
     return span
 
 
-@contextmanager
-def step(parent: Span | None, name: str, **attributes: str | int) -> Iterator[None]:
+def is_on() -> bool:
+    """Whether traces are on in this process."""
+    return _begin is not None
+
+
+def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
     """A span in that of a batch, around what is done within the block; nothing without one."""
-    if parent is None:
-        yield
-        return
+    return _nothing if parent is None else _step(parent, name, attributes)
+
+
+_nothing = nullcontext()
+
+
+@contextmanager
+def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
     span = parent.child(name, time_ns(), {f"eventlog.{key}": entry for key, entry in attributes.items()})
     token = _headers.set(span.headers())
     failure: BaseException | None = None

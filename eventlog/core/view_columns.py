@@ -28,8 +28,9 @@ class ColumnName(Struct, frozen=True, kw_only=True):
 
     @property
     def mapped(self) -> str:
-        prefix = "pk_" if self.key else "fk_" if self.refers_to else ""
-        return prefix + self.column
+        if self.key:
+            return "pk_" + self.column
+        return "fk_" + self.column if self.refers_to else self.column
 
 
 def read_column_name(native: str) -> ColumnName:

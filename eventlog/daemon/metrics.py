@@ -45,10 +45,8 @@ class _Collector(Collector):
 def _counters(reading: VitalsReading) -> Iterator[Metric]:
     rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
     failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
-    yield _counter("rows", "Rows settled, by status letter.", rows, "status")
-    yield _counter(
-        "table_rows", "Rows settled, by the table that they name; beyond 50 tables as `other`.", reading.tables, "table"
-    )
+    yield _counter("rows", "Finished rows, by status.", rows, "status")
+    yield _counter("table_rows", "Finished rows, by table; beyond 50 tables as `other`.", reading.tables, "table")
     yield _counter("changes", "Changes published.", reading.changes)
     yield _counter("documents", "Documents written, over all outputs.", reading.documents)
     yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
@@ -72,21 +70,21 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         "waits",
     )
     flows: Figures = None if flow is None else {state: float(state == flow.state) for state in STATES}
-    yield _gauge("flow", "1 for how the log goes on, 0 for all else.", flows, "state")
+    yield _gauge("flow", "1 for the state of the log, 0 for all else.", flows, "state")
     yield _gauge(
         "output_lag_rows",
-        "Rows that an output still has to get while it lags behind the others; 0 for one that is in step.",
+        "Rows that a lagging output still has to get; 0 for one that is up to date.",
         None if flow is None else _lag_rows(reading),
         "output",
     )
     yield _gauge(
         "standby_waiting_rows",
-        "Rows that wait while this publisher stands by, counted up to 1000.",
+        "Rows that wait while this publisher is on standby, counted up to 1000.",
         None if standby is None else standby.waiting,
     )
     yield _gauge(
         "standby_stalled_seconds",
-        "Time for which rows have waited while the publisher that has the lock settled nothing.",
+        "Time for which rows have waited while the publisher with the lock finished none.",
         None if standby is None else standby.stalled_seconds,
     )
     yield _gauge("triggers", "Triggers of tracked tables, by state.", reading.triggers, "state")
@@ -118,7 +116,7 @@ def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
         {name: one.at for name, one in reading.outputs.items() if one.at is not None},
         "output",
     )
-    yield _histogram("batch_seconds", "Time of a batch from reading to settling.", {"": reading.batches})
+    yield _histogram("batch_seconds", "Time of a batch from reading to the status of its rows.", {"": reading.batches})
     yield _histogram(
         "delivery_seconds",
         "Time in which an output took its share of a batch, with the answers to it.",

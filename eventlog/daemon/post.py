@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
@@ -18,34 +19,26 @@ from uuid import uuid4
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config.build import pipeline_of, stream_of, stream_pipeline_of
+from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of, stream_of, stream_pipeline_of
 from eventlog.config.settings import Config
+from eventlog.core import tracing
 from eventlog.core.durable_files import Claim
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
+from eventlog.core.registry import source_named
 from eventlog.core.seams import Stream, Tenure
-from eventlog.core.secrets import masked
+from eventlog.daemon.lines import Line, LogTurns, StreamTurns
 from eventlog.daemon.rest import Wakeup
 from eventlog.daemon.schema import SchemaWatch
 from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
-from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.log.flow import OutputLag, read_lags
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.flow import lacking, read_distances
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.traces import BatchTraces
+from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.owed import join, leave_behind, rename
-from eventlog.sources.marks import (
-    EPOCH,
-    HOLDING,
-    LOG,
-    PAUSED,
-    RESUMED,
-    SERVED,
-    Marks,
-    as_text,
-    kept_outputs,
-    lagging_outputs,
-    next_epoch,
-)
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, RESUMED, SERVED, Marks, as_text, next_epoch
 from eventlog.sources.stream.source import FileMarks
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
@@ -53,7 +46,12 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
+
+    from eventlog.publisher.decide import Decider
+
+SWEEP_PART: Final = 50
+"""Looking for rows that others took away takes a fiftieth of the time at most, for a million may wait."""
 
 
 class Post(ABC):
@@ -109,15 +107,33 @@ class Post(ABC):
         return nullcontext()
 
     @abstractmethod
-    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
-        """The way of its batches as its tables look now."""
+    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+        """The lines of work, with the tables as they look now; to be asked for after it was taken."""
 
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
-        """Sees whether triggers are as their tables now ask for, and follows where it may: once a poll, or `at_once`.
+    def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
+        """Other outputs than these for which rows are kept."""
+        return []
 
-        Whether tables are not as they were when it looked last; a stream has no triggers.
-        """
+    def unknown_hint(self, name: str) -> str:
+        """What can be done about such an output."""
+        return f"It keeps rows waiting. Add it again, or give them up: eventlog outputs forget {name!r}."
+
+    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # streams have no triggers
+        """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
+
+    def sweep(self) -> bool:
+        """Forgets rows that somebody has taken away, or given their letter; whether there were any."""
         return False
+
+    def lags(self) -> Mapping[str, OutputLag]:
+        """How far outputs are behind the others."""
+        return {}
+
+    def pause(self, name: str, why: str) -> None:  # noqa: B027  # nobody keeps a stream for one output
+        """Lets nothing go to an output until somebody resumes it."""
+
+    def caught_up(self, name: str) -> None:  # noqa: B027  # nobody resumes an output of a stream
+        """Forgets how far an output was behind when somebody resumed it."""
 
     def settled(self, events: int) -> None:  # noqa: B027  # nobody keeps a stream's rate
         """So many events will not be offered again."""
@@ -150,7 +166,11 @@ class LogPost(Post):
         self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
         self._schema = SchemaWatch(self.lock.log, settings)
-        self._next_look = 0.0
+        self._next_look = self._next_sweep = 0.0
+        self._looking = RLock()
+        self.journal: Journal | None = None
+        self._consumers: list[Consumer] = []
+        self._traces: BatchTraces | None = None
 
     @property
     def tenure(self) -> Tenure | None:
@@ -176,94 +196,129 @@ class LogPost(Post):
         self.lock.leave()
 
     def drop(self) -> None:
+        self._end_traces()
         self.lock.drop()
         self._close_wakeup()
         self.engine.dispose()
 
     def close(self) -> None:
+        self._end_traces()
         self._close_wakeup()
         self.engine.dispose()
+
+    def _end_traces(self) -> None:
+        if self._traces is not None:
+            self._traces.end()
+        self._traces = None
 
     def guarded(self) -> AbstractContextManager[None]:
         return in_our_words(self.engine, f"The {self.name}")
 
-    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
-        from eventlog.sources.log.source import LogSource
-
-        pipeline = pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse)
-        if self.wakeup is not None:
-            self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
-        return pipeline
-
-    def lagging(self) -> list[str]:
-        """The names of the outputs that lag, as the log has it."""
-        with self.lock.log.transaction(lone=True) as connection:
-            return lagging_outputs(Marks(self.lock.log).all(connection))
-
-    def leave_behind(self, outputs: Sequence[Output]) -> None:
-        """Lets these lag from now on."""
-        names = {output.name: (output.name, *output.former_names) for output in outputs}
-        with self._settling() as connection:
-            leave_behind(connection, self.lock.log, names)
-
-    def rejoin(self, name: str, *, with_batch: bool) -> bool:
-        """Whether an output is in step again, `with_batch` with what the others have in hand still."""
-        with self._settling() as connection:
-            return join(connection, self.lock.log, name, with_batch=with_batch)
-
-    def serve(self, names: Sequence[str]) -> None:
-        """Says in the log which outputs this publisher has."""
-        text = as_text(names)
-        with self.lock.log.transaction(lone=True) as connection:
-            if Marks(self.lock.log).get(connection, SERVED) == text:
-                return
-            self.lock.mark(connection, SERVED, text)
-
-    def rename(self, formerly: Mapping[str, str]) -> None:
-        """Lets outputs that lag, or are paused, go on under the names that they have now; `formerly` tells these by former ones."""
-        with self.lock.log.transaction(lone=True) as connection:
-            kept = kept_outputs(Marks(self.lock.log).all(connection))
-        for former, name in formerly.items():
-            if former in kept and name not in kept:
-                with self._settling() as connection:
-                    rename(connection, self.lock.log, former, name)
-                kept |= {name}
-
-    def lagging_pipeline(self, output: Output) -> Pipeline:
-        """The way of what a lagging output is owed, as the tables look now."""
+    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
         with self.guarded():
-            made = pipeline_of(self.engine, self._names, self._config, [output], self.lock, lagging=output.name)
-        return replace(made, confirm=self.confirm)
+            self.lock.log.check()
+            decider = decider_of(self.engine, self._names, self._config)
+            self.journal = Journal(self.lock.log, self.lock, log_settings_of(self._config), decider.round.catalog)
+            self.journal.serve([(output.name, output.former_names) for output in outputs])
+            with self.lock.log.transaction() as connection:
+                self.lock.mark(connection, SERVED, as_text([output.name for output in outputs]))
+        if self.wakeup is not None:
+            self.wakeup.seen = self.journal
+        self._decider = decider
+        self._end_traces()
+        self._traces = BatchTraces() if tracing.is_on() else None
+        settings = consumer_settings_of(self._config)
+        lines: list[Line] = []
+        self._consumers = []
+        for output in outputs:
+            consumer = Consumer(
+                self.journal, output, decider, settings, confirm=self.confirm, pulse=vitals.moved, traces=self._traces
+            )
+
+            def look_again(former: Decider) -> Decider:
+                return self._looked_again(former, vitals, journal)
+
+            self._consumers.append(consumer)
+            lines.append(Line(output.name, LogTurns(consumer, vitals, look_again, self.guarded), [output.name]))
+        return lines
+
+    def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
+        """Others for which the journal keeps rows, or that somebody has paused. The rest of the others are forgotten:
+        they would keep all rows from being finished.
+        """
+        served, kept = self._served(), list[str]()
+        with served.reading() as (connection, memory):
+            waiting = {str(row[0]) for row in served.ask(connection, "parked_reasons")} if memory.any_parked else set()
+            unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
+            lacking_rows = {name for name in unknown if name in waiting or lacking(memory, name)}
+            paused = {name for name in unknown if memory.outputs[name].paused is not None}
+        for name in unknown:
+            if name in lacking_rows or name in paused:
+                kept.append(name)
+            else:
+                served.forget(name)
+        return kept
+
+    def unknown_hint(self, name: str) -> str:
+        if not self._served().output(name).is_conversion:
+            return super().unknown_hint(name)
+        return (
+            "This conversion was interrupted, and no new rows go out before its rows are marked. Give its command once"
+            f" more with --mark, or give its rows back: eventlog outputs forget {name!r}."
+        )
+
+    def sweep(self) -> bool:
+        if self.journal is None or monotonic() < self._next_sweep or not self.journal.anything_waits:
+            return False
+        began = monotonic()
+        with self.guarded():
+            swept = self.journal.sweep()
+        self._next_sweep = monotonic() + SWEEP_PART * (monotonic() - began)
+        return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
-        """How far outputs are behind."""
         with self.guarded(), self.lock.log.transaction() as connection:
-            return read_lags(connection, self.lock.log, self._config.publisher)
+            return read_distances(connection, self.lock.log, self._config.publisher)
 
     def pause(self, name: str, why: str) -> None:
-        """Lets nothing go to an output until somebody resumes it."""
-        with self._settling() as connection:
-            Marks(self.lock.log).set(connection, f"{PAUSED}{name}", f"by the publisher: {why}")
+        with self.guarded():
+            self._served().pause(name, f"by the publisher: {why}")
 
     def caught_up(self, name: str) -> None:
-        """Forgets how far an output was behind when somebody resumed it."""
-        with self._settling() as connection:
-            Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
-
-    @contextmanager
-    def _settling(self) -> Iterator[Connection]:
-        """A transaction in which nobody else settles."""
         with self.guarded(), self.lock.log.transaction() as connection:
             Marks(self.lock.log).lock(connection, HOLDING)
             self.lock.assure(connection)
-            yield connection
+            Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
 
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
-        if monotonic() < self._next_look and not at_once:
-            return False
-        changed = self._schema.look(vitals, journal)
-        self._next_look = monotonic() + self._config.publisher.polling_interval
-        return changed
+    def _served(self) -> Journal:
+        assert self.journal is not None
+        return self.journal
+
+    def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
+        """The tables as they look now, unless another line has looked since."""
+        with self._looking:
+            if self._decider is former:
+                self._schema.look(vitals, journal)  # so that the history has every shape
+                self._see_tables()
+            return self._decider
+
+    def _see_tables(self) -> None:
+        self.lock.log.check()
+        self._decider = decider_of(self.engine, self._names, self._config, self._decider.looks)
+        self._served().look(self._decider.round.catalog)
+
+    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        if monotonic() < self._next_look:
+            return
+        with self._looking:
+            if self._schema.look(vitals, journal) and self.journal is not None:
+                try:
+                    self._see_tables()
+                except EventlogError as error:
+                    journal.warning("tables_not_seen", error=str(error))
+                for consumer in self._consumers:
+                    consumer.decider = self._decider
+            self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
@@ -290,9 +345,6 @@ def _engine_of(config: Config) -> Engine:
     return engine
 
 
-NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
-
-
 class StreamPost(Post):
     """What a publisher does at a stream besides publishing it."""
 
@@ -300,8 +352,9 @@ class StreamPost(Post):
 
     def __init__(self, config: Config, journal: BoundLogger) -> None:
         source = config.source
-        address = shown_url(read_url(source.url)) if source.url else masked(source.gbase.path or source.gbase.server)
-        super().__init__(f"{NAMES[source.kind]} of {source.marks}", address)
+        plugin = source_named(source.kind)
+        address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
+        super().__init__(f"{plugin.title} of {source.marks}", address)
         self._config = config
         self._journal = journal
         self._stream: Stream | None = None
@@ -332,8 +385,10 @@ class StreamPost(Post):
         if stream is not None:
             stream.close()
 
-    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
-        return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
+    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+        pipeline = stream_pipeline_of(self._opened(), self._config, outputs, vitals.moved)
+        turns = StreamTurns(replace(pipeline, confirm=self.confirm), vitals)
+        return [Line(self.name, turns, [output.name for output in outputs])]
 
     def _let_go(self) -> None:
         self.tenure = None

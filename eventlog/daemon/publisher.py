@@ -1,9 +1,9 @@
-"""The publisher at one post: one batch after the other, until nothing is left or until it is told to stop."""
+"""The publisher at one post: turn after turn of each output, until nothing is left or until it is told to stop."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
@@ -11,104 +11,42 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.build import name_of, outputs_of
+from eventlog.config.outputs import own_table, table_of
 from eventlog.config.settings import Config, load
-from eventlog.core.errors import ChangedError, EventlogError, MachineError, OccupiedError, SinkError, SourceError
-from eventlog.core.model import Reason
-from eventlog.core.seams import Tenure
-from eventlog.daemon.catching_up import CatchingUp, MostBehind
+from eventlog.core.errors import MachineError, OccupiedError, SinkError
+from eventlog.core.model import Status
+from eventlog.core.registry import format_named
+from eventlog.daemon.behind import MostBehindWatch, most_behind_of
+from eventlog.daemon.lines import Line
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.post import LogPost, Post, post_of
+from eventlog.daemon.post import Post, post_of
 from eventlog.daemon.rest import FAILURES, CycleWait, Heartbeat
+from eventlog.daemon.side_by_side import Finished, SideBySide
 from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
-from eventlog.delivery.output import Delivery, Output
+from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Report
-from eventlog.delivery.read_ahead import ReadAhead
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sources.log.source import LogSource
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+
 STANDBY_SECONDS: Final = 1.0
 """Seconds between two looks whether the lock is free."""
-
-SLOW_SECONDS: Final = 5.0
-SLOW_PART: Final = 4
-"""An output whose share of a batch takes longer than so many seconds, and so many times as long as all others', is left behind."""
-
-MOST_LOOKS: Final = 3
-"""How often it looks at the tables again when it cannot read: they may go on changing meanwhile."""
-
-
-class Shares:
-    """What outputs made of their shares of the last batch: who keeps the others waiting, and why."""
-
-    def __init__(self) -> None:
-        self._why: dict[str, str] = {}
-        self._seconds: dict[str, float] = {}
-        self.for_good: set[str] = set()
-        """Those that failed in a way which trying again does not mend."""
-
-    def forget(self) -> None:
-        """Nobody keeps anybody waiting."""
-        self._why, self._seconds, self.for_good = {}, {}, set()
-
-    def failed(self, name: str, error: MachineError) -> None:
-        """Nothing can be handed over to an output."""
-        if error.may_pass or isinstance(error, SinkError):
-            self._why[name] = str(error)
-        if not error.may_pass:
-            self.for_good.add(name)
-
-    def had(self, delivery: Delivery, error: MachineError | None) -> None:
-        name = delivery.output.name
-        self._seconds[name] = delivery.seconds
-        if error is not None:
-            self.failed(name, error)
-        elif any(answer.reason is Reason.RETRY for answer in delivery.said.answers.values()):
-            self._why[name] = delivery.said.complaint or "Its receiver asks for another time."
-
-    def leaving(self) -> dict[str, str]:
-        """Those that should be left behind, each with the reason."""
-        others = sum(self._seconds.values())
-        slow = {
-            name: f"It took {seconds:.0f} s for its share of a batch."
-            for name, seconds in self._seconds.items()
-            if seconds > SLOW_SECONDS and seconds > SLOW_PART * (others - seconds)
-        }
-        return slow | self._why
-
-
-def most_behind_of(config: Config) -> dict[str, MostBehind]:
-    """How far each output may lag, where that is said of one."""
-    return {
-        name_of(output): MostBehind(
-            rows=output.max_behind_rows, seconds=output.max_behind_seconds, pause=output.when_behind == "pause"
-        )
-        for output in config.output
-        if output.max_behind_rows or output.max_behind_seconds
-    }
 
 
 def ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
     """Settings that somebody has made and that do nothing, each with the reason."""
-    if config.publisher.workers > 1:
-        yield "publisher.workers", "One process does all the work; take the setting out."
     for output in config.output:
-        messages = getattr(output, "messages", None)
-        if not isinstance(messages, MessageSettings) or messages.mode == "metadata":
-            continue
-        if messages.metadata_topic != MessageSettings().metadata_topic:
-            why = f'{name_of(output)} writes no metadata messages; say mode = "metadata", or take the setting out.'
-            yield "output.messages.metadata_topic", why
+        ignored = format_named(output.format).ignored
+        for key, why in ignored(own_table(output)) if ignored is not None else ():
+            yield f"output.{table_of(output.format)}.{key}", f"{name_of(output)} {why}"
 
 
 class Publisher:
-    """Publishes one log or stream. What it opens it closes, and a batch that it began it finishes."""
+    """Publishes one log or stream. What it opens it closes, and a turn that it began it finishes."""
 
     def __init__(
         self,
@@ -133,17 +71,12 @@ class Publisher:
         settings = config.publisher
         self._rest = CycleWait(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
-        self._read_ahead: ReadAhead | None = None
-        self._opened: Tenure | None = None
-        self._taken_over: set[str] = set()
-        self._shares = Shares()
-        lag_post = self.post if isinstance(self.post, LogPost) else None
-        self._lagging = CatchingUp(
-            self._outputs, lag_post, self.vitals, self.journal, self.is_over, most_behind_of(config)
-        )
+        self._lines: list[Line] = []
+        self._at_work = SideBySide(self.stopped, self.is_over)
+        self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
         self._failures = 0
         self._worked = self._told = False
-        """Whether cycles have found rows, and told something of them, since it waited last."""
+        """Whether turns have found rows, and told something of them, since it waited last."""
         self._told_loopback = False
         for setting, why in ignored_settings(config):
             self.journal.warning("setting_ignored", setting=setting, why=why)
@@ -163,8 +96,7 @@ class Publisher:
 
     def close(self) -> None:
         """Gives back the post, connections and files."""
-        self._end_read_ahead()
-        self._lagging.end()
+        self._end_lines()
         with suppress(MachineError):  # a database that is away has given the lock to nobody, or to somebody else
             self.post.leave(self.vitals)
         self._close_outputs()
@@ -175,47 +107,70 @@ class Publisher:
         return self.vitals.reading().silent < SILENCE_SECONDS
 
     def stop(self) -> None:
-        """Asks for the end; the batch in hand is finished first."""
+        """Asks for the end; turns that have begun are finished first."""
         self.stopped.set()
 
-    def run_once(self, *, ahead: bool = False) -> Report:
-        """Publishes one batch, `ahead` says that another one follows. OccupiedError while somebody else publishes.
+    # --- one after the other -----------------------------------------------------------------------------------------
 
-        Rows that cannot be read, or read back, make it look at the tables again before they are given up.
+    def run_once(self) -> Report:
+        """Gives each output one turn. OccupiedError while somebody else publishes; what was wrong with an output is
+        raised after all had theirs.
         """
         if not self._take():
             raise self._occupied()
-        if self.post.look_at_tables(self.vitals, self.journal):
-            self._see_tables()
-        began = monotonic()
-        report, looks = self._tried(ahead=ahead, looks=MOST_LOOKS), MOST_LOOKS
-        while report.stale:
-            self.post.look_at_tables(self.vitals, self.journal, at_once=True)  # so that the history has every shape
-            self._read_ahead = self._new_read_ahead(self._read_ahead)
-            looks -= 1
-            report = self._tried(ahead=ahead, looks=looks)
-        self._finish(report, monotonic() - began)
-        return report
+        self._begin()
+        reports, troubles = [], list[MachineError]()
+        for line in self._lines:
+            try:
+                reports.append(self._turn(line))
+            except OccupiedError:
+                raise
+            except MachineError as error:
+                line.trouble = error
+                troubles.append(error)
+        if troubles:
+            raise min(troubles, key=lambda error: error.may_pass)
+        return together(reports)
+
+    def once(self) -> Iterator[Report]:
+        """One turn of each output, as soon as this publisher has the lock."""
+        self.wait_for_lock(self.config.publisher.lease * 2 + STANDBY_SECONDS)
+        if not self.stopped.is_set():
+            yield self.run_once()
 
     def rounds(self, *, until_empty: bool = False) -> Iterator[Report]:
-        """Batch after batch, resting when nothing was waiting; trouble that may pass is waited out.
+        """Turn after turn, resting when nothing was waiting; trouble that may pass is waited out.
 
-        With `until_empty` it ends when nothing is left that can be published now, and at the first trouble.
+        With `until_empty` it ends when nothing is left that can be published now, and at the first trouble that
+        leaves nobody who can go on.
         """
         if not until_empty:
             yield from self._live()
             return
         self.wait_for_lock(self.config.publisher.lease * 2 + STANDBY_SECONDS)
-        while not self.stopped.is_set():
-            report = self.run_once(ahead=True)
-            yield report
-            if self.is_over(report):
-                return
-            if (over := self._lagging.over) is not None:
-                yield over
-                return
-            if not (report.settled or report.again or self._leave(self._paused())) and not self._catching_up():
-                return
+        if self.stopped.is_set():
+            return
+        self._begin()
+        going: list[Line] = [*self._lines]
+        while going and not self.stopped.is_set():
+            for line in [*going]:
+                try:
+                    report = self._turn(line)
+                except OccupiedError:
+                    raise
+                except MachineError as error:
+                    line.trouble = error
+                    going.remove(line)
+                    continue
+                yield report
+                if self.is_over(report):
+                    return
+            moving = [line for line in going if not line.rests]
+            if not moving and not self.post.sweep():
+                break
+        for line in self._lines:
+            if line.trouble is not None:
+                raise line.trouble
 
     def wait_for_lock(self, patience: float) -> None:
         """Takes the lock; when somebody else has it for longer than this, OccupiedError."""
@@ -237,127 +192,125 @@ class Publisher:
         return OccupiedError(f"Another publisher works on the {self.post.name}.", hint="Stop it, or let it do this.")
 
     def is_over(self, report: Report) -> bool:
-        """Whether what happened in this cycle forbids another one."""
-        return report.fatal or (self.config.publisher.on_error == "halt" and report.errors > 0)
+        """Whether what happened in this turn forbids another one."""
+        halts = self.config.publisher.on_error == "halt"
+        return report.fatal or (halts and (report.errors > 0 or report.ended is Status.ERROR))
+
+    def _begin(self) -> None:
+        """Makes the lines of work after the lock was taken: how far each output is, nobody knew before that."""
+        if not self._lines:
+            self._lines = self.post.lines(self._outputs, self.vitals, self.journal)
+            for name in self.post.unknown_outputs(self._outputs):
+                self.journal.error("output_unknown", output=name, hint=self.post.unknown_hint(name))
+        self.post.follow_tables(self.vitals, self.journal)
+
+    def _turn(self, line: Line) -> Report:
+        """One turn of one output, in this thread."""
+        assert self.post.tenure is not None
+        began = monotonic()
+        report = line.turn(self.post.tenure)
+        self._finish(line, report, monotonic() - began)
+        return report
+
+    # --- as a daemon -------------------------------------------------------------------------------------------------
 
     def _live(self) -> Iterator[Report]:
         if self._rest.by_time_of_day:
             self._rest.until_next(self._beat)
         while not self.stopped.is_set():
             try:
-                locked = self._holds_lock()
-                held_up = locked and self._lagging.hold_up()
-                report = self.run_once(ahead=True) if locked and not held_up else None
-                self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
-                if report is not None:
+                if not self._holds_lock():
+                    self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
+                    self._rest.for_seconds(STANDBY_SECONDS)
+                    continue
+                self._begin()
+                for report in self._all_turns():
                     yield report
                     if self.is_over(report):
                         return
-                if (over := self._lagging.over) is not None:
-                    yield over
-                    return
-                if report is None:
-                    self._end_read_ahead()
-                    self._rest.for_seconds(STANDBY_SECONDS)
-                changed = self._look_after_outputs() if locked else False
-                if report is not None and not (changed or report.settled or report.again):
-                    self._idle(report)
+                self._idle()
             except MachineError as error:
                 self._wait_out(error)
         self.vitals.now("stopping")
 
-    def _look_after_outputs(self) -> bool:
-        """Leaves behind who keeps the others waiting, and takes back who has caught up; whether anything is new by that."""
-        changed = self._leave(self._shares.leaving() | self._paused())
-        return self._rejoined() or changed
-
-    def _paused(self) -> dict[str, str]:
-        """The outputs in step that somebody has paused, as the last reading saw it: nothing was read because of them."""
-        source = self._read_ahead.pipeline.source if self._read_ahead is not None else None
-        paused = source.paused if isinstance(source, LogSource) else frozenset()
-        return {output.name: "Somebody has paused it." for output in self._lagging.in_step if output.name in paused}
-
-    def _leave(self, leaving: Mapping[str, str]) -> bool:
-        """Leaves outputs behind, each for a reason, unless nobody would be left; whether it did."""
-        if not self._lagging.may_leave(leaving):
-            return False
-        self._end_read_ahead()
-        self._lagging.leave_behind(leaving, self._taken_over)
-        self._shares.forget()
-        return True
-
-    def _rejoined(self, *, failing: bool = False) -> bool:
-        """Whether an output that lagged is in step again."""
-        most = self.config.publisher.query_limit
-        if not self._lagging or not self._lagging.rejoined(self.vitals.moved, most, failing=failing):
-            return False
-        self._end_read_ahead()
-        return True
-
-    def _catching_up(self) -> bool:
-        """Whether outputs that lagged before go on: waits for them a little. Trouble that one of them has is raised."""
-        if not self._lagging:
-            return False
-        if self._rejoined():
-            return True
-        self.stopped.wait(STANDBY_SECONDS / 4)
-        if self._lagging.moving:
-            return True
-        self._lagging.raise_trouble()
-        return False
-
-    def _tried(self, *, ahead: bool, looks: int) -> Report:
-        """A round; one that failed for good may have asked for a column that is gone, while there are `looks` left."""
-        try:
-            return self._round(ahead=ahead)
-        except SourceError as error:
-            if looks <= 0 or (error.may_pass and not isinstance(error, ChangedError)):
-                raise
-            return Report(stale=True)
-
-    def _round(self, *, ahead: bool) -> Report:
-        with self.post.guarded():
-            self._open_outputs()
-            if not self._lagging.in_step:
-                return Report()
-            self._read_ahead = self._read_ahead or self._new_read_ahead()
-            self._shares.forget()
-            return self._read_ahead.go_round(ahead=ahead)
-
-    def _open_outputs(self) -> None:
-        """Takes the outputs over whenever the lock was taken: how far they are now, nobody knew before that."""
+    def _all_turns(self) -> Iterator[Report]:
+        """Turns of all outputs until nobody has anything to do, or only those have that are far behind."""
         tenure = self.post.tenure
-        if tenure is None or tenure == self._opened:
+        if tenure is None:
             return
-        self._opened = None
-        self._end_read_ahead()  # what it read under a former lock others may have published since
-        self._lagging.begin(tenure)
-        self._taken_over = set()
-        self._shares.forget()
-        failed: list[SinkError] = []
-        for output in self._lagging.in_step:
-            try:
-                output.sink.open(tenure)
-                self._taken_over.add(output.name)
-            except SinkError as error:
-                self.vitals.not_opened(output.name, error)
-                self._shares.failed(output.name, error)
-                failed.append(error)
-        if failed:
-            raise min(failed, key=lambda error: error.may_pass)
-        self._opened = tenure
+        if len(self._lines) == 1:
+            yield from self._turns_of_the_only_one(self._lines[0])
+            return
+        self._hold_up()
+        self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
+        while (finished := self._at_work.next(self._lines)) is not None:
+            self.vitals.moved()
+            self._hold_up()
+            if finished.error is not None:
+                self._fail(finished)
+            elif finished.report is not None:
+                self._finish(finished.line, finished.report, finished.seconds)
+                yield finished.report
+            if finished.took_new:
+                self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
 
-    def _finish(self, report: Report, seconds: float) -> None:
-        """What follows a cycle: the books, and the statements that an active one asks for."""
+    def _hold_up(self) -> None:
+        """Lets all others wait where an output is further behind than it may be."""
+        waited_for = self._behind.waited_for(self._lines)
+        for line in self._lines:
+            line.held_up = waited_for is not None and line.name != waited_for
+
+    def _turns_of_the_only_one(self, line: Line) -> Iterator[Report]:
+        """Where there is one output nothing is to be done beside it."""
+        while not self.stopped.is_set():
+            try:
+                report = self._turn(line)
+            except SinkError as error:
+                line.trouble = error
+                raise
+            yield report
+            if not report.moved:
+                return
+
+    def _fail(self, finished: Finished) -> None:
+        """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""
+        line, error = finished.line, finished.error
+        if not isinstance(error, SinkError):
+            assert error is not None
+            raise error
+        line.trouble = error
+        line.failures += 1
+        others = [one for one in self._lines if one.trouble is None]
+        if all(one.trouble is not None and not one.trouble.may_pass for one in self._lines):
+            raise error  # nobody is left who could go on
+        seconds = FAILURES.delay(line.failures, secrets.SystemRandom().random())
+        line.again_at = monotonic() + seconds
+        if others and not line.is_behind:
+            line.is_behind = True
+            self.journal.warning("output_left_behind", output=line.name, why=str(error))
+        elif others:
+            again_in = round(seconds, 1)
+            self.journal.warning(
+                "output_failed", output=line.name, error=str(error), attempt=line.failures, again_in=again_in
+            )
+        else:
+            self.vitals.failed(error)
+            self.journal.warning("failed", error=str(error), attempt=line.failures, again_in=round(seconds, 1))
+
+    def _finish(self, line: Line, report: Report, seconds: float) -> None:
+        """What follows a turn: the books, and the statements that an active one asks for."""
+        self._recovered()
+        line.trouble, line.failures = None, 0
+        self._keep_company(line, report)
         self.vitals.finished(report, seconds)
         self.post.settled(report.settled)
-        for lagging in self._lagging.running.values() if report.settled else ():
-            lagging.wake()  # it is owed these rows now
-        if report.events:
+        if report.events or report.documents:
             self._worked = True
             statuses = {status.value: count for status, count in report.statuses.items()}
+            output = {} if len(self._lines) == 1 else {"output": line.name}
             self.journal.info(
                 "published",
+                **output,
                 rows=report.events,
                 changes=report.changes,
                 documents=report.documents,
@@ -372,9 +325,20 @@ class Publisher:
             self._told = True
             self.post.published(self.vitals, self.journal)
 
+    def _keep_company(self, line: Line, report: Report) -> None:
+        """Says when an output is no longer with the others, and when it is again."""
+        if len(self._lines) == 1:
+            return
+        if report.paused and not line.is_behind:
+            line.is_behind = True
+            self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
+        elif line.is_behind and not (report.moved or report.paused or report.later is not None):
+            line.is_behind = False
+            self.journal.info("output_in_step", output=line.name)
+
     def _tell_loopback(self, report: Report) -> None:
         """Says once why nothing comes out, where all that was read is the doing of the publisher's own user."""
-        alone = report.loopback == report.events
+        alone = report.events > 0 and report.loopback == report.events
         if alone and not self._told_loopback:
             why = (
                 "Every row was made by the publisher's own user. Let applications connect as somebody else, name"
@@ -391,26 +355,38 @@ class Publisher:
             self.journal.info("seat_taken", post=self.post.name)
         elif not locked and self.vitals.reading().state != "standby":
             self.journal.info("standing_by", post=self.post.name)
-        self.vitals.now("publishing" if locked else "standby")
         if not locked:
+            self.vitals.now("standby")
             self.post.stand_by(self.vitals, self.journal)
+        elif self.vitals.reading().state != "failing":
+            self.vitals.now("publishing")
         return locked
 
-    def _idle(self, report: Report) -> None:
-        """Waits for the next cycle, and lets the heart beat meanwhile."""
+    def _idle(self) -> None:
+        """Waits for the next turn, and lets the heart beat meanwhile."""
         if self._worked:
             self._rest.worked()
         if self._told:
             self._heartbeat.put_off()
         self._worked = self._told = False
         self.post.idle(self.vitals)
-        all_held = self.config.publisher.on_retry == "stop" and report.later is not None and not report.events
-        self._rest.until_next(self._beat, later=report.later, all_held=all_held)
+        if self.post.sweep():
+            return
+        now = monotonic()
+        times = [line.later_at for line in self._lines if line.later_at is not None]
+        times += [line.again_at for line in self._lines if line.trouble is not None]
+        later = max(0.0, min(times) - now) if times else None
+        held = self.config.publisher.on_retry == "stop" and len(self._lines) == len(times)
+        self._rest.until_next(self._beat, later=later, all_held=held and later is not None)
 
-    def _beat(self) -> None:
-        if self._opened is not None and self._heartbeat.beat(self.post.confirm, self._lagging.running):
+    def _beat(self) -> bool:
+        """Lets the heart beat; whether the wait is to end, because a turn has."""
+        at_work = [line for line in self._lines if line.trouble is not None or self._at_work.has(line)]
+        busy = {name for line in at_work for name in line.outputs}
+        if self._lines and self._heartbeat.beat(self.post.confirm, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
+        return self._at_work.anything_finished
 
     def _recovered(self) -> None:
         if self._failures:
@@ -419,18 +395,12 @@ class Publisher:
 
     def _wait_out(self, error: MachineError) -> None:
         """Waits after a failure that may pass, longer each time; any other one goes on to whoever called."""
-        if isinstance(error, SinkError):
-            try:
-                if self._leave(self._shares.leaving()) or self._rejoined(failing=True):
-                    return  # others go on
-            except MachineError as worse:
-                error = worse  # the log is away as well
         if isinstance(error, OccupiedError):
             self.journal.warning("seat_lost", post=self.post.name)
             self._let_go()
             return
         self.vitals.failed(error)
-        if not (error.may_pass or (isinstance(error, SinkError) and self._others_may_go_on())):
+        if not error.may_pass:
             raise error
         self._failures += 1
         seconds = FAILURES.delay(self._failures, secrets.SystemRandom().random())
@@ -442,43 +412,41 @@ class Publisher:
             self._let_go()
         self._rest.for_seconds(seconds)
 
-    def _others_may_go_on(self) -> bool:
-        """Whether one of several outputs can go on by itself, now or soon: what ails one for good ends nobody else then."""
-        for_good = self._shares.for_good | self._lagging.failed_for_good
-        return len(self._outputs) > 1 and any(output.name not in for_good for output in self._outputs)
-
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
-        self._end_read_ahead()
-        self._lagging.end()
-        self._opened = None
+        self._end_lines()
         self.post.drop()
 
-    def _new_read_ahead(self, former: ReadAhead | None = None) -> ReadAhead:
-        """The way of batches with the tables as they look now; nothing is left that was made ready by the former look."""
-        if former is not None:
-            former.forget()
-        made = self.post.pipeline(self._lagging.in_step, self.vitals.moved)
-        return ReadAhead(replace(made, told=self._delivered, confirm=self.post.confirm), former)
-
-    def _delivered(self, delivery: Delivery, error: MachineError | None) -> None:
-        self.vitals.delivered(delivery, error)
-        self._shares.had(delivery, error)
-
-    def _see_tables(self) -> None:
-        """Goes on with the tables as they look now; where they cannot be seen, with what is known."""
-        if self._read_ahead is None:
-            return
-        try:
-            self._read_ahead = self._new_read_ahead(self._read_ahead)
-        except EventlogError as error:
-            self.journal.warning("tables_not_seen", error=str(error))
-
-    def _end_read_ahead(self) -> None:
-        ahead, self._read_ahead = self._read_ahead, None
-        if ahead is not None:
-            ahead.forget()
+    def _end_lines(self) -> None:
+        self._at_work.end()
+        self._lines = []
 
     def _close_outputs(self) -> None:
         for output in self._outputs:
             output.sink.close()
+
+
+def together(reports: Sequence[Report]) -> Report:
+    """What several turns did, as one."""
+    if len(reports) == 1:
+        return reports[0]
+    statuses: dict[Status, int] = {}
+    tables: dict[str, int] = {}
+    for report in reports:
+        for status, count in report.statuses.items():
+            statuses[status] = statuses.get(status, 0) + count
+        for table, count in report.tables.items():
+            tables[table] = tables.get(table, 0) + count
+    times = [report.later for report in reports if report.later is not None]
+    return Report(
+        events=sum(report.events for report in reports),
+        changes=sum(report.changes for report in reports),
+        documents=sum(report.documents for report in reports),
+        statuses=statuses,
+        tables=tables,
+        later=min(times, default=None),
+        loopback=sum(report.loopback for report in reports),
+        unread={table: note for report in reports for table, note in report.unread.items()},
+        moved=any(report.moved for report in reports),
+        ended=next((report.ended for report in reports if report.ended is not None), None),
+    )

@@ -25,7 +25,7 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.delivery.output import Output
-from eventlog.sources.log.seen import SeenNumbers
+from eventlog.publisher.reader import JournalReader
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.dialect import offers, statement
 from eventlog.sql.log import Log
@@ -66,8 +66,9 @@ class CycleWait:
         if self._wakeup is not None:
             self._wakeup.found()
 
-    def until_next(self, each: Callable[[], None], *, later: float | None = None, all_held: bool = False) -> None:
-        """Waits for the next cycle and calls `each` now and then; `later` is when rows are offered again.
+    def until_next(self, each: Callable[[], object], *, later: float | None = None, all_held: bool = False) -> None:
+        """Waits for the next cycle and calls `each` now and then, which says whether to end the wait; `later` is when
+        rows are offered again.
 
         `all_held` says that until then nothing is read.
         """
@@ -80,7 +81,7 @@ class CycleWait:
             seconds = later if all_held else min(later, self._interval)
         self.for_seconds(seconds, each, alert=not all_held)
 
-    def for_seconds(self, seconds: float, each: Callable[[], None] = lambda: None, *, alert: bool = False) -> None:
+    def for_seconds(self, seconds: float, each: Callable[[], object] = lambda: None, *, alert: bool = False) -> None:
         """Waits so long; when `alert`, rows that come end the wait."""
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0 and not self._stopped.is_set():
@@ -90,9 +91,10 @@ class CycleWait:
             else:
                 self._stopped.wait(min(left, LOOK_SECONDS))
             self._pulse()
-            each()
+            if each():
+                return
 
-    def _until_time_of_day(self, each: Callable[[], None], end: float | None) -> None:
+    def _until_time_of_day(self, each: Callable[[], object], end: float | None) -> None:
         while not self._stopped.is_set() and (end is None or monotonic() < end):
             now = self._now()
             since, self._seen = self._seen, now
@@ -101,7 +103,8 @@ class CycleWait:
             left = (self._table.next_after(now) - now).total_seconds()
             self._stopped.wait(max(0.0, min(left, LOOK_SECONDS)))
             self._pulse()
-            each()
+            if each():
+                return
 
 
 class Heartbeat:
@@ -119,17 +122,17 @@ class Heartbeat:
         """A document was published."""
         self._last = monotonic()
 
-    def beat(self, confirm: Callable[[], None], lagging: Collection[str] = ()) -> bool:
+    def beat(self, confirm: Callable[[], None], busy: Collection[str] = ()) -> bool:
         """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes by now.
 
-        Those that are `lagging` are left out: a thread of their own writes to them, and nothing is well there.
+        Those that are `busy` are left out: somebody else writes to them, or nothing is well there.
         """
         if not self._seconds or monotonic() < self._last + self._seconds:
             return False
         confirm()
         for output in self._outputs:
             document = output.format.heartbeat()
-            if document is not None and output.name not in lagging:
+            if document is not None and output.name not in busy:
                 output.sink.commit("", [document])
         self.put_off()
         return True
@@ -156,14 +159,14 @@ PART: Final = 50
 class Wakeup:
     """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come count.
 
-    `seen` is what the reader of the log remembers of rows that wait behind others: they need not be looked at.
+    `seen` knows which rows others have taken, or wait for a reason: they need not be looked at.
     """
 
     def __init__(self, log: Log, *, due: bool = False) -> None:
         self._log = log
         self._among = "among_due" if due else "among_all"
         self._channel = listening(log)
-        self.seen: SeenNumbers | None = None
+        self.seen: JournalReader | None = None
         self._session: Connection | None = None
         self._listens = False
         self._active = monotonic()

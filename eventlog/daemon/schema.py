@@ -6,25 +6,37 @@ trigger fail, and with it every write of the application. So the catalog is aske
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.schema import Table
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import statement
-from eventlog.sql.history import Shape, ShapeVersion, add_version, differing, latest, read_history, shape_of
+from eventlog.sql.history import (
+    Shape,
+    differing,
+    enter_versions,
+    latest,
+    moment_text,
+    newest_number,
+    read_history,
+    shape_of,
+)
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
 from eventlog.sql.triggers.follow import Followed, behind, follow
 from eventlog.sql.triggers.installed import states, unseen
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class SchemaWatch:
@@ -39,6 +51,8 @@ class SchemaWatch:
         self._told: dict[str, str] = {}
         self._said = ""
         self._kept_apart = False
+        self._newest: int | None = None
+        """The newest row of the log when it looked last."""
 
     def look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
         """Whether there is something new since it looked last.
@@ -47,7 +61,7 @@ class SchemaWatch:
         """
         from sqlalchemy.exc import SQLAlchemyError
 
-        now, before, changed = _now(), self._since, False
+        now, before, changed = moment_text(), self._since, False
         try:
             changed = self._look(vitals, journal) and before is not None
             self._said = ""
@@ -62,17 +76,20 @@ class SchemaWatch:
     def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
         with self._log.engine.connect() as connection:
             names = located(connection, self._log.names)
+            newest = newest_number(connection, names) or 0  # before the catalog, so that nothing of a gap is missed
             stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
             if stamp and stamp == self._stamp:  # without triggers, or where they are hidden, it says nothing
+                self._newest = newest
                 return False
             found = states(connection, names)
-        followed = follow(self._log.engine, names, behind(found)) if self._follow else []
+            former = self._former(connection, names)
+        followed = follow(self._log.engine, names, behind(found), self._newest) if self._follow else []
         with self._log.engine.connect() as connection:
             if any(one.error is None for one in followed):
                 found = states(connection, names)
-            shapes = {table.whole: shape_of(table) for table in tracked(connection, names)}
+            tables = tracked(connection, names)
             hidden = unseen(connection, names, {one.owner for one in found})
-        changes = self._changes(shapes, names, journal)
+        changes = self._changes(tables, former, names, journal)
         again = {one.owner for one in followed if one.again}
         for owner, change in changes.items():
             journal.info("table_changed", table=owner, since=self._since, **change)
@@ -85,27 +102,38 @@ class SchemaWatch:
         self._note(followed)
         vitals.looked(_counted(found), sum(one.fails for one in found))
         new = stamp != self._stamp or bool(changes)
-        self._stamp = None if again else stamp
+        self._stamp, self._newest = None if again else stamp, newest
         return new
 
+    def _former(self, connection: Connection, names: LogNames) -> dict[str, Shape]:
+        """How each class looked when somebody looked last: this publisher, or who entered it into the history."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            known = latest(read_history(connection, names))
+        except SQLAlchemyError:
+            return dict(self._shapes)
+        return {owner: one.columns for owner, one in known.items()} | self._shapes
+
     def _changes(
-        self, shapes: Mapping[str, Shape], names: LogNames, journal: BoundLogger
+        self,
+        tables: Sequence[Table],
+        former: Mapping[str, Shape],
+        names: LogNames,
+        journal: BoundLogger,
     ) -> dict[str, dict[str, list[str]]]:
         """What has changed in each class since somebody looked last, entered into the history where there is one."""
         try:
             with self._log.transaction() as connection:
-                known = latest(read_history(connection, names))
-                for version in newer(shapes, known, _now()):
-                    add_version(connection, names, version)
-            former = {owner: one.columns for owner, one in known.items()}
+                enter_versions(connection, names, tables)
         except SourceError as error:
             if not self._kept_apart:
                 journal.warning("history_not_kept", error=str(error), hint="`eventlog upgrade` makes its table.")
-            self._kept_apart, former = True, self._shapes
-        self._shapes = dict(shapes)
+            self._kept_apart = True
+        self._shapes = {table.whole: shape_of(table) for table in tables}
         return {
             owner: differing(former[owner], shape)
-            for owner, shape in shapes.items()
+            for owner, shape in self._shapes.items()
             if owner in former and former[owner] != shape
         }
 
@@ -136,21 +164,6 @@ class SchemaWatch:
                 marks.set(connection, NOT_FOLLOWED, as_text(errors))
             elif marks.get(connection, NOT_FOLLOWED) is not None:
                 marks.clear(connection, NOT_FOLLOWED)
-
-
-def newer(shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str) -> Iterator[ShapeVersion]:
-    """The versions that are to be entered: of tables that are new here, and of those that look otherwise than before."""
-    for owner, shape in shapes.items():
-        former = known.get(owner)
-        if former is None:
-            yield ShapeVersion(table=owner, version=1, seen_at=now, columns=shape)
-        elif former.columns != shape:
-            changed = differing(former.columns, shape)
-            yield ShapeVersion(table=owner, version=former.version + 1, seen_at=now, changed=changed, columns=shape)
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 def _counted(found: Iterable[TriggerState]) -> dict[str, int]:

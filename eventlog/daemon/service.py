@@ -148,7 +148,7 @@ class Service:
 def ending_of(report: Report) -> Ending:
     """How a publisher ends after a cycle that was the last."""
     if report.fatal:
-        return Ending(exit_code=EX_UNAVAILABLE, error="A receiver said that nothing more may be sent to it.")
-    if report.errors:
+        return Ending(exit_code=EX_UNAVAILABLE, error="A receiver answered fatal: nothing more may be sent to it.")
+    if report.errors or report.ended is not None:
         return Ending(exit_code=EX_DATA, error="Rows ended as errors, and publisher.on_error is halt.")
     return STOPPED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 from threading import RLock
 from time import monotonic, time
@@ -20,20 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.model import Captured, Position
 from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
-from eventlog.delivery.output import (
-    Delivery,
-    OutputState,
-    OutputStates,
-    failing,
-    newest,
-    read_output_states,
-    stands,
-)
+from eventlog.delivery.output import Delivery, OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.pipeline import Report
+from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.backlog import Pace, database_seconds, quickened
-from eventlog.sources.log.flow import Flow, Polling, read_flow
+from eventlog.sources.log.flow import Flow, Polling
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
@@ -191,25 +185,18 @@ class PublisherHealth:
         failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
         self._change(state="failing", error=shown(str(error)), failures=failures)
 
-    def delivered(self, delivery: Delivery, error: MachineError | None) -> None:
-        """An output has had its share of a batch; one that lags says so from a thread of its own."""
-        name, now = delivery.output.name, time()
-        delays = list(delays_of(delivery, now)) if self.watched else []
+    def delivered(self, name: str, share: OutputTurn) -> None:
+        """An output has had its turn; it may say so from a thread of its own."""
+        now = time()
+        delays = list(delays_of(share.events, now)) if self.watched else []
         with self._lock:
             reading = self._reading
             outputs = reading.outputs
-            new = stands(outputs.get(name, OutputState()), delivery, error, now)
-            figures = _counted(reading.figures.get(name, OutputFigures()), delivery, error)
+            new = _stands(outputs.get(name, OutputState()), share, now)
+            figures = _counted(reading.figures.get(name, OutputFigures()), share)
             for seconds, count in delays:
                 figures = replace(figures, delays=figures.delays.with_value(seconds, count))
             self._reading = replace(reading, outputs={**outputs, name: new}, figures={**reading.figures, name: figures})
-
-    def not_opened(self, name: str, error: MachineError) -> None:
-        """An output could not be taken over."""
-        with self._lock:
-            outputs = self._reading.outputs
-            now = replace(outputs.get(name, OutputState()), error=shown(str(error)), failed_at=time())
-            self._reading = replace(self._reading, outputs={**outputs, name: now})
 
     def serves(self, outputs: Collection[str]) -> None:
         """These are the outputs from now on."""
@@ -248,22 +235,56 @@ class PublisherHealth:
         self.moved()
 
 
-def delays_of(delivery: Delivery, now: float) -> Iterator[tuple[float, int]]:
-    """The seconds from the time of each row that an output has just taken until now, and of how many rows; by two clocks."""
+class OutputTurn(Struct, frozen=True, kw_only=True):
+    """What one output did in a turn: documents, the last one with its last row, and the rows that it has now.
+
+    `error` is what a receiver had against a row, or what broke the turn off that has `failed`.
+    """
+
+    documents: int = 0
+    seconds: float = 0.0
+    last: tuple[str, Position] | None = None
+    events: Sequence[Captured] = ()
+    error: str | None = None
+    failed: bool = False
+
+
+def turn_of(delivery: Delivery, error: MachineError | None) -> OutputTurn:
+    """What an output of a stream did."""
     took = set(delivery.said.done)
-    times = Counter(event.time for event in delivery.events if event.position in took)
-    for time_of_rows, count in times.items():
+    return OutputTurn(
+        documents=delivery.documents,
+        seconds=delivery.seconds,
+        last=delivery.taken,
+        events=[event for event in delivery.events if event.position in took],
+        error=delivery.said.complaint if error is None else str(error),
+        failed=error is not None,
+    )
+
+
+def _stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:
+    """How an output stands after its turn, whether it ended well or not."""
+    new = replace(former, documents=former.documents + share.documents)
+    if share.last is not None:
+        document, position = share.last
+        new = replace(new, document=document, position=position, at=now)
+    return new if share.error is None else replace(new, error=shown(share.error), failed_at=now)
+
+
+def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:
+    """The seconds from the time of each row that an output has just taken until now, and of how many rows; by two clocks."""
+    for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
             yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
 
 
-def _counted(former: OutputFigures, delivery: Delivery, error: MachineError | None) -> OutputFigures:
-    shares = former.shares.with_value(delivery.seconds) if delivery.documents or error is not None else former.shares
+def _counted(former: OutputFigures, share: OutputTurn) -> OutputFigures:
+    shares = former.shares.with_value(share.seconds) if share.documents or share.failed else former.shares
     return replace(
         former,
-        documents=former.documents + delivery.documents,
-        failures=former.failures + (error is not None),
+        documents=former.documents + share.documents,
+        failures=former.failures + share.failed,
         shares=shares,
     )
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
+from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby
-from eventlog.sources.log.left_out import EVER
+from eventlog.publisher.memory import read_memory
+from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
-from eventlog.sources.marks import EPOCH, IN_HAND, Marks, any_owed, read_owed
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
 COUNTED_ROWS: Final = 1_000
 """Rows are counted up to here: more of them say nothing more."""
@@ -24,9 +27,6 @@ ALARM_SECONDS: Final = 3_600.0
 PART: Final = 50
 """Counting that takes long is done seldom: it takes a fiftieth of the time at most."""
 
-NOBODY: Final = {"except": "except_none"}
-"""No object is passed over."""
-
 Trace = tuple[str | None, ...]
 
 
@@ -35,7 +35,7 @@ class HolderWatch:
 
     def __init__(self, lock: LogLock, *, due: bool = False) -> None:
         self._lock = lock
-        self._among = "among_due" if due else "among_all"
+        self._rows = UnsealedRows(lock.log, LogSettings(handle_future_events=due), None)
         self._patience = lock.lease * PATIENCE_LEASES
         self.forget()
 
@@ -61,24 +61,29 @@ class HolderWatch:
 
     def _measure(self) -> None:
         began = monotonic()
-        log, marks = self._lock.log, Marks(self._lock.log)
-        with log.transaction() as connection:
-            self._waiting = int(
-                log.rows(connection, log.query("count_some", among=self._among), {"limit": COUNTED_ROWS})[0][0]
-            )
-            owed = any_owed(read_owed(marks.all(connection)).values())
-            asked = log.query("oldest_waiting", among=self._among, unread="unread_none", kept="kept_ready", **NOBODY)
-            beyond = (
-                owed.parts[-1][1] if owed else EVER
-            )  # what is kept for outputs that lag is nobody's fault who publishes
-            oldest = log.rows(connection, asked, {"beyond": beyond, "limit": 1}) if self._waiting else []
-            if owed and not oldest:
-                self._waiting = 0
-            trace = (marks.get(connection, IN_HAND), marks.get(connection, EPOCH), str(oldest[:1]))
+        with self._lock.log.transaction() as connection:
+            self._waiting, trace = self._look(connection)
         if not self._waiting or trace != self._trace:
             self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience
         self._trace = trace
         self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
+
+    def _look(self, connection: Connection) -> tuple[int, Trace]:
+        """How many rows nobody has taken, or were being delivered to every output that is foremost, and what changes when
+        who has the lock does its work.
+
+        What an output is behind, or waits for, is no fault of who publishes.
+        """
+        log = self._lock.log
+        memory = read_memory(connection, log, "")
+        numbers = self._rows.first_numbers(connection, memory, COUNTED_ROWS)
+        first = max((output.position for output in memory.outputs.values()), default=0)
+        foremost = [output.name for output in memory.outputs.values() if output.position == first]
+        delivered = min((len(memory.planned.get(name, ())) for name in foremost), default=0)
+        given = [(output.name, output.position, output.plans) for output in memory.outputs.values()]
+        marks = Marks(log)
+        trace = (marks.get(connection, EPOCH), marks.get(connection, OUTPUTS), str(given), str(numbers[:1]))
+        return len(numbers) + delivered, trace
 
     def _alarm(self, post: str, seen: Standby, journal: BoundLogger) -> None:
         journal.warning(

@@ -40,6 +40,10 @@ class Strictness(Struct, frozen=True, kw_only=True):
     on_retry: Literal["stop", "object"] = "stop"
     on_error: Literal["continue", "halt"] = "continue"
 
+    def ends(self, status: Status) -> bool:
+        """Whether nothing more may be sent after an answer with this status."""
+        return status is Status.FATAL or (status is Status.ERROR and self.on_error == "halt")
+
 
 class Answers:
     """The answers for one output's share of a batch, of whose documents each has a number, from 0.
@@ -124,7 +128,7 @@ class Answers:
         """Whether these answers are the last word about a change; notes what they stop."""
         row = self._row(positions[0])
         statuses = {answer.status for answer in answers}
-        if Status.FATAL in statuses or (Status.ERROR in statuses and self.strictness.on_error == "halt"):
+        if any(map(self.strictness.ends, statuses)):
             self.ended = True
         if Status.NEW in statuses:
             self._block(() if row is None else (row,))

@@ -57,7 +57,7 @@ class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
     `name` is what its notes are called; under `former_names` they may still stand of a batch that was begun before it
-    got this one. `answers` says that a receiver judges each document.
+    got this one. `answers` says that a receiver judges each document, `whole` that transactions are told in one piece.
     """
 
     format: Format
@@ -65,6 +65,7 @@ class Output(Struct, frozen=True, kw_only=True):
     name: str = "output"
     former_names: tuple[str, ...] = ()
     answers: bool = False
+    whole: bool = False
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -446,6 +447,11 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     failed_at: float | None = None
     documents: int = 0
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether it took a document after the last error."""
+        return self.failed_at is not None and self.failed_at < (self.at or 0.0)
 
 
 OutputStates = Mapping[str, OutputState]

@@ -38,7 +38,6 @@ from eventlog.core.seams import Batch, RowReader, Source
 from eventlog.core.tracing import Span, batch_span, end, step, timed
 from eventlog.delivery.answers import counted, filtered_by_all, given_up, in_order, settled_outcomes
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.sources.log.left_out import failed_tables
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
     COUNTED,
@@ -91,10 +90,16 @@ class Report(Struct, frozen=True, kw_only=True):
     """Events that come again with the next batch, because their transaction goes on."""
     again: bool = False
     """There are rows that wait and could not be published with these; the next round has others, or them."""
+    moved: bool = False
+    """Something was done, so that there may be more to do."""
+    ended: Status | None = None
+    """A receiver has said so to a row that other outputs do not have yet: nothing more may be sent."""
+    paused: bool = False
+    """Somebody has paused the output."""
 
     @property
     def fatal(self) -> bool:
-        return Status.FATAL in self.statuses
+        return Status.FATAL in self.statuses or self.ended is Status.FATAL
 
     @property
     def errors(self) -> int:
@@ -103,7 +108,7 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def settled(self) -> int:
         """Events that will not be offered again."""
-        return self.events - self.statuses.get(Status.NEW, 0)
+        return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -220,7 +225,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             tables=settled_by_table(batch.events, outcomes),
             loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
-            unread=failed_tables(batch.events, outcomes),
             left=sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
             again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
         )

@@ -1,17 +1,34 @@
-"""What an operator does with rows of the journal: holds them and lets them go."""
+"""What an operator does with rows and outputs of the journal: holds rows and lets them go, has them wait again, gives up
+what an output lacks.
+
+Law: each transaction changes the mark `holding` first. So it waits for a publisher that writes, and what that one knows
+of the tables is old from then on: a plan that it has in mind fails, and it reads them again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from sqlalchemy import Connection
+from msgspec.structs import replace
 
-from eventlog.sources.log.left_out import note_change
-from eventlog.sql.log import Log
+from eventlog.core.model import Outcome, Reason, Status
+from eventlog.publisher.flow import lacking
+from eventlog.publisher.journal import PIECE_ROWS, Journal
+from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.plans import Done
+from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, stretches_of
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Run, Stretches, note_change
+from eventlog.sql.log import Log, id_list
 
-Run = tuple[int, int]
-"""The first and the last of numbers that are meant."""
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+NOBODY: Final = "-"
+"""Stands for an output where rows of any are meant."""
 
 
 def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tuple[int, set[str]]:
@@ -24,12 +41,16 @@ def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tu
         bounds = {"first": first, "last": last}
         connection.execute(log.query("hold_make"), bounds | {"note": note})
         held += int(connection.execute(log.query("hold_count"), bounds).scalar_one())
+    meant = Stretches(runs)
     late = {
         str(output)
-        for output, _, _, records in log.rows(connection, log.query("planned_records"))
-        for first, last in msgspec.json.decode(records, type=list[Run])
-        if any(first <= run[1] and run[0] <= last for run in runs)
+        for output, plan, _, records in log.rows(connection, log.query("planned_records"))
+        if stretches_of(records, f"records of plan {plan}") & meant
     }
+    if any(JournalRow.read(row).is_conversion for row in log.rows(connection, log.query("outputs_read"))):
+        memory = read_memory(connection, log, "", seen=False)
+        converting = [row.name for row in memory.outputs.values() if row.is_conversion]
+        late.update(name for name in converting if lacking(memory, name) & meant)
     return held, late
 
 
@@ -42,3 +63,172 @@ def release(connection: Connection, log: Log, runs: Sequence[Run]) -> int:
         released += int(connection.execute(log.query("hold_drop"), bounds).rowcount)
         connection.execute(log.query("parked_released"), bounds)
     return released
+
+
+def pieces(log: Log, query: str, run: Run, values: Mapping[str, Any] | None = None) -> Iterator[Run]:
+    """A run in parts that have at most PIECE_ROWS of the rows that a query finds, in their order."""
+    first, last = run
+    while True:
+        bounds = {"first": first, "last": last, "limit": PIECE_ROWS, **(values or {})}
+        with log.transaction() as connection:
+            numbers = [int(number) for (number,) in log.rows(connection, log.query(query), bounds)]
+        if len(numbers) < PIECE_ROWS:
+            yield first, last
+            return
+        yield first, numbers[-1]
+        first = numbers[-1] + 1
+
+
+class CaredJournal(Journal):
+    """The journal for somebody who has not the lock of the log, and changes it between two transactions of a publisher."""
+
+    def __init__(self, log: Log, settings: LogSettings | None = None) -> None:
+        JournalReader.__init__(self, log, settings or LogSettings())
+
+    @contextmanager
+    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+        """A transaction; what the tables hold is read in it, for a publisher may have written since the last one."""
+        with self.one_at_a_time, self.log.transaction() as connection:
+            yield connection, self.joined(connection)
+
+    def joined(self, connection: Connection) -> Memory:
+        """Joins a transaction of the caller, as its first: what the tables hold, while no publisher writes them."""
+        note_change(connection, self.log)
+        return read_memory(connection, self.log, "", seen=False)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def requeue(self, run: Run, choice: Mapping[str, Any]) -> int:
+        """Has the processed rows of a run wait again, as if nobody had ever read them; how many.
+
+        What is left of their former life goes: a letter that somebody else gave them is noticed by a publisher later.
+        """
+        bounds = {"first": run[0], "last": run[1], **choice}
+        with self.transaction() as (connection, memory):
+            found = self.ask(connection, "requeue_numbers", **bounds, limit=PIECE_ROWS)
+            self.leave(connection, memory, [int(number) for (number,) in found])
+            count = int(connection.execute(self.log.query("requeue_run"), bounds).rowcount)
+            connection.execute(self.log.query("forget_run"), bounds)
+            return count
+
+    def leave(self, connection: Connection, memory: Memory, numbers: Collection[int]) -> None:
+        """Takes rows out of everything, holds as well: they are gone, or wait again as new ones.
+
+        Of objects whose first row has left so, the publisher lets the next one go when it sweeps.
+        """
+        rows = Stretches.of(numbers)
+        if not rows:
+            return
+        ids = id_list([*rows])
+        kept = {int(number) for (number,) in self.ask(connection, "held_among", ids=ids)}
+        for first, last in Stretches.of(kept).parts:
+            self._tell(connection, "hold_drop", [{"first": first, "last": last}])
+        known = rows & memory.taken
+        if memory.any_parked:
+            found = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
+            known |= Stretches.of(int(number) for (number,) in found)
+        if memory.any_said:
+            known = rows  # few are ever said of, and those that are belong to rows of the journal
+        self._leave(connection, memory, known)
+        self._drop_passed(connection, memory)
+
+    # --- outputs -----------------------------------------------------------------------------------------------------
+
+    def kept_for(self, name: str) -> Stretches | None:
+        """The rows that an output lacks and that may still be given up; None where the journal does not know it."""
+        with self.log.transaction() as connection:
+            memory = read_memory(connection, self.log, "", seen=False)
+            if name not in memory.outputs:
+                return None
+            position = memory.outputs[name].position
+            ahead = [part for number, one in memory.batches.items() if number > position for part in one.records.parts]
+            alone = [part for one in self._documents(connection, name, alone=True) for part in one.records.parts]
+            parked = self.ask(connection, "parked_of_output", output=name)
+            return Stretches([*ahead, *alone]) | Stretches.of(int(number) for (number,) in parked)
+
+    def give_up(self, name: str, numbers: Stretches | None, note: str, *, planned: bool = False) -> int:
+        """Gives up rows that an output lacks, or all; how many. They end with a warning once no other output lacks them.
+
+        A batch is passed as a whole: rows of it that are not given up are parked, so that few rows far behind the first
+        one take as many transactions as there are batches before them. Of documents that may be on their way only those
+        are given up that a receiver would get again as they are, and only whole; `planned` takes all others as well.
+        """
+        skipped = self._give_up_documents(name, numbers, note, all_plans=planned)
+        while (passed := self._give_up_batch(name, numbers, note)) is not None:
+            skipped += passed
+        for run in ((-(2**62), 2**62),) if numbers is None else numbers.parts:
+            last = run[1]
+            while rows := self._give_up_parked(name, (run[0], last), note):
+                skipped += len(rows)
+                last = min(rows) - 1
+        return skipped
+
+    def is_alone(self, name: str) -> bool:
+        """Whether the log has no other output."""
+        with self.log.transaction() as connection:
+            return all(JournalRow.read(row).name == name for row in self.ask(connection, "outputs_read"))
+
+    def drop(self, name: str) -> None:
+        """Forgets an output, with what the tables still say of it."""
+        with self.transaction() as (connection, memory):
+            for query in ("planned_forget", "parked_forget", "said_forget"):
+                self._tell(connection, query, [{"output": name}])
+            self._tell(connection, "output_forget", [{"name": name}])
+            memory.outputs.pop(name, None)
+            self._drop_passed(connection, memory)
+
+    def add(self, connection: Connection, memory: Memory, name: str) -> JournalRow:
+        """Makes an output known before a publisher has it: from now on rows are kept for it."""
+        self._add(connection, memory, name)
+        return memory.outputs[name]
+
+    def _documents(self, connection: Connection, name: str, *, alone: bool) -> list[OnTheWay]:
+        found = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
+        return [one for one in found if one.body is not None or not alone]
+
+    def _give_up_documents(self, name: str, numbers: Stretches | None, note: str, *, all_plans: bool) -> int:
+        with self.log.transaction() as connection:
+            found = self._documents(connection, name, alone=not all_plans)
+        meant = [one for one in found if numbers is None or not one.records - numbers]
+        records = [record for one in meant for record in one.records]
+        if meant:
+            self.done(name, Done(planned=meant, said=_skipped(records, note)))
+        return len(records)
+
+    def _give_up_batch(self, name: str, numbers: Stretches | None, note: str) -> int | None:
+        """Passes the next batch, if rows of it or of one behind it are given up; else None."""
+        with self.transaction() as (connection, memory):
+            row = memory.outputs[name]
+            ahead = [number for number in sorted(memory.batches) if number > row.position]
+            meant = [number for number in ahead if numbers is None or memory.batches[number].records & numbers]
+            if not meant:
+                return None
+            records = memory.batches[ahead[0]].records
+            over = records if numbers is None else records & numbers
+            self._park_new(connection, memory, name, records - over)
+            self._move(connection, memory, replace(row, position=ahead[0]))
+            self._settle(connection, memory, name, [*over], _skipped(over, note))
+            self._drop_passed(connection, memory)
+            return len(over)
+
+    def _give_up_parked(self, name: str, run: Run, note: str) -> list[int]:
+        """Gives up the last rows of a run that are parked: the first ones go last, because others wait for those."""
+        with self.transaction() as (connection, memory):
+            found = [
+                Parked(output=name, record=int(record), object=str(one), reason=str(reason), due=due)
+                for record, one, reason, _, due in self.ask(
+                    connection, "parked_last", output=name, first=run[0], last=run[1], limit=PIECE_ROWS
+                )
+            ]
+            records = sorted(one.record for one in found)
+            self._unpark(connection, memory, found)
+            self._lead(connection, name, (one.object for one in found if one.due is not None))
+            self._settle(connection, memory, name, records, _skipped(records, note))
+            return records
+
+
+def _skipped(records: Collection[int] | Stretches, note: str) -> dict[int, Outcome]:
+    return {
+        number: Outcome(position=(number,), status=Status.WARNING, reason=Reason.SKIPPED, note=note)
+        for number in records
+    }

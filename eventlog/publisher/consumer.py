@@ -3,67 +3,58 @@
 A turn, when nothing is in doubt: take rows, decide, prepare documents at the sink, plan them in the journal, commit
 them at the sink, done in the journal. After a crash, and after any error, `resolve` asks the sink which plan it has;
 a target that cannot be asked gets its planned documents again as they were: same plan, same id, same body.
+
+Where many rows wait, the plan of the next turn is made while this one is committed. It is in no journal yet: where
+anything comes again, or fails, it is forgotten, and its rows are taken anew.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from operator import itemgetter
+from threading import Thread
+from time import time_ns
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import told_after
-from eventlog.core.model import SEVERITY, CutTransaction, Event, Outcome, Position, Reason, Status
-from eventlog.core.rules.screen import Identities
-from eventlog.core.schema import Catalog
+from eventlog.core.errors import EventlogError
+from eventlog.core.model import CutTransaction, Outcome, Position, Reason
 from eventlog.core.seams import Tenure
-from eventlog.delivery.answers import Strictness
+from eventlog.core.tracing import Span, step
+from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
-from eventlog.publisher.decide import Decider, Encoded, encode, waits
-from eventlog.publisher.journal import Done, HoldsChangedError, Journal, TakePlan
-from eventlog.publisher.letters import by_number, by_position
-from eventlog.publisher.reader import ReplacedError
+from eventlog.publisher.books import Books, ConsumerSettings, Turn
+from eventlog.publisher.decide import Decider, Encoded
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.letters import by_number, by_position, given_up, judge
+from eventlog.publisher.making import MadePlan, PlanMaker
+from eventlog.publisher.plans import Done, HoldsChangedError
+from eventlog.publisher.reader import ReplacedError, known_output
 from eventlog.publisher.sending import HandOver
-from eventlog.publisher.tables import Detail, JournalRow, OnTheWay, Parked
+from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
+from eventlog.publisher.traces import BatchTrace, BatchTraces
+from eventlog.sources.marks import Stretches
+from eventlog.sql.journal_tables import MOVED_PLAN
 
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
-    from eventlog.core.backoff import Backoff
-
-
-class ConsumerSettings(Struct, frozen=True, kw_only=True):
-    """How an output is published: rows a turn, what an answer stops, and how often a change is offered."""
-
-    limit: int = 10_000
-    strictness: Strictness = Strictness()
-    max_attempts: int = 0
+AHEAD_ROWS: Final = 1_000
+"""Fewer rows are published quicker than a thread is begun."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """What one turn did; `later` is in how many milliseconds rows come that wait for another attempt."""
+class Outgoing(Struct, frozen=True, kw_only=True):
+    """Documents that are to be handed over. Those that were planned just now say from what they were made."""
 
-    rows: int = 0
-    changes: int = 0
-    documents: int = 0
-    statuses: Mapping[Status, int] = {}
-    moved: bool = False
-    later: int | None = None
-
-
-class Judged(Struct, frozen=True):
-    """What was said of a document: how its rows end, and which of them come again, with the reason."""
-
-    said: Mapping[int, Outcome]
-    again: Mapping[int, Outcome]
+    on_the_way: Sequence[OnTheWay]
+    encoded: Encoded | None = None
+    taken: Take | None = None
 
 
 class Consumer:
-    """Publishes one output of a log."""
+    """Publishes one output of a log. `decider` may be another one from one turn to the next: it knows the tables."""
 
     def __init__(
         self,
@@ -72,21 +63,24 @@ class Consumer:
         decider: Decider,
         settings: ConsumerSettings,
         *,
-        catalog: Catalog | None = None,
         confirm: Callable[[], None] = lambda: None,
+        pulse: Callable[[], None] = lambda: None,
+        traces: BatchTraces | None = None,
     ) -> None:
         self.output = output
+        self._traces = traces
+        self._trace: BatchTrace | None = None
+        self.decider = self._decider = decider
         self._journal = journal
-        self._decider = decider
         self._settings = settings
-        self._catalog = catalog
-        self._identities = Identities(catalog)
         self._confirm = confirm
+        self._pulse = pulse
         self._tenure: Tenure | None = None
         self._resolved = False
         self._after = ""
-        self._unreadable: dict[str, tuple[int, str]] = {}
-        self._statuses: Counter[Status] = Counter()
+        self._ahead: MadePlan | None = None
+        self._maker = PlanMaker(journal, output, settings.limit)
+        self._books = Books()
 
     @property
     def name(self) -> str:
@@ -94,41 +88,111 @@ class Consumer:
 
     def turn(self, tenure: Tenure) -> Turn:
         """Gives the output what comes next. After any error nothing that was known of its target counts."""
-        self._statuses.clear()
+        self._books = Books()
+        self._decider = self.decider
         try:
-            return replace(self._step(tenure), statuses=dict(self._statuses))
+            turn = self._step(tenure)
+            # The books are those of the plan that was handed over, which may be an earlier one's.
+            turn = self._books.entered(turn)
         except HoldsChangedError:
             self._resolved = False
-            return Turn(moved=True)
-        except BaseException:
+            self._forget_ahead()
+            turn = Turn(moved=True)
+        except BaseException as error:
             self._resolved = False
+            self._forget_ahead()
+            self._end_trace(self._trace, None, error)
             raise
+        self._end_trace(self._trace, turn)
+        return turn
+
+    @property
+    def _span(self) -> Span | None:
+        return None if self._trace is None else self._trace.span
+
+    def _joined_trace(self, taken: Take, began: int) -> BatchTrace | None:
+        """Goes on with the trace of these rows, or begins it; None while traces are off."""
+        if self._traces is None or not taken.events:
+            return None
+        return self._traces.join(self.name, taken, (began, time_ns()), self._journal.others(self.name))
+
+    def _end_trace(self, trace: BatchTrace | None, turn: Turn | None, failure: BaseException | None = None) -> None:
+        if trace is not None and self._traces is not None:
+            self._traces.leave(self.name, trace, turn, failure)
+        if trace is self._trace:
+            self._trace = None
+
+    def _forget_ahead(self) -> None:
+        """Lets go of the plan that was made for the next turn; its rows are taken anew."""
+        made, self._ahead = self._ahead, None
+        if made is not None:
+            self._end_trace(made.trace, None)
+
+    def so_far(self) -> Turn:
+        """What the turn had done that has failed."""
+        return self._books.so_far()
 
     def _step(self, tenure: Tenure) -> Turn:
-        if self._journal.output(self.name).paused:
-            return Turn()
-        if self._tenure != tenure:
-            self.output.sink.open(tenure)
-            self._tenure = tenure
-            self._resolved = False
-        if not self._resolved:
+        if not self._resolved or self._tenure != tenure:
+            if self._journal.output(self.name).paused:
+                return Turn(paused=True)
+            if self._tenure != tenure:
+                self._forget_ahead()  # somebody else may have taken its rows
+                self.output.sink.open(tenure)
+                self._tenure = tenure
             self._resolve()
             self._resolved = True
         now = self._journal.now()
-        with self._journal.reading():
-            row = self._journal.output(self.name)
+        if self._ahead is not None and self._ahead.decider is not self._decider:
+            self._forget_ahead()
+            self._resolve()  # what was prepared for it is swept
+        if self._ahead is not None:
+            made, self._ahead = self._ahead, None
+            next_ = self._plan(made)
+        else:
+            with self._journal.at_new_rows(self.name):
+                next_ = self._next(now)
+        if isinstance(next_, Turn):
+            return next_
+        if next_.encoded is None or not self.output.sink.capabilities.resolves:
+            return self._hand_over(next_, now)
+        return self._commit(next_, now)
+
+    def _next(self, now: int) -> Turn | Outgoing:
+        """Plans what comes next, or says why nothing is to be handed over."""
+        began = time_ns()
+        with self._journal.reading() as (_, memory):
+            row = known_output(memory, self.name)
+            if row.paused:
+                return Turn(paused=True)
             on_the_way = self._journal.planned(self.name)  # only of a target that cannot be asked
             if on_the_way and self.output.sink.capabilities.resolves:
                 said = f"Somebody else publishes to {self.name}: it has a plan that this publisher did not make."
                 raise ReplacedError(said)
-            again = any(one.due <= now for one in on_the_way)
-            taken = None if again else self._taken(on_the_way, now)
-            soonest = self._journal.soonest(self.name) if taken is not None and taken.is_empty else None
-        if taken is None:
-            return self._hand_over(on_the_way, now)
+            if any(one.due <= now for one in on_the_way):
+                return Outgoing(on_the_way=on_the_way)
+            taken = self._taken(on_the_way, now)
+            soonest = self._journal.soonest(self.name) if taken.is_empty else None
+            if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
+                return Turn(stale=frozenset())
+            if taken.events and not self._knows_definitions():
+                return Turn(stale=frozenset())
         if taken.is_empty:
-            return Turn(later=None if soonest is None else max(0, soonest - now))
-        return self._publish(row, taken, now)
+            due = [one.due for one in on_the_way] + ([] if soonest is None else [soonest])
+            return Turn(later=max(0, min(due) - now) if due else None)
+        trace = self._joined_trace(taken, began)
+        self._trace = trace
+        made = self._maker.make(
+            self._decider, taken, now, plans=row.plans, told=row.told, after=self._after, trace=trace
+        )
+        return made if isinstance(made, Turn) else self._plan(made)
+
+    def _knows_definitions(self) -> bool:
+        """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was
+        written after DDL sees what that has entered.
+        """
+        stamp = self._decider.stamp
+        return stamp is None or self._journal.history_stamp() == stamp
 
     def _taken(self, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
@@ -141,124 +205,115 @@ class Consumer:
             self.name,
             now=now,
             limit=self._settings.limit,
-            identities=self._identities,
+            identities=self._decider.identities,
             on_the_way=on_the_way,
-            unreadable=self._unreadable,
+            unreadable=self._maker.unreadable,
         )
 
     # --- what is new -------------------------------------------------------------------------------------------------
 
-    def _publish(self, row: JournalRow, taken: Take, now: int) -> Turn:
-        """Decides, prepares, plans and commits the rows of a take."""
-        encoded = self._encoded(taken, row.told)
-        again = self._parked_again(taken, encoded, now)
-        plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
-        planned = self._planned(plan_id, taken, encoded, {one.record for one in again})
-        if planned:
-            self.output.sink.prepare(plan_id, encoded.documents)
-        over = {event.position[0] for event in taken.events}
-        over.difference_update(one.record for one in again)
-        for one in planned:
-            over.difference_update(*(detail.records for detail in one.details))
-        ended = by_number(encoded.said.values()) if over else {}
-        plan = TakePlan(
-            stamp=taken.stamp,
-            plan=plan_id,
-            sealed=taken.sealed,
-            passed=taken.batches,
-            unparked=taken.unparked,
-            planned=planned,
-            parked=[*taken.parked, *again],
-            said={number: ended[number] for number in over if number in ended},
-            over=over,
-            gone=taken.gone,
+    def _plan(self, made: MadePlan) -> Turn | Outgoing:
+        """Enters in the journal where the rows go."""
+        self._books, self._trace = made.books, made.trace
+        if made.plan.planned and not made.is_prepared:
+            self.output.sink.prepare(made.plan.plan, made.encoded.documents)
+        self._books.settled(self._journal.plan(self.name, made.plan))
+        if not made.plan.planned:
+            return Turn(moved=True)
+        return Outgoing(on_the_way=made.plan.planned, encoded=made.encoded, taken=made.taken)
+
+    def _commit(self, planned: Outgoing, now: int) -> Turn:
+        """Gives a target that can be asked what was planned for it, and makes the next plan meanwhile."""
+        assert planned.encoded is not None
+        documents = planned.encoded.documents
+        began = time_ns()
+        following = self._taken_ahead(planned, now)
+        if following is None:
+            self._deliver(planned, now)
+        else:
+            self._deliver_beside(planned, following, began, now)
+        self._after = documents[-1].id
+        return Turn(documents=len(documents), moved=True)
+
+    def _deliver(self, planned: Outgoing, now: int) -> bool:
+        """Commits a plan at the target, and enters what became of it; whether all of it is over."""
+        assert planned.encoded is not None
+        assert planned.taken is not None
+        documents, [one] = planned.encoded.documents, planned.on_the_way
+        with step(self._span, "write", output=self.name, documents=len(documents)):
+            self._confirm()
+            outcomes = by_position(self.output.sink.commit(one.plan, documents))
+        self._pulse()
+        self._books.answered(outcomes, self._settings.strictness)
+        is_over = self._finish(planned.on_the_way, outcomes, now, planned.taken.objects)
+        self._books.delivered(documents, outcomes)
+        return is_over
+
+    def _taken_ahead(self, planned: Outgoing, now: int) -> Take | None:
+        """The rows of the next turn, where a turn was full and a plan may be made beside another one.
+
+        New rows are taken so by the only output alone: of several the first one to plan them seals them.
+        """
+        assert planned.taken is not None
+        rows = len(planned.taken.events)
+        if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
+            return None
+        taken = take(
+            self._journal,
+            self.name,
+            now=now,
+            limit=self._settings.limit,
+            identities=self._decider.identities,
+            unreadable=self._maker.unreadable,
+            new=self._journal.outputs == 1,
         )
-        self._statuses.update(self._journal.plan(self.name, plan))
-        turn = Turn(rows=len(taken.events), changes=encoded.changes, moved=True)
-        if not planned:
-            return turn
-        if not self.output.sink.capabilities.resolves:
-            sent = self._hand_over(planned, now)
-            return replace(sent, rows=turn.rows, changes=turn.changes)
-        self._confirm()
-        outcomes = self.output.sink.commit(plan_id, encoded.documents)
-        self._after = encoded.documents[-1].id
-        self._finish(planned, by_position(outcomes), now, taken.objects)
-        return replace(turn, documents=len(encoded.documents))
+        if taken.is_empty or (taken.events and not self._knows_definitions()):
+            return None
+        return taken
 
-    def _encoded(self, taken: Take, told: Mapping[int, int]) -> Encoded:
-        """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
-        left_before = {one.record for one in taken.unparked if one.reason == Reason.GOES_ON.value}
-        groups: list[list[Event]] = [[], []]
-        for event in taken.events:
-            groups[event.position[0] not in left_before].append(event)
-        going_on = None
-        if self.output.format.counts and taken.events:
-            going_on = self._journal.going_on(taken.events)
-        return encode(
-            self.output,
-            self._decider.decide(taken, [group for group in groups if group] or [[]], self._journal.moment),
-            self._catalog,
-            after=self._after,
-            told=told,
-            going_on=going_on,
-            may_leave=bool(groups[1]),
-        )
+    def _deliver_beside(self, planned: Outgoing, following: Take, began: int, now: int) -> None:
+        """Delivers in a thread of its own, while this one makes the next plan."""
+        assert planned.encoded is not None
+        delivered: list[bool | BaseException] = []
 
-    def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
-        """The rows of a take that wait, because the rules say so: nothing behind them is in a document either."""
-        waiting = waits(encoded.said, encoded.left)
-        if not waiting:
-            return []
-        parking = Parking(self.name)
-        attempts = taken.attempts
-        for event in sorted(taken.events, key=lambda one: one.position):
-            number, outcome = event.position[0], waiting.get(event.position)
-            if outcome is None:
-                continue
-            due, tried = 0, attempts.get(number, 0)
-            if outcome.reason is Reason.NO_RIGHT:
-                tried += 1
-                due = now + self._delay(tried)
-                if event.table is not None:
-                    self._unreadable[event.table] = (due, outcome.note or "")
-            elif outcome.reason is Reason.NOT_DUE:
-                due = now + self._delay(1)
-            parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)
-        return parking.rows
+        def deliver() -> None:
+            try:
+                delivered.append(self._deliver(planned, now))
+            except BaseException as error:  # noqa: BLE001  # raised below, in the thread that waits for it
+                delivered.append(error)
 
-    def _planned(self, plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int]) -> list[OnTheWay]:
-        """The documents as the journal keeps them. With each end the rows that it superseded."""
-        losers: dict[Position, list[Outcome]] = {}
-        for outcome in encoded.said.values():
-            if outcome.winner is not None and outcome.position[0] not in again:
-                losers.setdefault(outcome.winner, []).append(outcome)
-        details: list[Detail] = []
-        for document in encoded.documents:
-            covered = [position for several in document.covers.values() for position in several]
-            if losers:
-                covered += [one.position for position in covered for one in losers.get(position, ())]
-            said = tuple(encoded.said[one] for one in covered if one in encoded.said) if encoded.said else ()
-            records = tuple(dict.fromkeys(position[0] for position in covered))
-            details.append(Detail(document.id, records, said, document.cut))
-        if not details:
-            return []
-        attempts = taken.attempts
-        if self.output.sink.capabilities.resolves:
-            return [OnTheWay(plan=plan, place=0, details=details, attempts=max(attempts.values(), default=0))]
-        return [
-            OnTheWay(
-                plan=plan,
-                place=place,
-                details=[detail],
-                objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
-                covers=document.covers,
-                body=document.body.decode(),
-                route=document.route,
-                attempts=max((attempts.get(record, 0) for record in detail.records), default=0) if attempts else 0,
-            )
-            for place, (detail, document) in enumerate(zip(details, encoded.documents, strict=True))
-        ]
+        row = self._journal.output(self.name)
+        cut = [part for document in planned.encoded.documents for part in document.cut]
+        thread = Thread(target=deliver, name=f"eventlog-delivers-{self.name}", daemon=True)
+        made: MadePlan | Turn | None = None
+        trace = self._joined_trace(following, began)
+        with haste():
+            thread.start()
+            try:
+                told = told_after(row.told, cut) if cut else row.told
+                after = planned.encoded.documents[-1].id
+                made = self._maker.make(
+                    self._decider,
+                    following,
+                    now,
+                    plans=row.plans,
+                    told=told,
+                    after=after,
+                    trace=trace,
+                    prepares=self.output.sink.capabilities.prepares,
+                )
+            except EventlogError:
+                pass  # what is wrong with the next plan is said when its turn comes
+            finally:
+                thread.join()
+        [result] = delivered
+        if result is True and isinstance(made, MadePlan):
+            self._ahead = made
+            return
+        self._end_trace(trace, None)
+        if isinstance(result, BaseException):
+            raise result
+        self._resolved = False  # something comes again, or the plan was not made: what is prepared is swept
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -271,9 +326,14 @@ class Consumer:
         *,
         has: str | None = None,
         freed: Sequence[OnTheWay] = (),
-    ) -> None:
-        """Enters what was said of documents. Those that were `freed` come again, for something before them does."""
+    ) -> bool:
+        """Enters what was said of documents; whether nothing comes again. Those that were `freed` do, for something
+        before them does.
+
+        What is to come again and waits no longer leaves everything: should it wait again, every output is to get it.
+        """
         ended: dict[int, Outcome] = {}
+        gone: list[int] = []
         parking = Parking(self.name)
         cut: list[CutTransaction] = []
         spoken = by_number(answers.values())
@@ -282,91 +342,75 @@ class Consumer:
                 cut.extend(detail.cut)
                 if not detail.said and (not spoken or spoken.keys().isdisjoint(detail.records)):
                     continue
-                judged = self._judge(one, detail, spoken, objects)
+                judged = judge(one, detail, spoken, objects, self._settings.max_attempts)
                 ended.update(judged.said)
-                delay = self._delay(one.attempts + 1) if judged.again else 0
+                delay = self._journal.delay(one.attempts + 1) if judged.again else 0
                 for record, outcome in sorted(judged.again.items()):
                     reason = outcome.reason.value
-                    parking.add(record, objects[record], reason, now + delay, outcome.note, one.attempts + 1)
-        for one in freed:
-            for record in sorted(record for detail in one.details for record in detail.records):
-                if record in objects:  # else somebody has taken the row away, or settled it
-                    parking.add(record, objects[record], BEHIND, now, None, one.attempts)
+                    if record in objects:
+                        parking.add(record, objects[record], reason, now + delay, outcome.note, one.attempts + 1)
+                    else:
+                        gone.append(record)
+        back = [(record, document) for document in freed for record in document.records]
+        for record, document in sorted(back, key=itemgetter(0)):
+            if record in objects:
+                # Rows that a version without journal offered wait as long as they did there.
+                reason = Reason.RETRY.value if document.plan == MOVED_PLAN and document.attempts else BEHIND
+                parking.add(record, objects[record], reason, max(now, document.due), None, document.attempts)
+            else:
+                gone.append(record)
         told = told_after(self._journal.output(self.name).told, cut) if cut else None
-        done = Done(planned=[*planned, *freed], said=ended, again=parking.rows, told=told, has=has)
-        self._statuses.update(self._journal.done(self.name, done))
-
-    def _judge(
-        self, one: OnTheWay, detail: Detail, answers: Mapping[int, Outcome], objects: Mapping[int, str]
-    ) -> Judged:
-        """What was said of a document, change by change: all events of a change end alike, and silence is success.
-
-        What the receiver took of an object behind a change that it did not take comes again: only a repeat leaves the
-        right state there.
-        """
-        ended = by_number(detail.said)
-        again: dict[int, Outcome] = {}
-        changes = [[position[0] for position in covered] for covered in (one.covers or {}).values()]
-        blocked: set[str] = set()
-        for records in changes or [[record] for record in detail.records]:
-            spoken = [answers[record] for record in records if record in answers]
-            worst = max(spoken, key=lambda outcome: SEVERITY[outcome.status], default=None)
-            if worst is not None and worst.status is Status.NEW:
-                worst = self._given_up(worst, one.attempts)
-            names = {objects[record] for record in records if record in objects}
-            if (worst is not None and worst.status is Status.NEW) or names & blocked:
-                waiting = worst or Outcome(position=(records[0],), status=Status.NEW, reason=Reason.HELD)
-                again.update({record: waiting for record in records if record in objects})
-                blocked |= names
-            elif worst is not None:
-                for record in records:
-                    former = ended.get(record)
-                    if former is None or SEVERITY[worst.status] > SEVERITY[former.status]:
-                        ended[record] = replace(worst, position=(record,))
-        for outcome in detail.said:  # what a row superseded waits with it
-            loser = outcome.position[0]
-            if outcome.winner is not None and outcome.winner[0] in again and loser in objects:
-                again[loser] = again[outcome.winner[0]]
-        return Judged({record: outcome for record, outcome in ended.items() if record not in again}, again)
-
-    def _given_up(self, outcome: Outcome, attempts: int) -> Outcome:
-        most = self._settings.max_attempts
-        if not most or attempts + 1 < most:
-            return outcome
-        note = f"Given up after {most} attempts. {outcome.note or ''}".rstrip()
-        return replace(outcome, status=Status.ERROR, reason=Reason.REFUSED, note=note)
-
-    def _delay(self, attempts: int) -> int:
-        backoff: Backoff = self._journal.settings.backoff
-        return int(backoff.delay(attempts, secrets.SystemRandom().random()) * 1000)
+        done = Done(
+            planned=[*planned, *freed],
+            said=ended,
+            again=parking.rows,
+            gone=Stretches.of(gone),
+            told=told,
+            has=has,
+            asked=self.output.sink.capabilities.resolves,
+        )
+        with step(self._span, "settle", output=self.name):
+            self._books.settled(self._journal.done(self.name, done))
+        return not (parking.rows or gone)
 
     # --- a target that cannot be asked -------------------------------------------------------------------------------
 
-    def _hand_over(self, waiting: Sequence[OnTheWay], now: int) -> Turn:
+    def _hand_over(self, planned: Outgoing, now: int) -> Turn:
         """Sends documents whose turn it is, in order. A readable answer ends with the document; without one it keeps its
         plan, id and body, and nothing of its objects passes it.
         """
 
         def enter(over: Sequence[OnTheWay], freed: Sequence[OnTheWay], said: Mapping[Position, Outcome]) -> None:
             objects = self._objects([*over, *freed]) if said or freed else {}
+            self._books.answered(said, self._settings.strictness)
             self._finish(over, said, now, objects, freed=freed)
+            self._books.delivered([one.again() for one in over], said)
 
         sending = HandOver(
             self.output.sink,
-            waiting,
+            planned.on_the_way,
             now=now,
-            stops=self._settings.strictness.on_retry == "stop",
+            strictness=self._settings.strictness,
             confirm=self._confirm,
+            pulse=self._pulse,
             enter=enter,
+            given_up=partial(given_up, self._settings.max_attempts),
         )
+        if self._traces is not None and self._trace is None:
+            self._trace = self._traces.again(self.name, sum(len(one.records) for one in planned.on_the_way))
         try:
-            sending.run()
+            with step(self._span, "write", output=self.name, documents=len(planned.on_the_way)):
+                sending.run()
         finally:
             sending.enter_answers()
+            # A receiver that was not reached has made no attempt: its documents go again when the output does.
             if unread := sending.unread:
-                due = now + self._delay(max(one.attempts for one in unread) + 1)
+                due = now + self._journal.delay(max(one.attempts for one in unread) + 1)
                 self._journal.later(self.name, unread, due)
-        return Turn(documents=sending.answered, moved=sending.answered > 0)
+        if sending.complaint is not None:
+            self._books.complain(sending.complaint)
+        moved = sending.answered > 0 or bool(unread) or planned.encoded is not None
+        return Turn(documents=sending.answered, moved=moved)
 
     def _objects(self, planned: Sequence[OnTheWay]) -> Mapping[int, str]:
         """The objects of the rows behind documents, as far as they still wait."""
@@ -381,12 +425,16 @@ class Consumer:
         plan = row.plan if waiting else ""
         if not sink.capabilities.resolves:
             self._after = sink.last()
+            # Of plans that a version without journal has made nobody has the bodies: they are decided anew.
+            moved = [one for one in waiting if one.body is None]
+            if moved:
+                self._finish([], {}, self._journal.now(), self._objects(moved), freed=moved)
             return
         found = sink.resolve(plan)
         self._after = sink.last()
         warning = None
         known = (row.plan, row.has) if waiting else (row.plan,)
-        if found.last not in known:
+        if found.last not in known and MOVED_PLAN not in known:
             side = "behind the journal" if found.last < row.plan else "ahead of the journal"
             warning = f"The target is {side}: it has plan {found.last or 'none'}, and {row.plan or 'none'} was made."
         if warning is not None and warning != row.warning:
@@ -395,11 +443,16 @@ class Consumer:
             return
         there: list[OnTheWay] = []
         missing: list[OnTheWay] = []
+        answers = by_position(found.answers)
         for one in waiting:
+            target = found
+            if one.plan != plan:  # a version without journal may have had several in doubt
+                target = sink.resolve(one.plan)
+                answers |= by_position(target.answers)
             for is_there, group in ((True, there), (False, missing)):
-                details = [detail for detail in one.details if found.has(detail.document) == is_there]
+                details = [detail for detail in one.details if target.has(detail.document) == is_there]
                 if details:
                     group.append(replace(one, details=details))
         objects = self._objects(waiting)
         has = found.last if found.last == plan else row.has
-        self._finish(there, by_position(found.answers), self._journal.now(), objects, has=has, freed=missing)
+        self._finish(there, answers, self._journal.now(), objects, has=has, freed=missing)

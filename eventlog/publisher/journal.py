@@ -12,22 +12,22 @@ after any exception, and when somebody else has written: then the mark `holding`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import EventlogError
 from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader, known_output
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded
+from eventlog.publisher.settling import note_of, settle
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, said_of
+from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.source import note_of, settle
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log, id_list
 
@@ -43,48 +43,14 @@ SWEPT_BATCHES: Final = 10
 PIECE_ROWS: Final = 10_000
 """So many rows are swept in one transaction at most."""
 
+PIECE_NUMBERS: Final = 100_000
+"""Among so many numbers it is looked at once whether somebody has set rows back that nobody looks for."""
+
 MERGED_ROWS: Final = 10_000
 """Batches are made one while they have no more rows together."""
 
 MANY_ROWS: Final = 20
 """From so many on rows that wait alike are parked by one statement."""
-
-
-class HoldsChangedError(EventlogError):
-    """Somebody held, released or gave up rows since they were read: they are read again."""
-
-
-class TakePlan(Struct, frozen=True, kw_only=True):
-    """Where the rows of a take go: into documents, to those that wait, or over, because nothing is told of them.
-
-    `sealed` are new rows, which become a batch by this; `passed` are batches of which the output has nothing ahead any
-    more. `unparked` are rows that waited until now. `gone` are rows that wait no longer, since somebody else has
-    taken them away or given them a letter.
-    """
-
-    stamp: str
-    plan: str = ""
-    sealed: Sealed | None = None
-    passed: Sequence[int] = ()
-    unparked: Sequence[Parked] = ()
-    planned: Sequence[OnTheWay] = ()
-    parked: Sequence[Parked] = ()
-    over: Collection[int] = ()
-    said: Mapping[int, Outcome] = {}
-    gone: Stretches = Stretches()
-
-
-class Done(Struct, frozen=True, kw_only=True):
-    """What became of planned documents: their rows are over, but for those that come `again`.
-
-    `has` is the plan that the target is known to have, where that is not the last one that it was given.
-    """
-
-    planned: Sequence[OnTheWay]
-    said: Mapping[int, Outcome] = {}
-    again: Sequence[Parked] = ()
-    told: Mapping[int, int] | None = None
-    has: str | None = None
 
 
 class Journal(JournalReader):
@@ -93,20 +59,30 @@ class Journal(JournalReader):
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
         super().__init__(log, settings, catalog)
         self._lock = lock
-        self._swept = 0
+        self._swept = self._looked = 0
+        self._token = ""
 
     @contextmanager
-    def transaction(self) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock. After any exception nothing that memory knew counts."""
+    def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
+        """A transaction of the holder of the lock. After any exception nothing that memory knew counts.
+
+        `soon` lets it return before it is on disk, where a database can do that; the next one takes it along.
+        """
         with self.one_at_a_time:
             try:
                 with self.log.transaction() as connection:
-                    [(stamp,)] = self.ask(connection, "journal_lock")
-                    self._lock.assure(connection)
-                    yield connection, self.known(connection, str(stamp))
+                    stamp = self._lock.enter(connection, soon=soon)
+                    yield connection, self.memory_of(connection, stamp)
             except BaseException:  # perhaps it was committed, perhaps not
                 self.forget_memory()
                 raise
+
+    def memory_of(self, connection: Connection, stamp: str) -> Memory:
+        """What the tables hold; read again where others may have written, also since we had the lock before."""
+        if self._token != self._lock.token:
+            self._token = self._lock.token
+            self.forget_memory()
+        return super().memory_of(connection, stamp)
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
@@ -119,9 +95,12 @@ class Journal(JournalReader):
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Sees to it that each output is known; those with a former name go on under the new one.
 
-        A new output lacks what the foremost one lacks: what is ahead of that one, parked or planned.
+        A new output lacks what the foremost one lacks: what is ahead of that one, parked or planned. Rows that nobody
+        might read are tried again at once: somebody may have given the right, and begun the publisher anew.
         """
         with self.transaction() as (connection, memory):
+            if memory.any_parked:
+                connection.execute(self.log.query("parked_readable"))
             for name, former_names in names:
                 if name in memory.outputs:
                     continue
@@ -132,7 +111,9 @@ class Journal(JournalReader):
                     self._rename(connection, memory, former, name)
 
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
-        foremost = max(memory.outputs.values(), key=lambda one: one.position, default=None)
+        others = [one for one in memory.outputs.values() if not one.is_conversion]
+        # Of several that are as far, the first by name: which of them it is must not depend on what memory read when.
+        foremost = min(others, key=lambda one: (-one.position, one.name), default=None)
         position = memory.last_batch if foremost is None else foremost.position
         row = JournalRow(name=name, position=position)
         self._tell(connection, "output_make", [row.written()])
@@ -148,6 +129,19 @@ class Journal(JournalReader):
             if record in objects
         ]
         self._park(connection, memory, waiting)
+        self._pass_converted(connection, memory, row)
+
+    def _pass_converted(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
+        """A conversion has done its rows for a new output too. What lies ahead between those is parked."""
+        ahead = [number for number in sorted(memory.batches) if number > row.position]
+        reserved = memory.reserved_above
+        converted = {one for one in ahead if one in memory.converted or (reserved is not None and one > reserved)}
+        if not converted:
+            return
+        for number in ahead:
+            if number not in converted:
+                self._park_new(connection, memory, row.name, memory.batches[number].records)
+        self._move(connection, memory, replace(row, position=memory.last_batch))
 
     def _rename(self, connection: Connection, memory: Memory, former: str, name: str) -> None:
         for query in ("output_rename", "planned_rename", "parked_rename", "said_rename"):
@@ -189,14 +183,17 @@ class Journal(JournalReader):
 
     # --- what changes ------------------------------------------------------------------------------------------------
 
-    def plan(self, name: str, plan: TakePlan) -> Mapping[Status, int]:
-        """Makes durable where rows go, before anything goes out; how many rows got which letter.
+    def plan(self, name: str, plan: TakePlan) -> Settled:
+        """Makes durable where rows go, before anything goes out; which rows got their letter.
 
         HoldsChangedError where somebody held or released rows since they were read, or another output has sealed them.
         """
-        with self.transaction() as (connection, memory):
+        # What goes out must be on disk before: a target that has a plan which no journal knows would get it twice.
+        with self.transaction(soon=not plan.planned) as (connection, memory):
             if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
                 raise HoldsChangedError("Rows were held or released meanwhile; they are read again.")
+            if not memory.batches.keys() >= set(plan.passed):
+                raise HoldsChangedError("A batch was joined with a later one meanwhile; it is read again.")
             row = known_output(memory, name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
@@ -205,34 +202,42 @@ class Journal(JournalReader):
             self._tell(connection, "planned_make", [one.written(name) for one in plan.planned])
             if plan.planned:
                 records = Stretches(part for one in plan.planned for part in one.records.parts)
-                memory.planned[name] = memory.planned.get(name, Stretches()) | records
+                former = memory.planned.get(name)
+                memory.planned[name] = records if former is None else former | records
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
             self._park(connection, memory, plan.parked)
             self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
                 self._move(connection, memory, replace(row, position=position))
             self._lead(connection, name, (one.object for one in plan.unparked))
-            letters = self._settle(connection, memory, name, sorted(plan.over), plan.said)
+            settled = self._settle(connection, memory, name, sorted(plan.over), plan.said)
             self._drop_passed(connection, memory)
-        return letters
+        return settled
 
-    def done(self, name: str, done: Done) -> Mapping[Status, int]:
-        """OnTheWay documents are over, but for rows that come again: those are parked. How many got which letter."""
-        with self.transaction() as (connection, memory):
+    def done(self, name: str, done: Done) -> Settled:
+        """Planned documents are over, but for rows that come again: those are parked. Which rows got their letter.
+
+        Should a target that can be asked have to be asked, because this was not on disk yet, it says the same again.
+        """
+        with self.transaction(soon=done.asked) as (connection, memory):
             row = known_output(memory, name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
             records = Stretches(part for one in done.planned for part in one.records.parts)
             # Somebody else may have taken rows out of a document since it was read.
-            records &= memory.planned.get(name, Stretches())
-            memory.planned[name] = memory.planned.get(name, Stretches()) - records
+            planned = memory.planned.pop(name, Stretches())
+            if planned != records:
+                records &= planned
+            if not done.asked:  # a document whose rows are all gone is there still
+                memory.planned[name] = planned - records
             again = [one for one in done.again if one.record in records]
             self._park(connection, memory, again)
+            self._leave(connection, memory, done.gone)
             told = row.told if done.told is None else done.told
             if done.has is not None or told != row.told:
                 has = {} if done.has is None else {"plan": done.has, "has": done.has}
                 self._move(connection, memory, replace(row, told=told, **has))
-            over = [*(records - Stretches.of(one.record for one in again))]
+            over = [*(records - Stretches.of(one.record for one in again) - done.gone)]
             return self._settle(connection, memory, name, over, done.said)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
@@ -249,20 +254,21 @@ class Journal(JournalReader):
 
         Of objects whose first row has gone so, the next one may go.
         """
-        with self.transaction() as (connection, memory):
+        with self.transaction(soon=True) as (connection, memory):
             gone = self._gone(connection, memory)
             leaders: list[dict[str, Any]] = []
             if memory.any_parked:
                 found = self.ask(connection, "parked_gone", limit=PIECE_ROWS)
                 gone |= Stretches.of(int(number) for (number,) in found)
             self._leave(connection, memory, gone)
-            if memory.any_parked:
+            if memory.any_parked and memory.leader_gone:
                 leaders = [
                     {"output": str(output), "record_id": int(record), "due": 0}
                     for output, _, record in self.ask(connection, "parked_leaderless")
                 ]
                 self._tell(connection, "parked_due_at", leaders)
-                memory.any_parked = bool(self.ask(connection, "parked_count")[0][0])
+                memory.leader_gone = False
+            memory.any_parked = memory.any_parked and self.ask(connection, "parked_any")[0][0] is not None
             memory.seen -= self._set_back(connection, memory)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
@@ -287,7 +293,10 @@ class Journal(JournalReader):
         """Rows that need not be looked for, as far as is known, and wait again because somebody has set them back."""
         if not memory.any_parked or not memory.seen:
             return memory.seen
-        run = (memory.seen.parts[0][0], memory.seen.parts[-1][1])
+        begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
+        first = self._looked + 1 if begin <= self._looked < end else begin
+        run = (first, min(end, first + PIECE_NUMBERS))
+        self._looked = run[1]
         return Stretches.of(self.rows.unsealed(connection, memory, run, PIECE_ROWS))
 
     # --- parts of a transaction --------------------------------------------------------------------------------------
@@ -295,15 +304,17 @@ class Journal(JournalReader):
     def _seal(self, connection: Connection, memory: Memory, name: str, sealed: Sealed) -> int:
         """Gives new rows a number. Where nobody else has them ahead, no table has to know the batch.
 
-        The batch before becomes one with it where no other output stands between the two, so that an output which is far
-        behind has few large ones.
+        The batch before becomes one with it where no other output stands between the two, or has read that one and may be
+        about to plan it, so that an output which is far behind has few large ones.
         """
         number = memory.last_batch + 1
         others = [row.position for row in memory.outputs.values() if row.name != name]
         if not others:
             return number
         former = max(memory.batches, default=0)
-        if former and all(position < former for position in others):
+        in_take = any(former in batches for batches in self.in_take.values())
+        # With what a conversion has done nothing is joined: an output that comes later would get it.
+        if former and not in_take and former not in memory.converted and all(position < former for position in others):
             joined = memory.batches[former].joined(sealed)
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
                 self._tell(connection, "batch_drop", [{"id": former}])
@@ -311,7 +322,7 @@ class Journal(JournalReader):
                 sealed = joined
         values = {"id": number, "records": encoded(sealed.records.parts), "weight": sealed.weight}
         self._tell(connection, "batch_make", [values])
-        memory.batches[number] = sealed
+        memory.batches[number] = Sealed(sealed.records, sealed.weight, sealed.events)
         memory.keep_few_events()
         return number
 
@@ -328,25 +339,32 @@ class Journal(JournalReader):
                 self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
         self._tell(connection, "parked_make", single)
         memory.any_parked = memory.any_parked or bool(waiting)
+        memory.forget_retried(waiting)
         memory.add_seen(Stretches.of(one.record for one in waiting))
+
+    def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
+        objects = self.rows.objects(connection, [*rows])
+        values = {"output": name, "objects": encoded(sorted(set(objects.values())))}
+        waiting = [str(one) for (one,) in self.ask(connection, "parked_objects", **values)] if objects else []
+        parking = Parking(name, led=waiting)
+        for record, of_object in sorted(objects.items()):
+            parking.add(record, of_object, "new", 0)
+        self._park(connection, memory, parking.rows)
 
     def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
         if not waited:
             return
         ids = id_list([one.record for one in waited])
         self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
+        memory.forget_retried(waited)
 
     def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
         """Lets the first row go of each object of which rows wait behind one that waits no longer."""
-        first: dict[str, Parked] = {}
-        led: set[str] = set()
-        for one in self.parked_of(connection, name, objects):
-            first.setdefault(one.object, one)
-            if one.due is not None:
-                led.add(one.object)
-        leaders = [
-            {"output": name, "record_id": one.record, "due": 0} for one in first.values() if one.object not in led
-        ]
+        asked = sorted(set(objects))
+        if not asked:
+            return
+        found = self.ask(connection, "parked_first", output=name, objects=encoded(asked))
+        leaders = [{"output": name, "record_id": int(record), "due": 0} for record, due in found if due is None]
         self._tell(connection, "parked_due_at", leaders)
 
     def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
@@ -362,6 +380,8 @@ class Journal(JournalReader):
                 self._tell(connection, "batch_less", [{"id": number, "records": encoded(left.parts)}])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
+        memory.leader_gone = True
+        memory.retried.clear()
         for output, records in memory.planned.items():
             if records & gone:
                 self._leave_planned(connection, output, gone)
@@ -393,12 +413,12 @@ class Journal(JournalReader):
         name: str,
         over: Sequence[int],
         said: Mapping[int, Outcome],
-    ) -> Mapping[Status, int]:
+    ) -> Settled:
         """Gives rows that are over for every output their letter: the worst that was said. Of the others it keeps what
         this output has said.
         """
         if not over:
-            return {}
+            return Settled()
         final = self._over_for_all(connection, memory, name, Stretches.of(over))
         answers: dict[int, list[Outcome]] = {}
         if said:
@@ -406,7 +426,7 @@ class Journal(JournalReader):
             self._keep_said(connection, memory, name, {n: said[n] for n in said if n in others})
             answers = {number: [outcome] for number, outcome in said.items() if number in final}
         if not final:
-            return {}
+            return Settled()
         if memory.any_said:
             self._add_said(connection, memory, final, answers)
         ended: dict[tuple[int, ...], Outcome] = {}
@@ -414,11 +434,17 @@ class Journal(JournalReader):
             worst = worst_of(number, several, len(memory.outputs))
             if worst is not None:
                 ended[number,] = worst
-        settle(connection, self.log, Outcomes([(n,) for n in final], ended), self.settings, {}, waited=False)
+        if final.parts[0][0] <= memory.last_noted:
+            # Somebody may have set rows back by SQL, and left the record of how they ended before.
+            runs = [{"first": first, "last": last} for first, last in final.parts]
+            self._tell(connection, "outcome_drop", runs)
+        outcomes = Outcomes([(number,) for number in final], ended)
+        settle(connection, self.log, outcomes, self.settings)
+        memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
         letters = Counter(outcome.status for outcome in ended.values())
         letters[Status.SUCCESS] += len(final) - len(ended)
         memory.add_seen(final)
-        return +letters
+        return Settled(+letters, final)
 
     def _over_for_all(self, connection: Connection, memory: Memory, name: str, final: Stretches) -> Stretches:
         """Those of these rows that no output has ahead, parked or planned."""
@@ -428,7 +454,7 @@ class Journal(JournalReader):
             for number, batch in memory.batches.items():
                 if number > row.position:
                     final -= batch.records
-        if memory.any_parked:
+        if memory.any_parked and memory.outputs.keys() - {name}:
             values = {"output": name if name in memory.outputs else "-", "ids": id_list([*final])}
             found = self.ask(connection, "parked_elsewhere", **values)
             final -= Stretches.of(int(number) for (number,) in found)
@@ -460,8 +486,7 @@ class Journal(JournalReader):
         for first, last in final.parts:
             found = self.ask(connection, "said_read", first=first, last=last)
             for number, _, status, reason, note in found:
-                outcome = Outcome(position=(int(number),), status=Status(status), reason=Reason(reason), note=note)
-                answers.setdefault(int(number), []).append(outcome)
+                answers.setdefault(int(number), []).append(said_of(int(number), status, reason, note))
             if found:
                 self._tell(connection, "said_drop", [{"first": first, "last": last}])
         memory.any_said = self.ask(connection, "said_any")[0][0] is not None

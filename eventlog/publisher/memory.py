@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Event
-from eventlog.publisher.tables import JournalRow, decoded
-from eventlog.sources.marks import Run, Stretches
+from eventlog.core.model import Event, Reason
+from eventlog.publisher.tables import JournalRow, Parked, stretches_of, whole
+from eventlog.sources.marks import CONVERTED, TRACKED, Marks, Run, Stretches
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Sealed(Struct, frozen=True):
     records: Stretches
     weight: int
     events: Sequence[Event] | None = None
+    is_new: bool = False
+    """It was read just now, and has no number yet."""
 
     def joined(self, later: Sealed) -> Sealed:
         """Both as one, whose events are read again."""
@@ -39,6 +41,8 @@ class Memory(Struct, kw_only=True):
     """What the tables hold. `stamp` is the mark `holding` as it was when they were read."""
 
     stamp: str
+    tracked: str | None
+    """What changes each time that tables are tracked."""
     batches: dict[int, Sealed]
     outputs: dict[str, JournalRow]
     planned: dict[str, Stretches]
@@ -47,9 +51,19 @@ class Memory(Struct, kw_only=True):
     """Numbers that nobody has to look for: their rows wait for some output, or have got their letter since."""
     loose: Sequence[Run]
     """Stretches of `seen` in which other rows may be, because so many rows wait that only their ends are known."""
+    last_noted: int
+    """The highest number of which the companion table says how its row ended: none above it has a record."""
     any_parked: bool
     any_said: bool
     any_held: bool
+    converted: Stretches = Stretches()
+    """The numbers of batches that a conversion has done for every output but those that have them ahead."""
+    reserved_above: int | None = None
+    """The batches above this one are those of a conversion that is not over: nobody else takes them, nor new rows."""
+    leader_gone: bool = True
+    """Whether there may be an object of which rows wait and none may go first."""
+    retried: dict[str, int] = {}
+    """When the last row may be offered again that an output's receiver did not take, as far as somebody has asked."""
 
     @property
     def taken(self) -> Stretches:
@@ -71,6 +85,11 @@ class Memory(Struct, kw_only=True):
             if batch.events is not None:
                 self.batches[number] = Sealed(batch.records, batch.weight)
 
+    def forget_retried(self, rows: Iterable[Parked]) -> None:
+        """These rows begin to wait, or wait no longer."""
+        if any(one.reason == Reason.RETRY.value for one in rows):
+            self.retried.clear()
+
     def add_seen(self, records: Stretches) -> None:
         """Rows wait, or have got their letter while others wait."""
         if self.any_parked:
@@ -79,21 +98,43 @@ class Memory(Struct, kw_only=True):
             self.seen = Stretches()
 
 
-def read_memory(connection: Connection, log: Log, stamp: str) -> Memory:
-    """Reads the tables."""
+def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = True) -> Memory:
+    """Reads the tables. Who looks for no new rows does without `seen`, which takes a look at all that wait."""
     batches = log.rows(connection, log.query("batches_read"))
     outputs = log.rows(connection, log.query("outputs_read"))
     planned: dict[str, Stretches] = {}
-    for output, _, _, records in log.rows(connection, log.query("planned_records")):
-        planned[str(output)] = planned.get(str(output), Stretches()) | _stretches(records)
-    [(waiting, first, last)] = log.rows(connection, log.query("parked_count"))
-    seen, loose = _read_seen(connection, log, int(waiting), first, last)
+    for output, plan, _, records in log.rows(connection, log.query("planned_records")):
+        found = stretches_of(records, f"records of plan {plan}")
+        planned[str(output)] = planned.get(str(output), Stretches()) | found
+    if seen:
+        [(waiting, first, last)] = log.rows(connection, log.query("parked_count"))
+        numbers, loose = _read_seen(connection, log, int(waiting), first, last)
+    else:
+        waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
+        numbers, loose = Stretches(), ()
+    noted = log.rows(connection, log.query("outcome_last"))[0][0]
+    numbers_there = [int(number) for number, *_ in batches]
+    rows = {
+        row.name: row
+        for row in map(JournalRow.read, outputs)
+        # One whose rows are all marked, or gone, is over.
+        if not row.is_conversion or any(row.position < number <= row.plans for number in numbers_there)
+    }
     return Memory(
         stamp=stamp,
-        batches={int(number): Sealed(_stretches(records), int(weight)) for number, records, weight in batches},
-        outputs={row.name: row for row in map(JournalRow.read, outputs)},
+        tracked=Marks(log).get(connection, TRACKED),
+        converted=Stretches.read(Marks(log).get(connection, CONVERTED) or ""),
+        last_noted=-(2**62) if noted is None else int(noted),
+        batches={
+            int(number): Sealed(
+                stretches_of(records, f"records of batch {number}"), whole(weight, f"weight of batch {number}")
+            )
+            for number, records, weight in batches
+        },
+        outputs=rows,
+        reserved_above=min((row.position for row in rows.values() if row.is_conversion), default=None),
         planned=planned,
-        seen=seen,
+        seen=numbers,
         loose=loose,
         any_parked=bool(waiting),
         any_said=log.rows(connection, log.query("said_any"))[0][0] is not None,
@@ -115,7 +156,3 @@ def _read_seen(
     ]
     loose = [(begin, end) for begin, end, count in found if count <= end - begin]
     return Stretches((begin, end) for begin, end, _ in found), loose
-
-
-def _stretches(text: str) -> Stretches:
-    return Stretches(decoded(text, list[tuple[int, int]]))

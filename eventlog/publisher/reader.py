@@ -7,9 +7,10 @@ meanwhile.
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import RLock
+from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +19,8 @@ from eventlog.core.model import Event
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.tables import NEVER, JournalRow, OnTheWay, Parked, encoded
 from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.left_out import NEVER_HELD
-from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import HOLDING, Marks
+from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
+from eventlog.sources.marks import HOLDING, Stretches
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
+
+
+NEVER_HELD: Final = "-"
+"""Stands for the mark `holding` of a log of which no row was ever held."""
+
+MOST_COUNT_LOOKS: Final = 10
+"""So many stretches of a batch are counted one by one; of more, its rows are asked for by their numbers."""
 
 
 class ReplacedError(SourceError):
@@ -44,7 +51,9 @@ class JournalReader:
         self.settings = settings
         self.rows = UnsealedRows(log, settings, catalog)
         self.one_at_a_time = RLock()
-        self._marks = Marks(log)
+        self._new_rows = Lock()
+        self.in_take: dict[str, dict[int, Sealed]] = {}
+        """The batches that each output has read last, and may be about to plan."""
         self._memory: Memory | None = None
         self._current: Connection | None = None
         self._ahead = self._next_look = float("-inf")
@@ -61,8 +70,8 @@ class JournalReader:
             try:
                 with self.log.transaction(lone=True) as connection:
                     # The mark is read first: what somebody writes after it has the plan fail.
-                    stamp = self._marks.get(connection, HOLDING) or NEVER_HELD
-                    memory = self.known(connection, stamp)
+                    found = self.ask(connection, "mark_read", name=HOLDING)
+                    memory = self.memory_of(connection, str(found[0][0]) if found else NEVER_HELD)
                     self._current = connection
                     yield connection, memory
             except BaseException:
@@ -71,12 +80,40 @@ class JournalReader:
             finally:
                 self._current = None
 
+    @contextmanager
+    def at_new_rows(self, name: str) -> Iterator[None]:
+        """One output at a time takes rows that no batch has: the others wait until it has planned them, and take its
+        batch then. Who has a batch ahead waits for nobody.
+        """
+        alone = False
+        if not self._is_behind(name):
+            self._new_rows.acquire()
+            alone = not self._is_behind(name)
+            if not alone:
+                self._new_rows.release()
+        try:
+            yield
+        finally:
+            if alone:
+                self._new_rows.release()
+
+    def _is_behind(self, name: str) -> bool:
+        """Whether an output has a batch ahead of it, as far as memory knows."""
+        with self.one_at_a_time:
+            memory = self._memory
+            return memory is not None and known_output(memory, name).position < max(memory.batches, default=0)
+
+    def look(self, catalog: Catalog | None) -> None:
+        """Goes on with tables as they look now."""
+        with self.one_at_a_time:
+            self.rows = UnsealedRows(self.log, self.settings, catalog)
+
     def forget_memory(self) -> None:
         """Has the next turn read the tables again."""
         with self.one_at_a_time:
             self._memory = None
 
-    def known(self, connection: Connection, stamp: str) -> Memory:
+    def memory_of(self, connection: Connection, stamp: str) -> Memory:
         """What the tables hold; read again where somebody else has written since."""
         if self._memory is None or self._memory.stamp != stamp:
             self._memory = read_memory(connection, self.log, stamp)
@@ -99,6 +136,10 @@ class JournalReader:
             self._ahead, self._next_look = told - monotonic(), monotonic() + CLOCK_SECONDS
         return int((monotonic() + self._ahead) * 1000)
 
+    def delay(self, attempts: int) -> int:
+        """In how many milliseconds a row is tried again that was tried so often; by chance, so that not all come at once."""
+        return int(self.settings.backoff.delay(attempts, secrets.SystemRandom().random()) * 1000)
+
     # --- outputs, and what they may take ---------------------------------------------------------------------------
 
     def output(self, name: str) -> JournalRow:
@@ -106,15 +147,28 @@ class JournalReader:
         with self.reading() as (_, memory):
             return known_output(memory, name)
 
+    @property
+    def outputs(self) -> int:
+        """How many outputs there are, as far as memory knows."""
+        memory = self._memory
+        return 1 if memory is None else len(memory.outputs)
+
+    def others(self, name: str) -> list[str]:
+        """The other outputs to which something goes, as far as memory knows."""
+        memory = self._memory
+        return [] if memory is None else [one for one, row in memory.outputs.items() if one != name and not row.paused]
+
     def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
         """The batches that an output has ahead of it: the first one, and more while all have so many rows and bytes."""
         with self.reading() as (_, memory):
             position = known_output(memory, name).position
-            found: dict[int, Sealed] = {}
-            rows = weight = 0
+            found = self.in_take[name] = dict[int, Sealed]()
+            rows, weight, reserved = 0, 0, memory.reserved_above
             for number in sorted(memory.batches):
                 if number <= position:
                     continue
+                if reserved is not None and number > reserved:
+                    break
                 batch = memory.batches[number]
                 rows, weight = rows + len(batch.records), weight + batch.weight
                 if found and (rows > limit or weight > room):
@@ -125,15 +179,53 @@ class JournalReader:
     def new_rows(self, limit: int) -> Sealed | None:
         """The next waiting rows that no batch has; they are sealed by the plan that takes them. None where none wait."""
         with self.reading() as (connection, memory):
-            return self.rows.next(connection, memory, limit)
+            # Nothing may overtake the rows of a conversion that was interrupted, and only it knows their objects.
+            return None if memory.reserved_above is not None else self.rows.next(connection, memory, limit)
 
-    def due(self, name: str, now: int, limit: int) -> list[Parked]:
-        """Rows that waited and whose objects' turn it is, in their order."""
+    @property
+    def embedded(self) -> bool:
+        """Whether the log's database has one writer at a time."""
+        return self.log.dialect.embedded
+
+    @property
+    def known(self) -> bool:
+        """Whether memory knows the tables, so that it can be asked what is new."""
+        return self._memory is not None
+
+    @property
+    def anything_waits(self) -> bool:
+        """Whether rows wait, are held or are on their way, as far as memory knows."""
+        with self.one_at_a_time:
+            memory = self._memory
+            return memory is not None and bool(memory.any_parked or memory.any_held or memory.batches or memory.taken)
+
+    def anything(self, connection: Connection) -> bool:
+        """Whether rows wait that nobody has taken, or rows were held or released since the last reading."""
+        with self.one_at_a_time:
+            found = self.ask(connection, "mark_read", name=HOLDING)
+            if self._memory is None or not found or found[0][0] != self._memory.stamp:
+                return True
+            if self._memory.reserved_above is not None:
+                return False
+            return bool(self.rows.first_numbers(connection, self._memory, 1))
+
+    def due(self, name: str, now: int, limit: int) -> tuple[list[Parked], Collection[str]]:
+        """Rows that waited and whose objects' turn it is, in their order; and those objects of which no row is left."""
         with self.reading() as (connection, memory):
             if not memory.any_parked:
-                return []
-            leaders = self.ask(connection, "parked_due", output=name, now=now, limit=limit)
-            return self.parked_of(connection, name, (str(one) for one, _ in leaders), limit)
+                return [], ()
+            leaders = self.ask(connection, "parked_due", output=name, now=now, limit=limit + 1)
+            objects = {str(one) for one, _ in leaders[:limit]}
+            if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
+                return self.parked_of(connection, name, objects), objects
+            most = limit + NEAR_ROWS
+            rows = self.parked_of(connection, name, objects, most)
+            # Rows of objects that come later have numbers between these: so a transaction is told in its order.
+            going = _whole_changes(rows, limit, int(leaders[limit][1]) if len(leaders) > limit else NEVER)
+            if len(rows) == most:
+                return going, ()
+            taken = {row.record for row in going}
+            return going, objects - {row.object for row in rows if row.record not in taken}
 
     def parked_of(self, connection: Connection, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
         """The rows that wait of some objects, in their order."""
@@ -152,6 +244,12 @@ class JournalReader:
             )
             for record, one, reason, attempts, due in self.ask(connection, "parked_rows", **values)
         ]
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether any row waits for an output, or somebody holds one."""
+        with self.reading() as (_, memory):
+            return memory.any_parked or memory.any_held
 
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
         """Those of these objects of which rows wait for an output."""
@@ -173,15 +271,21 @@ class JournalReader:
         """The events of these batches and rows, as far as they still wait; some batches have theirs at hand."""
         at_hand: list[Event] = []
         asked = list(numbers)
-        for batch in batches:
-            if batch.events is None:
-                asked.extend(batch.records)
-            else:
-                at_hand.extend(batch.events)
-        if not asked:
-            return at_hand
         with self.reading() as (connection, _):
-            return [*at_hand, *self.rows.events(connection, sorted(set(asked)))]
+            for batch in batches:
+                if batch.events is not None and (batch.is_new or self._all_wait(connection, batch.records)):
+                    at_hand.extend(batch.events)
+                else:
+                    asked.extend(batch.records)
+            return [*at_hand, *self.rows.events(connection, sorted(set(asked)))] if asked else at_hand
+
+    def _all_wait(self, connection: Connection, records: Stretches) -> bool:
+        """Whether nobody has taken one of these rows away, or settled it, since they were read."""
+        if len(records.parts) > MOST_COUNT_LOOKS:
+            found = self.ask(connection, "still_waiting", ids=id_list([*records]))
+            return len(found) == len(records)
+        counts = (self.ask(connection, "count_between", first=first, last=last) for first, last in records.parts)
+        return sum(int(count) for [(count,)] in counts) == len(records)
 
     def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
@@ -208,12 +312,19 @@ class JournalReader:
         with self.reading() as (_, memory):
             return memory.stamp
 
+    def history_stamp(self) -> int:
+        """How many versions the history of tables has."""
+        with self.reading() as (connection, _):
+            return int(self.ask(connection, "history_stamp")[0][0])
+
     def retried_until(self, name: str) -> int:
         """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
         with self.reading() as (connection, memory):
             if not memory.any_parked:
                 return 0
-            return int(self.ask(connection, "parked_retried", output=name)[0][0] or 0)
+            if name not in memory.retried:
+                memory.retried[name] = int(self.ask(connection, "parked_retried", output=name)[0][0] or 0)
+            return memory.retried[name]
 
     def soonest(self, name: str) -> int | None:
         """When the next row may go that waits; None where none has a time."""
@@ -230,3 +341,21 @@ def known_output(memory: Memory, name: str) -> JournalRow:
         hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
         raise ReplacedError(said, hint=hint, may_pass=False)
     return memory.outputs[name]
+
+
+def _whole_changes(rows: Sequence[Parked], limit: int, beyond: int) -> list[Parked]:
+    """The first rows, and of each object none behind one that is left. The first of an object may have any number, the
+    others are below that one; but a change is not cut, whose rows have numbers near to each other.
+    """
+    last: dict[str, int] = {}
+    left: set[str] = set()
+    going: list[Parked] = []
+    for row in rows:
+        former = last.get(row.object)
+        is_near = former is not None and row.record - former <= NEAR_ROWS
+        if not is_near and (len(going) >= limit or (former is not None and row.record >= beyond)):
+            left.add(row.object)
+        if row.object not in left:
+            last[row.object] = row.record
+            going.append(row)
+    return going

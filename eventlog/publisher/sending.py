@@ -11,6 +11,7 @@ from typing import Final
 
 from eventlog.core.model import Outcome, Position, Status
 from eventlog.core.seams import Sink
+from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.letters import by_position
 from eventlog.publisher.tables import OnTheWay
@@ -25,7 +26,7 @@ Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outc
 class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
-    `stops` says that a document which comes again stops all behind it, and not only those of its objects.
+    By its `strictness` a document that comes again stops all behind it, or only those of its objects.
     """
 
     def __init__(
@@ -34,18 +35,26 @@ class HandOver:
         waiting: Sequence[OnTheWay],
         *,
         now: int,
-        stops: bool,
+        strictness: Strictness,
         confirm: Callable[[], None],
+        pulse: Callable[[], None],
         enter: Enter,
+        given_up: Callable[[Outcome, int], Outcome],
     ) -> None:
         self.answered = 0
         self._sink = sink
         self._waiting = waiting
         self._now = now
-        self._stops = stops
+        self._strictness = strictness
+        self._stops = strictness.on_retry == "stop"
         self._confirm = confirm
+        self._pulse = pulse
         self._enter = enter
+        self._given_up = given_up
+        self.complaint: str | None = None
+        """What was wrong with the last answer that nobody could read."""
         self._begun: set[int] = set()
+        self._unread: set[int] = set()
         self._finished: set[int] = set()
         self._over: list[OnTheWay] = []
         self._freed: list[OnTheWay] = []
@@ -56,8 +65,8 @@ class HandOver:
 
     @property
     def unread(self) -> list[OnTheWay]:
-        """Documents that were begun and have no answer."""
-        return [self._waiting[number] for number in sorted(self._begun)]
+        """Documents of which nobody could read what was answered."""
+        return [self._waiting[number] for number in sorted(self._unread)]
 
     def run(self) -> None:
         """Sends all that may go. After a failure nothing more is sent; what has an answer by then counts."""
@@ -85,14 +94,21 @@ class HandOver:
             return True
         one = self._waiting[number]
         if self._all_blocked or one.due > self._now or not self._blocked.isdisjoint(one.objects):
-            self._blocked.update(one.objects)
-            self._all_blocked = self._all_blocked or self._stops
+            self._block(one)
             return True
         self._confirm()
         self._begun.add(number)
         return False
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
+        one = self._waiting[number]
+        outcomes = [self._given_up(outcome, one.attempts) if outcome.unread else outcome for outcome in outcomes]
+        if any(outcome.unread for outcome in outcomes):
+            self.complaint = outcomes[0].note
+            self._unread.add(number)
+            self._block(one)
+            self._pulse()
+            return
         self._begun.discard(number)
         self._finished.add(number)
         self.answered += 1
@@ -100,8 +116,16 @@ class HandOver:
         self._answers = by_position([*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
+        if any(self._strictness.ends(outcome.status) for outcome in outcomes):
+            self._all_blocked = True
         if len(self._over) >= ANSWERED_DOCUMENTS:
             self.enter_answers()
+        self._pulse()
+
+    def _block(self, one: OnTheWay) -> None:
+        """Nothing that comes after a document of its objects is sent, or nothing at all."""
+        self._blocked.update(one.objects)
+        self._all_blocked = self._all_blocked or self._stops
 
     def _free_behind(self, number: int) -> None:
         """Frees what is behind a document that comes again: it was not sent, and must not come first."""

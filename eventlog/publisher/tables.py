@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError
-from eventlog.core.model import CutTransaction, Document, Outcome, Position
-from eventlog.sources.marks import Stretches
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.model import CutTransaction, Document, Outcome, Position, Reason, Status
+from eventlog.sources.marks import Run, Stretches
 
 NEVER: Final = 2**62
 """The time of a row that goes when somebody releases it."""
+
+EVER: Final = -(2**62)
+"""A number below that of every row."""
+
+CONVERSION_PLAN: Final = "convert:"
+"""Begins the plan of an output that is a conversion, see `conversions`; no other plan begins so."""
 
 T = TypeVar("T")
 
@@ -34,17 +41,22 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     told: Mapping[int, int] = {}
     warning: str | None = None
 
+    @property
+    def is_conversion(self) -> bool:
+        """Whether this is no output of a publisher, but a conversion that marks its rows."""
+        return self.plan.startswith(CONVERSION_PLAN)
+
     @classmethod
     def read(cls, row: Sequence[Any]) -> JournalRow:
         name, position, plans, plan, has, paused, told, warning = row
         return cls(
             name=str(name),
-            position=int(position),
-            plans=int(plans),
+            position=whole(position, f"position of the output {name}"),
+            plans=whole(plans, f"plans of the output {name}"),
             plan=plan or "",
             has=has or "",
             paused=paused,
-            told={} if told is None else decoded(told, dict[int, int]),
+            told={} if told is None else decoded(told, dict[int, int], f"output.told of {name}"),
             warning=warning,
         )
 
@@ -100,7 +112,7 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
         return replace(self, records=tuple(record for record in self.records if record not in gone))
 
 
-class OnTheWay(Struct, frozen=True, kw_only=True):
+class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     """Documents of one plan that may be on their way. A target that can be asked what it has gets all of a plan in
     one; for one that cannot each document stands alone, with the objects that it speaks of and all that it takes to
     send it again as it is.
@@ -116,7 +128,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True):
     attempts: int = 0
     due: int = 0
 
-    @property
+    @cached_property
     def records(self) -> Stretches:
         """The rows behind its documents."""
         return Stretches.of(record for detail in self.details for record in detail.records)
@@ -146,12 +158,13 @@ class OnTheWay(Struct, frozen=True, kw_only=True):
     def read(cls, row: Sequence[Any]) -> OnTheWay:
         """A row as `planned_read` finds it."""
         plan, place, details, objects, covers, body, route, attempts, due = row
+        where = f"of plan {plan}, place {place}"
         return cls(
             plan=str(plan),
             place=int(place),
-            details=decoded(details, list[Detail]),
-            objects=() if objects is None else decoded(objects, list[str]),
-            covers=None if covers is None else decoded(covers, dict[str, tuple[Position, ...]]),
+            details=decoded(details, list[Detail], f"details {where}"),
+            objects=() if objects is None else decoded(objects, list[str], f"objects {where}"),
+            covers=None if covers is None else decoded(covers, dict[str, tuple[Position, ...]], f"covers {where}"),
             body=body,
             route=route or "",
             attempts=int(attempts),
@@ -164,10 +177,40 @@ def encoded(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def decoded(text: str, kind: type[T]) -> T:
-    """What `encoded` wrote; DataError where somebody else has written it."""
+def decoded(text: str, kind: type[T], where: str) -> T:
+    """What `encoded` wrote; DataError where somebody else has written it. `where` is a column and its row."""
     try:
         return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as error:
-        hint = "It stands in the journal's tables beside the log; `eventlog check` says where."
-        raise DataError(f"The journal cannot be read: {error}.", hint=hint) from error
+    except (msgspec.DecodeError, TypeError) as error:  # TypeError: it is no text at all
+        raise unreadable(where, str(error)) from error
+
+
+def stretches_of(text: str, where: str) -> Stretches:
+    """The rows that a column `records` has; DataError where somebody else has written it."""
+    runs = decoded(text, list[Run], where)
+    for first, last in runs:
+        if first > last:
+            raise unreadable(where, f"a stretch of rows goes from {first} to {last}")
+    return Stretches(runs)
+
+
+def whole(value: Any, where: str) -> int:
+    """A number; DataError where somebody else has written a text there, as some databases let them."""
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise unreadable(where, f"{shortened(str(value))!r} is no number") from error
+
+
+def said_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
+    """What an output has said of a row; DataError where somebody else has written it."""
+    try:
+        return Outcome(position=(number,), status=Status(status), reason=Reason(reason), note=note)
+    except ValueError as error:
+        raise unreadable(f"an output's status of row {number}", str(error)) from error
+
+
+def unreadable(where: str, problem: str) -> DataError:
+    """What is said of a column that somebody else has written."""
+    hint = "Stop the publisher, and restore the log with its tables from a backup."
+    return DataError(f"The journal beside the log cannot be read, {where}: {problem.rstrip('.')}.", hint=hint)

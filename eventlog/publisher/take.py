@@ -5,13 +5,15 @@ Law: waiting passes on. What waits blocks what comes after it of the same object
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.model import Event, Reason
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import NEVER, OnTheWay, Parked
 from eventlog.publisher.unsealed import object_of
@@ -20,7 +22,7 @@ from eventlog.sources.marks import Stretches
 if TYPE_CHECKING:
     from eventlog.publisher.reader import JournalReader
 
-BEHIND: Final = "behind"
+BEHIND: Final = Reason.BEHIND.value
 """Why a row waits that comes after another one of its object."""
 
 Unreadable = Mapping[str, tuple[int, str]]
@@ -52,6 +54,27 @@ class Take(Struct, frozen=True, kw_only=True):
     def attempts(self) -> dict[int, int]:
         """How often rows were offered before, of those that were."""
         return {one.record: one.attempts for one in self.unparked if one.attempts}
+
+
+class ObjectNames(Mapping[int, str]):
+    """The objects that rows speak of, by the rows' numbers; each is made when somebody asks, which few do."""
+
+    def __init__(self, identities: Identities, events: Sequence[Event]) -> None:
+        self._identities = identities
+        self._events = events
+
+    @cached_property
+    def _by_number(self) -> Mapping[int, Event]:
+        return {event.position[0]: event for event in self._events}
+
+    def __getitem__(self, number: int) -> str:
+        return object_of(self._identities, self._by_number[number])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._by_number)
+
+    def __len__(self) -> int:
+        return len(self._by_number)
 
 
 class Parking:
@@ -104,64 +127,93 @@ def take(
     identities: Identities,
     on_the_way: Sequence[OnTheWay] = (),
     unreadable: Unreadable | None = None,
+    new: bool = True,
 ) -> Take:
-    """The next rows of an output; `on_the_way` are documents that may be at a target which cannot be asked."""
+    """The next rows of an output, and `new` ones that no batch has where it has nothing ahead of it. `on_the_way` are
+    documents that may be at a target which cannot be asked.
+    """
     stamp = journal.stamp()
-    due, batches, sealed = _at_hand(journal, output, now, limit)
-    if not due and not batches and sealed is None:
+    again, freed, batches, sealed = _at_hand(journal, output, now, limit, new=new)
+    if not again and not batches and sealed is None:
         return Take(stamp=stamp)
     ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
-    waited = {one.record: one for one in due}
+    records = Stretches(part for batch in ahead for part in batch.records.parts)
+    waited = {one.record: one for one in again}
+    events = journal.events(ahead, waited)
+    found = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
+    if not (again or on_the_way or unreadable or journal.any_waits):  # by far the most common: all of them go
+        read_now = all(batch.is_new for batch in ahead)
+        there = records if read_now else Stretches.of(event.position[0] for event in events)
+        return replace(found, gone=records - there, objects=ObjectNames(identities, events))
+    return _divided(journal, output, found, waited, freed, now, identities, on_the_way, unreadable or {})
+
+
+def _divided(
+    journal: JournalReader,
+    output: str,
+    found: Take,
+    waited: Mapping[int, Parked],
+    freed: Collection[str],
+    now: int,
+    identities: Identities,
+    on_the_way: Sequence[OnTheWay],
+    unreadable: Unreadable,
+) -> Take:
+    """What was found, where rows wait: which of them go, and which wait or wait on."""
     by_number: dict[int, list[Event]] = {}
-    for event in journal.events(ahead, waited):
+    for event in found.events:
         by_number.setdefault(event.position[0], []).append(event)
-    objects = {number: object_of(identities, alike[0]) for number, alike in by_number.items()}
+    objects = {
+        number: waited[number].object if number in waited else object_of(identities, alike[0])
+        for number, alike in by_number.items()
+    }
     new_objects = {objects[number] for number in by_number if number not in waited}
-    waiting = journal.waiting_objects(output, new_objects) - {one.object for one in due}
+    waiting = journal.waiting_objects(output, new_objects).difference(freed)
     unsent = {name for one in on_the_way for name in one.objects}
     parking = Parking(output, blocked=waiting | unsent, led=waiting)
     held = journal.held(by_number)
     going: list[Event] = []
     unparked: list[Parked] = []
-    for number, events in sorted(by_number.items()):
-        name, former = objects[number], waited.get(number)
+    order = sorted(by_number)
+    if journal.settings.handle_future_events:  # what takes effect earlier comes first, whatever its number is
+        order.sort(key=lambda number: due(by_number[number][0]))
+    for number in order:
+        alike, name, former = by_number[number], objects[number], waited.get(number)
         if former is not None and former.due is not None and former.due > now:
             parking.stays(name)  # it has a time of its own, though another row of its object may go
             continue
-        wait = _wait(parking, name, events, held=number in held, unreadable=unreadable or {}, now=now)
+        wait = _wait(parking, name, alike, held=number in held, unreadable=unreadable, now=now)
         if wait is not None and former is not None and parking.keeps(former, wait[0]):
             parking.stays(name)
             continue
         if wait is None:
-            going.extend(events)
+            going.extend(alike)
         else:
             parking.add(number, name, *wait, 0 if former is None else former.attempts)
         if former is not None:
             unparked.append(former)
-    records = Stretches(part for batch in ahead for part in batch.records.parts)
-    return Take(
-        stamp=stamp,
-        batches=tuple(batches),
-        sealed=sealed,
+    return replace(
+        found,
         unparked=unparked,
         events=going,
         parked=parking.rows,
-        gone=(records | Stretches.of(waited)) - Stretches.of(by_number),
-        records=records,
+        gone=(found.records | Stretches.of(waited)) - Stretches.of(by_number),
         objects=objects,
     )
 
 
 def _at_hand(
-    journal: JournalReader, output: str, now: int, limit: int
-) -> tuple[list[Parked], dict[int, Sealed], Sealed | None]:
-    """Rows that waited until now, batches that are ahead of the output, and new rows where it is the foremost."""
-    due = journal.due(output, now, limit)
-    left = limit - len(due)
+    journal: JournalReader, output: str, now: int, limit: int, *, new: bool
+) -> tuple[list[Parked], Collection[str], dict[int, Sealed], Sealed | None]:
+    """Rows that waited until now with the objects that are free by them, batches that are ahead of the output, and new
+    rows where it is the foremost.
+    """
+    again, freed = journal.due(output, now, limit)
+    left = limit - len(again)
     if left <= 0:
-        return due, {}, None
+        return again, freed, {}, None
     batches = journal.next_batches(output, left, journal.settings.share)
-    return due, batches, None if batches else journal.new_rows(left)
+    return again, freed, batches, journal.new_rows(left) if new and not batches else None
 
 
 def _wait(

@@ -8,24 +8,30 @@ a later row of the same object above all of them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from eventlog.core.model import Event
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
-from eventlog.sources.log.left_out import LeftOut
+from eventlog.publisher.tables import EVER
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
-from eventlog.sources.log.seen import SLOTS, fewer, gap_parameters
 from eventlog.sources.marks import Run, Stretches
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sql.log_indexes import has_number_index
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+SLOTS: Final = 32
+"""Gaps that a statement can name one by one, where a database finds ranges only by constants."""
 
 PAGE_ROWS: Final = 10_000
 """So many numbers are read at once where many gaps are asked for as one."""
@@ -37,8 +43,11 @@ class UnsealedRows:
     def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None) -> None:
         self._log = log
         self._settings = settings
-        self._rows = WaitingRows(log, catalog, settings, LeftOut(log, catalog))
+        self._rows = WaitingRows(log, catalog, settings)
         self._identities = Identities(catalog)
+        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers that it has.
+        is_ours = log.names.transaction is not None and not log.dialect.log_has_key
+        self._checks_numbers = is_ours and has_number_index(log.engine, log.names)
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
@@ -55,7 +64,42 @@ class UnsealedRows:
                 found = between if full else _together(between, found)
         if not found.events:
             return None
-        return Sealed(Stretches.of(event.position[0] for event in found.rows), found.weight, found.rows)
+        rows = self._with_faults(connection, found.rows) if self._checks_numbers else found.rows
+        return Sealed(Stretches.of(event.position[0] for event in rows), found.weight, rows, is_new=True)
+
+    def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
+        """The events; nothing is told of one whose number cannot be its own: a document would take another one's place.
+
+        A log that numbers its rows itself has one number twice only where somebody has given it.
+        """
+        newest = int(self._log.rows(connection, self._log.query("newest_processed"))[0][0] or 0)
+        if not self._settings.handle_future_events and events[0].position[0] > newest:
+            return events  # they come in the order of their numbers, and nearly always are all new
+        numbers = [event.position[0] for event in events]
+        low = [number for number in numbers if number <= newest]
+        faults = {number: f"record_id is {number}; it must be positive." for number in numbers if number <= 0}
+        if low:
+            processed = self._log.rows(connection, self._log.query("processed_among"), {"ids": id_list(low)})
+            said = (
+                "Another row of the log has record_id {} already, and is processed; give this one a number of its own."
+            )
+            faults |= {int(number): said.format(number) for (number,) in processed}
+        if not faults:
+            return events
+        return [
+            replace(event, fault=faults[event.position[0]]) if event.position[0] in faults else event
+            for event in events
+        ]
+
+    def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
+        """Numbers of rows that wait and that nobody has taken: so many of the first ones, and none where none wait."""
+        known = memory.taken | memory.seen
+        if not known or self._settings.handle_future_events:
+            among = "among_due" if self._settings.handle_future_events else "among_all"
+            query = self._log.query("oldest_waiting", among=among, kept="kept_any")
+            waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit})
+            return [int(row[0]) for row in waiting]
+        return self._late(connection, memory, known, limit, upto=2**62)
 
     def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
@@ -68,7 +112,7 @@ class UnsealedRows:
 
     def going_on(self, connection: Connection, events: Sequence[Event]) -> frozenset[int] | None:
         """The transactions of these events that have rows behind them; None where nobody can say that."""
-        return self._rows.going_on(connection, events, (), more=True)
+        return self._rows.going_on(connection, events)
 
     def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
@@ -84,13 +128,17 @@ class UnsealedRows:
             first = page[-1] + 1
         return found[:limit]
 
-    def _late(self, connection: Connection, memory: Memory, known: Stretches, limit: int) -> list[int]:
-        """Numbers of waiting rows that lie below or between those that nobody has to look for."""
+    def _late(
+        self, connection: Connection, memory: Memory, known: Stretches, limit: int, upto: int | None = None
+    ) -> list[int]:
+        """Numbers of waiting rows that lie below or between those that nobody has to look for, and above them `upto`."""
         parts = known.parts
         gaps = [(-(2**62), parts[0][0] - 1)]
         gaps += [(before[1] + 1, after[0] - 1) for before, after in pairwise(parts)]
+        if upto is not None:
+            gaps.append((parts[-1][1] + 1, upto))
         asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS)
-        query = self._log.query("late_numbers", **{"except": "except_none"}, unread="unread_none")
+        query = self._log.query("late_numbers")
         late: list[int] = []
         while asked and len(late) < limit:
             values = {"limit": PAGE_ROWS, **gap_parameters(self._log, asked)}
@@ -118,3 +166,21 @@ def object_of(identities: Identities, event: Event) -> str:
 def _together(former: Batch, later: Batch) -> Batch:
     events = sorted([*former.events, *later.events], key=lambda one: one.position)
     return Batch(events=events, weight=former.weight + later.weight)
+
+
+def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
+    """Gaps as `late_numbers` takes them."""
+    if not log.dialect.constant_ranges:
+        return {"gaps": msgspec.json.encode(gaps).decode()}
+    slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
+    return {f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))}
+
+
+def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
+    """The gaps made fewer, where they are too many, by what lies between the nearest ones: what is asked for has more rows then."""
+    if len(gaps) <= most:
+        return list(gaps)
+    between = sorted(range(1, len(gaps)), key=lambda place: gaps[place][0] - gaps[place - 1][1])
+    kept = sorted(between[len(gaps) - most :])
+    starts, ends = [0, *kept], [*kept, len(gaps)]
+    return [(gaps[start][0], gaps[end - 1][1]) for start, end in zip(starts, ends, strict=True)]

@@ -22,7 +22,9 @@ class TableValues:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        single = {a.column.name: a.name for a in table.loggable.values() if a.child is None and not a.multiple}
+        there = {column.name for column in table.columns}  # what is not captured any more may still be named
+        own = [one for one in table.loggable.values() if one.child is None and not one.multiple]
+        single = {one.column.name: one.name for one in own if one.column.name in there}
         self.columns: tuple[Column, ...] = tuple(
             [replace(column, name=single[column.name]) for column in table.columns if column.name in single]
         )

@@ -67,8 +67,8 @@ class FileSink:
         """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
         self._take("", ())
         try:
-            shown = self._plans.settle()
-            self._last = max([self._last, *self._ids(shown)])
+            self._plans.settle()
+            self._last = self._newest()  # a file may have got its name although that was reported as an error
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
         return self._plans.resolved(plan)

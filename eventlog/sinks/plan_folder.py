@@ -68,7 +68,7 @@ def not_written(what: str, folder: Path, error: OSError) -> SinkError:
     """Why something cannot be written in the folder."""
     place = error.filename2 or error.filename or folder
     may_pass = error.errno not in PERMANENT
-    hint = "It is tried again." if may_pass else "Mend that and start again."
+    hint = "It is tried again." if may_pass else "Correct that and start again."
     return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
 
 

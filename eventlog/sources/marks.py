@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import secrets
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.secrets import masked
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.sql.log import Log
 
-IN_HAND: Final = "in hand"
-"""The record_ids that were handed out and are not settled."""
-
-RETRIED: Final = "retried"
-"""The record_ids that were offered, not taken, and wait for their next attempt."""
-
-HELD: Final = "held"
-"""The record_ids that somebody holds."""
-
 HOLDING: Final = "holding"
 """Another text each time that somebody holds, releases or requeues rows, or tracks tables: what a reader knows of that is old."""
 
+CONVERTED: Final = "converted"
+"""The batches that a conversion has done for every output but those that have them ahead: none that comes later gets them."""
+
 TRACKED: Final = "tracked"
 """Another text each time that somebody tracks tables: they may have other columns than before."""
-
-BEHIND: Final = "behind"
-"""That the companion table says of rows which other row they wait for."""
 
 PACE: Final = "pace"
 """How many rows were settled in the last minute."""
@@ -44,9 +35,6 @@ OUTPUTS: Final = "outputs"
 
 SERVED: Final = "served"
 """The names of the outputs that the publisher has who took the lock last."""
-
-UNREAD: Final = "unread"
-"""Tables that the publisher may not read, and what the database said of them."""
 
 NOT_FOLLOWED: Final = "not followed"
 """Tables whose triggers the publisher could not make anew, and why."""
@@ -60,23 +48,8 @@ LOG: Final = "log"
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""
 
-OWED: Final = "owed: "
-"""What the names of marks begin with that say which rows an output is still owed while it lags behind the others."""
-
-LAGGING: Final = "lagging: "
-"""What the names of marks begin with that say how far a lagging output is with the rows that it is owed."""
-
-SAID: Final = "said"
-"""What the outputs that are ahead have said of rows that others are still owed."""
-
-PAUSED: Final = "paused: "
-"""What the names of marks begin with that say that nothing goes to an output until somebody lets it go on."""
-
 RESUMED: Final = "resumed: "
 """What the names of marks begin with that say how far an output was behind when somebody let it go on."""
-
-NOTE: Final = "note: "
-"""What the names of notes about the batch in hand begin with."""
 
 Run = tuple[int, int]
 """The first and the last of numbers without a gap."""
@@ -116,31 +89,15 @@ class Marks:
         """Takes a mark away in the caller's transaction."""
         connection.execute(self._log.query("mark_clear"), {"name": name})
 
-    def clear_batch(self, connection: Connection) -> None:
-        """Takes the batch in hand and all notes away in the caller's transaction."""
-        connection.execute(self._log.query("batch_clear"))
 
-    def clear_notes(self, connection: Connection) -> None:
-        """Takes all notes away in the caller's transaction."""
-        connection.execute(self._log.query("notes_clear"))
+def note_change(connection: Connection, log: Log) -> None:
+    """Makes what any publisher knows of the tables old, and waits for one that writes them now."""
+    Marks(log).set(connection, HOLDING, secrets.token_hex(8))
 
 
 def stored(text: str) -> str | None:
     """A text as a mark, or a record of a row, keeps it: an empty one as NULL on every database, for Oracle knows no other."""
     return text or None
-
-
-def notes_of(marks: Mapping[str, str]) -> dict[str, str]:
-    """The notes among the marks, by their own names; those of versions that had passwords in names are found as well."""
-    found = {name.removeprefix(NOTE): text for name, text in marks.items() if name.startswith(NOTE)}
-    return {masked(name): text for name, text in found.items()} | {
-        name: text for name, text in found.items() if masked(name) == name
-    }
-
-
-def note_name(name: str) -> str:
-    """The mark that a note is kept in."""
-    return f"{NOTE}{name}"
 
 
 def next_epoch(former: str | None, now: dt.datetime) -> int:
@@ -290,27 +247,3 @@ def _without(parts: Iterable[Run], taken: tuple[Run, ...]) -> Iterator[Run]:
             at += 1
         if start <= last:
             yield start, last
-
-
-def lagging_outputs(marks: Mapping[str, str]) -> list[str]:
-    return sorted(name.removeprefix(OWED) for name in marks if name.startswith(OWED))
-
-
-def paused_outputs(marks: Mapping[str, str]) -> frozenset[str]:
-    """The names of the outputs to which nothing goes."""
-    return frozenset({name.removeprefix(PAUSED) for name in marks if name.startswith(PAUSED)})
-
-
-def kept_outputs(marks: Mapping[str, str]) -> frozenset[str]:
-    """The names of the outputs of which the log keeps something: they lag, or somebody has paused them."""
-    return paused_outputs(marks).union(lagging_outputs(marks))
-
-
-def read_owed(marks: Mapping[str, str]) -> dict[str, Stretches]:
-    """The record_ids that each lagging output is owed."""
-    return {name: Stretches.read(marks[f"{OWED}{name}"]) for name in lagging_outputs(marks)}
-
-
-def any_owed(owed: Iterable[Stretches]) -> Stretches:
-    """What anybody is owed."""
-    return Stretches([part for one in owed for part in one.parts])

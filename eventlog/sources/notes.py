@@ -254,5 +254,5 @@ def _read(text: str | None, kind: type[Note]) -> Note:
 
 
 def _unreadable(error: msgspec.DecodeError) -> DataError:
-    hint = "It is in the log's companion table of marks; without it documents may be published twice."
+    hint = "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
     return DataError(f"A note about the current batch cannot be read: {error}.", hint=hint)

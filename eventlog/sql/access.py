@@ -152,7 +152,16 @@ def words_of(error: Exception) -> str:
 def right_hint(original: BaseException | None) -> str | None:
     """What mends a right that is missing; None where the database refuses something else."""
     denied = any(is_denied(dialect, original) for dialect in dialects())
-    return "`eventlog check` names each right that is missing, with the command that gives it." if denied else None
+    return (
+        "`eventlog rights` grants what each role needs; `eventlog check` names the rights that a publisher lacks."
+        if denied
+        else None
+    )
+
+
+def unconnected(error: Exception) -> str | None:
+    """What to check where the error says that no connection could be made: `connect` has noted it."""
+    return next(iter(getattr(error, "__notes__", ())), None)
 
 
 def hint_of(engine: Engine, error: Exception) -> str | None:
@@ -160,6 +169,8 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     original = getattr(error, "orig", None) or error
     if is_locked(dialect_of(engine), original):
         return LOCKED
+    if (note := unconnected(error)) is not None:
+        return note
     advice = dialect_of(engine).advice
     known = [code for code in _passing_codes(dialect_of(engine), original) if code in advice]
     if known:
@@ -175,7 +186,10 @@ def is_lasting(error: BaseException | None) -> bool:
     So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
     the door will be turned away again: to try the same password for ever only locks the account.
     """
-    if _is_refusal(error):
+    said = str(error)
+    # A server that refuses a connection for good is known by its words only.
+    is_refused = "FATAL" in said or "no password supplied" in said
+    if is_refused and any(words in said for dialect in dialects() for words in dialect.refusals):
         return True
     number = _number_of(error)
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in dialects()))
@@ -208,14 +222,6 @@ def _number_of(error: BaseException | None) -> object:
     if number is not None:
         return number & 0xFF
     return _said_first(error)
-
-
-def _is_refusal(error: BaseException | None) -> bool:
-    """Whether a server has refused a connection for good, as far as only its words say so."""
-    said = str(error)
-    if "FATAL" not in said and "no password supplied" not in said:
-        return False
-    return any(words in said for dialect in dialects() for words in dialect.refusals)
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
-from eventlog.core.packages import installing, missing
+from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.secrets import masked
-from eventlog.sql.access import IS_SET, UNFINISHED, is_lasting, right_hint, session_statements, words_of
-from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
+from eventlog.sql.access import IS_SET, UNFINISHED, is_lasting, right_hint, session_statements, unconnected, words_of
+from eventlog.sql.dialect import OTHER_NAMES, Dialect, dialect_of, drivers, statement, texts
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-    from sqlalchemy.engine import URL
+    from sqlalchemy.engine import URL, ExceptionContext
     from sqlalchemy.exc import SQLAlchemyError
+
+REFUSED: Final = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
+SILENT: Final = "See that the server runs and takes connections there."
+UNOPENED: Final = "See that its folder is there, and that this user may read and write it."
+"""What to check where no connection can be made."""
 
 PLACES = frozenset({"host", "port", "unix_socket", "service_name", "dbname"})
 """Options in a URL that say where a database is."""
@@ -34,6 +39,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
 
     parsed = read_url(url)
     dialect = dialect_of(parsed)
+    if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
+        parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver}")
     arguments: dict[str, object] = {}
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
@@ -50,6 +57,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     except NoSuchModuleError:
         hint = f"Begin the URL with {_usual_name(dialect)}: instead."
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
+    _advise_who_cannot_connect(engine, dialect)
     if dialect.untaught_words:
         _teach(engine, dialect.untaught_words)
     if dialect.login_package:
@@ -100,10 +108,11 @@ def read_url(url: str) -> URL:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        return make_url(url)
+        parsed = make_url(url)
     except ArgumentError:
         hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
+    return parsed.set(drivername=_usual_name(dialect_of(parsed))) if parsed.drivername in OTHER_NAMES else parsed
 
 
 def place_of(url: URL) -> str:
@@ -139,8 +148,23 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
     may_pass = isinstance(error, OperationalError | InterfaceError) and not is_lasting(original)
-    hint = right_hint(original)
-    return SourceError(f"{'A right is missing' if hint else doing}: {first}.", hint=hint, may_pass=may_pass)
+    advice = unconnected(error)
+    right = None if advice else right_hint(original)
+    return SourceError(f"{'A right is missing' if right else doing}: {first}.", hint=advice or right, may_pass=may_pass)
+
+
+def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
+    """Has each error of a connection that cannot be made carry what to check, as a note that `hint_of` reads."""
+    from sqlalchemy import event
+
+    def advise(context: ExceptionContext) -> None:
+        error = context.sqlalchemy_exception
+        if context.connection is None and error is not None:  # no connection was there yet: it could not be made
+            lasting = is_lasting(context.original_exception)
+            note = REFUSED if lasting else SILENT
+            error.add_note(UNOPENED if dialect.embedded else note)
+
+    event.listen(engine, "handle_error", advise)
 
 
 def _say_what_is_missing(engine: Engine, package: str) -> None:
@@ -207,7 +231,12 @@ def limit_sessions(
     settings = list(_settings(dialect, seconds, lock_timeout or LOCK_SECONDS))
     if lease is not None:
         settings += _lease_settings(dialect, lease)
-    arguments = _connect_arguments(dialect, lease)
+    arguments = dict(dialect.connect_arguments)
+    if lease is not None:
+        # Nobody waits for a connection on which none answers: two leases, and never longer than usual.
+        seconds = max(lease, SHORTEST_SECONDS)
+        for name, per_second in dialect.lease_arguments.items():
+            arguments[name] = min(arguments[name], ceil(seconds * per_second))
     if dialect.answer_argument is not None:
         arguments[dialect.answer_argument] = ceil(seconds) + ANSWER_SECONDS
 
@@ -271,12 +300,3 @@ def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
         unheard_ms=str(round(seconds * 2000)),
     )
     return [limits] if limits else []
-
-
-def _connect_arguments(dialect: Dialect, lease: float | None) -> dict[str, int]:
-    """What keeps a connection from being waited for that nobody answers on: two leases, and never longer than usual."""
-    arguments = dict(dialect.connect_arguments)
-    for name, per_second in dialect.lease_arguments.items() if lease is not None else ():
-        seconds = max(lease or 0.0, SHORTEST_SECONDS)
-        arguments[name] = min(arguments[name], ceil(seconds * per_second))
-    return arguments

@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect as Compiler
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.sql.compiler import IdentifierPreparer
-    from sqlalchemy.sql.elements import TextClause
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
 
-    Fetch = Callable[[Connection, TextClause, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 PIECE_CHARACTERS: Final = 900
 """How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
@@ -50,7 +48,11 @@ PIECE_CHARACTERS: Final = 900
 DDL_LOCK_SECONDS = 10
 """How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
 
+OTHER_NAMES: Final = {"postgres": "eventlog.sql.postgresql.dialect:POSTGRESQL"}
+"""How URLs begin that other tools write, and SQLAlchemy does not know."""
+
 _ROOMS: Final = {
+    **OTHER_NAMES,
     "sqlite": "eventlog.sql.sqlite.dialect:SQLITE",
     "postgresql": "eventlog.sql.postgresql.dialect:POSTGRESQL",
     "oracle": "eventlog.sql.oracle.dialect:ORACLE",
@@ -179,8 +181,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A text may be any bytes, at which the driver stumbles unless it is told not to."""
     copying_driver: str | None = None
     """The driver through which rows can be had by COPY."""
-    fetch_at_once: Fetch | None = None
-    """Fetches many rows without holding up other threads meanwhile."""
     lone_statements: bool = False
     """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
     refusals: tuple[str, ...] = ()
@@ -295,8 +295,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
     """The dialect of a database by its URL, engine or connection; ConfigError when it is none that eventlog knows."""
-    name = where.partition("://")[0] if isinstance(where, str) else _name(where)
-    backend = name.partition("+")[0]
+    backend = (where if isinstance(where, str) else _name(where)).partition("://")[0].partition("+")[0]
     if backend not in _ROOMS:
         known = ", ".join(sorted(_ROOMS))
         raise ConfigError(f"eventlog does not know the database {backend!r}; the URL begins with one of {known}.")
@@ -423,8 +422,8 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 
 def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """What fills the holes that nearly every query has: log, outcomes, marks, and the ten columns by standard name."""
-    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, **names.journal}
-    qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
+    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, "history": names.history}
+    qualified = {hole: dialect.qualified(names.schema, table) for hole, table in (tables | names.journal).items()}
     own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
     columns = {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
     is_ours = names.transaction is not None  # such a log has an index of waiting rows alone, where there may be one

@@ -168,11 +168,10 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
             )
     found = tuple(name if name in exact else known[name.casefold()] for name in wanted)
     types = {column.name: column for column in columns}
-    return _in_standard_order([types[name] for name in found]) if len(set(found)) == len(found) else found
-
-
-def _in_standard_order(listed: Sequence[Column]) -> tuple[str, ...]:
-    """A list may have table_key second, as tables of the new order do; event_type is a number and nothing else near is."""
+    if len(set(found)) < len(found):
+        return found
+    # A list may have table_key second, as tables of the new order do; event_type is a number and nothing else near is.
+    listed = [types[name] for name in found]
     in_new_order = listed[NEW_ORDER.index("event_type")].category in _numbers
     in_standard = listed[STANDARD.index("event_type")].category in _numbers
     order = NEW_ORDER if in_new_order and not in_standard else STANDARD

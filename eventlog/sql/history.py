@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import datetime as dt
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,9 +12,14 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, TableClause, column, select, table
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.core.errors import EventlogError
-from eventlog.core.schema import Table
+from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.rules.definitions import Definition
+from eventlog.core.schema import Catalog, Table
+from eventlog.sql.access import answers
+from eventlog.sql.definitions import Described, Version, definitions_of, derived, describe, known_types
+from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.findlog import log_columns
+from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
 Shape = Mapping[str, str]
@@ -21,13 +27,24 @@ Shape = Mapping[str, str]
 
 
 class ShapeVersion(Struct, frozen=True, kw_only=True):
-    """One version of a table: since when it is known (UTC), what differs from the one before, and its columns."""
+    """One version of a table: since when it is known (UTC), what differs from the one before, and its columns.
+
+    `first` is the number of a row of the log: those above were written under this version. One that the database entered
+    itself, as it followed DDL, is only `noted` until somebody has seen the table.
+    """
 
     table: str
     version: int
     seen_at: str
     changed: Mapping[str, Sequence[str]] = {}
     columns: Shape = {}
+    first: int | None = None
+    described: Described | None = None
+    noted: bool = False
+
+    def fits(self, shape: Shape) -> bool:
+        """Whether a table that looks so has this version; the database itself may call types otherwise."""
+        return [*self.columns] == [*shape] if self.noted else self.columns == shape
 
 
 def shape_of(table: Table) -> Shape:
@@ -68,16 +85,69 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     """Every version that is known, by table and version."""
     kept = _kept(names)
     query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
-    return [
+    found = [
         ShapeVersion(
             table=str(table),
             version=int(version),
             seen_at=str(seen_at),
             changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
             columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
+            first=None if first is None else int(first),
+            described=msgspec.json.decode(described, type=Described) if described else None,
+            noted=not columns,
         )
-        for table, version, seen_at, changed, columns in connection.execute(query)
+        for table, version, seen_at, changed, columns, first, described in connection.execute(query)
     ]
+    return _completed(found)
+
+
+def _in_time(version: ShapeVersion) -> tuple[int, int]:
+    """Versions of all classes in the order in which they were entered."""
+    return 0 if version.described is None else version.described.place, version.version
+
+
+def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
+    """The versions, those that are only noted with the tables that they describe."""
+    if not any(one.noted for one in versions):
+        return [*versions]
+    types = known_types(one.described for one in versions)
+    former: dict[int | str, ShapeVersion] = {}
+    found: dict[tuple[str, int], ShapeVersion] = {}
+    for version in sorted(versions, key=_in_time):
+        one, described = version, version.described
+        chain = one.table if described is None or not described.raw else described.raw[0].relation
+        before = former.get(chain) or former.get(one.table)
+        if one.noted and described is not None and described.raw:
+            described = derived(described, None if before is None else before.described, types)
+            assert described.table is not None
+            columns = shape_of(described.table)
+            changed = differing({} if before is None else before.columns, columns)
+            one = replace(one, described=described, columns=columns, changed=changed)
+        former[chain] = former[one.table] = found[one.table, one.version] = one
+    return [found[one.table, one.version] for one in versions]
+
+
+def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) -> list[Definition]:
+    """All definitions of captured tables that the history knows, and what they are today."""
+    versions = [
+        Version(table=one.table, number=one.version, first=one.first, described=one.described)
+        for one in sorted(read_history(connection, names), key=_in_time)
+        if one.described is not None and one.described.table is not None
+    ]
+    return definitions_of(versions, catalog)
+
+
+def history_stamp(engine: Engine, names: LogNames) -> int | None:
+    """What grows when a version is entered: asked before tables are looked at, and after rows were read. None where there
+    is no history to be read.
+    """
+    log = Log(engine, names)
+    try:
+        with log.transaction(lone=True) as connection:
+            [(count,)] = log.rows(connection, log.query("history_stamp"))
+    except SourceError:
+        return None
+    return int(count)
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
@@ -93,11 +163,71 @@ def version_of(table: Table, known: ShapeVersion | None) -> int:
     """The table's version; one that nobody has entered into the history yet is the next."""
     if known is None:
         return 1
-    return known.version + (known.columns != shape_of(table))
+    return known.version + (not known.fits(shape_of(table)))
 
 
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     return {one.table: one for one in sorted(versions, key=lambda one: one.version)}
+
+
+def newer(
+    shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str, renamed: Collection[str] = ()
+) -> Iterator[tuple[ShapeVersion, ShapeVersion | None]]:
+    """The versions that are to be entered, each with the one before: of tables that are new here, and of those that look
+    otherwise than before, or that have got another name. One that the database noted itself is entered again, as it was seen.
+    """
+    for owner, shape in shapes.items():
+        former = known.get(owner)
+        if former is None:
+            yield ShapeVersion(table=owner, version=1, seen_at=now, columns=shape), None
+        elif former.noted and former.fits(shape) and owner not in renamed:
+            yield replace(former, columns=shape, noted=False), former
+        elif owner in renamed or not former.fits(shape):
+            changed = differing(former.columns, shape)
+            yield (
+                ShapeVersion(table=owner, version=former.version + 1, seen_at=now, changed=changed, columns=shape),
+                former,
+            )
+
+
+def enter_versions(
+    connection: Connection,
+    names: LogNames,
+    tables: Sequence[Table],
+    former_names: Mapping[str, str] | None = None,
+    since: int | None = None,
+) -> None:
+    """Enters how these classes look into the history, where it does not say so yet, in the caller's transaction. A new
+    version begins behind the newest row of the log; `since` is the newest that there was when the tables still looked as
+    before, where triggers follow later.
+    """
+    versions = read_history(connection, names)
+    known = latest(versions)
+    by_name = {table.whole: table for table in tables}
+    shapes = {owner: shape_of(table) for owner, table in by_name.items()}
+    entered = 0
+    for version, former in newer(shapes, known, moment_text(), former_names or ()):
+        if former is None or version.version != former.version:
+            described = describe(connection, by_name[version.table], (former_names or {}).get(version.table))
+            gap = since if version.changed.get("added") else None
+            described = replace(described, place=len(versions) + entered, unlogged_from=gap)
+            entered += 1
+            first = newest_number(connection, names)
+            add_version(connection, names, replace(version, first=first, described=described))
+        else:
+            described = replace(former.described or Described(), table=by_name[version.table])
+            _settle_version(connection, names, replace(version, described=described))
+
+
+def moment_text() -> str:
+    """Now, as the history has it."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def newest_number(connection: Connection, names: LogNames) -> int | None:
+    """The number of the newest row of the log; None where it has none."""
+    [(number,)] = answers(connection, "newest_number", **log_holes(dialect_of(connection), names))
+    return None if number is None else int(number)
 
 
 def add_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:
@@ -106,12 +236,27 @@ def add_version(connection: Connection, names: LogNames, version: ShapeVersion) 
         "table_name": version.table,
         "table_version": version.version,
         "seen_at": version.seen_at,
-        "changed": msgspec.json.encode(version.changed).decode(),
-        "definition": msgspec.json.encode(version.columns).decode(),
+        **_written(version),
+        "first_record": version.first,
     }
     connection.execute(_kept(names).insert(), row)
 
 
+def _settle_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:
+    """Writes how a version looks that the database has noted."""
+    kept = _kept(names)
+    which = (kept.c.table_name == version.table) & (kept.c.table_version == version.version)
+    connection.execute(kept.update().where(which).values(**_written(version)))
+
+
+def _written(version: ShapeVersion) -> dict[str, Any]:
+    return {
+        "changed": msgspec.json.encode(version.changed).decode(),
+        "definition": msgspec.json.encode(version.columns).decode(),
+        "described": None if version.described is None else msgspec.json.encode(version.described).decode(),
+    }
+
+
 def _kept(names: LogNames) -> TableClause:
-    columns = ("table_name", "table_version", "seen_at", "changed", "definition")
+    columns = ("table_name", "table_version", "seen_at", "changed", "definition", "first_record", "described")
     return table(names.history, *map(column, columns), schema=names.schema)

@@ -12,22 +12,27 @@ from alembic import command, context, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, column, inspect, select, table
+from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers, verbatim
+from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
+from eventlog.sql.migrations.moving import is_moved
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
-from eventlog.sql.rights import given, take_back, taking_back
+from eventlog.sql.rights import given, present_companions, take_back, taking_back
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.installed import installed
 from eventlog.sql.triggers.render import dropping
 from eventlog.sql.triggers.track import all_drops, with_schema
+from eventlog.sql.upgraded_rights import companion_grants, give_where_allowed
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
+MOVING = "0007"
+"""The migration that moves what the log knows of its outputs, in either direction."""
 SEQUENCE = "log sequence"
 """The mark that names the sequence that was made with the log."""
 UNSEEN = """\
@@ -54,7 +59,7 @@ def install(
             refuse_sorted(columns)
         elif _found_revision(connection, names) is None:
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
-        _run(connection, names, "upgrade", "head", order=tuple(order))
+        _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order))
 
 
 def install_sql(
@@ -67,7 +72,7 @@ def install_sql(
     names = names or LogNames()
     refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
-    return _printed(url, names, "head", tuple(order))
+    return _printed(url, names, NEWEST_MIGRATION, tuple(order))
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
@@ -98,17 +103,35 @@ def upgrade(
     with ddl_transaction(engine) as connection:
         revision = _revision(connection, names)
         goal = _goal(to)
-        _run(connection, names, "downgrade" if goal < revision else "upgrade", goal)
+        if goal < revision:
+            _run(connection, names, "downgrade", goal)
+        else:
+            _bring_up(connection, names, goal)
+
+
+def _bring_up(connection: Connection, names: LogNames, goal: str, order: tuple[str, ...] = NEW_ORDER) -> None:
+    """Brings a log to a later migration; who was given rights on its companions gets them on new ones in the same step."""
+    before = present_companions(connection, names)
+    _run(connection, names, "upgrade", goal, order)
+    if before:
+        new = [table for table in present_companions(connection, names) if table not in before]
+        give_where_allowed(connection, names, list(companion_grants(connection, names, new)))
 
 
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
     """The statements that `upgrade` would run now; none when the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
-        revision = _revision(connection, names)
+        revision, goal = _revision(connection, names), _goal(to)
+        if min(revision, goal) < MOVING <= max(revision, goal) and is_moved(connection, names):
+            message = f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal}; no script can do that."
+            raise InstallError(message, hint="Run `eventlog upgrade` without --sql, while no publisher works.")
         marks = _marks(connection, names)
+        present = present_companions(connection, names)
+        new = [table for table in names.own[1:] if table not in present] if goal == NEWEST_MIGRATION else []
+        grants = [one.sql for one in companion_grants(connection, names, new)]
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:{_goal(to)}", NEW_ORDER, marks=marks)
+    return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, marks=marks, after=grants)
 
 
 def _goal(to: str | None) -> str:
@@ -140,7 +163,7 @@ def uninstall(
         leaving = _leaving(connection, names, purge=purge)
         for text in [*all_drops(connection, names), *function_drops(connection, leaving.functions)]:
             connection.execute(verbatim(text))
-        _run(connection, names, "downgrade", "base")
+        _run(connection, names, "downgrade", "base", leaving=True)
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
         # Last, for who uninstalls may need them; those on the log's own tables have gone with these on most databases.
         return [grant for grant in take_back(connection, leaving.grants) if not _is_own(leaving, grant)]
@@ -148,7 +171,10 @@ def uninstall(
 
 def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
     _revision(connection, names)
-    _refuse_waiting(connection, names, purge=purge)
+    waiting = 0 if purge else _count(connection, names, "count_waiting")
+    if waiting:
+        message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
+        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
     return what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
 
 
@@ -166,8 +192,8 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
     if isinstance(where, str):
         _check_sequence(dialect_of(where), names)
         made = {SEQUENCE: names.sequence} if names.sequence else {}
-        last = [_version_drop(dialect_of(where), names)]
-        return UNSEEN.format(log=names.table) + _printed(where, names, "head:base", NEW_ORDER, marks=made, after=last)
+        last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
+        return UNSEEN.format(log=names.table) + _printed(where, names, way, NEW_ORDER, marks=made, after=last)
     with where.connect() as connection:
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
@@ -195,13 +221,6 @@ def _check_sequence(dialect: Dialect, names: LogNames) -> None:
 def _version_drop(dialect: Dialect, names: LogNames) -> str:
     """Alembic keeps its table when nothing is left to keep a version of."""
     return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
-
-
-def _refuse_waiting(connection: Connection, names: LogNames, *, purge: bool) -> None:
-    waiting = 0 if purge else _count(connection, names, "count_waiting")
-    if waiting:
-        message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
-        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
 
 
 def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
@@ -239,15 +258,24 @@ def _found_revision(connection: Connection, names: LogNames) -> str | None:
 
 
 def _run(
-    connection: Connection, names: LogNames, direction: str, goal: str, order: tuple[str, ...] = NEW_ORDER
+    connection: Connection,
+    names: LogNames,
+    direction: str,
+    goal: str,
+    order: tuple[str, ...] = NEW_ORDER,
+    *,
+    leaving: bool = False,
 ) -> None:
-    config = _config(names, order, connection=connection, transactional=dialect_of(connection).transactional_ddl)
+    """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
+    transactional = dialect_of(connection).transactional_ddl
+    config = _config(names, order, connection=connection, transactional=transactional, leaving=leaving)
     getattr(command, direction)(config, goal)
 
 
 def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **found: Any) -> str:
     """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
-    config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl, **found)
+    transactional = dialect_of(url).transactional_ddl
+    config = _config(names, order, url=read_url(url), transactional=transactional, **found)
     config.output_buffer = StringIO()
     first, _, last = goal.partition(":")
     down = last == "base" or (bool(last) and last < first)
@@ -326,9 +354,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
     """What is there of a log, as the database tells it now."""
-    # A log at migration 0001 has no history.
-    history = (names.history,) if inspect(connection).has_table(names.history, schema=names.schema) else ()
-    companions = (names.outcomes, names.marks, *history, names.version)
+    companions = present_companions(connection, names)
     dialect = dialect_of(connection)
     standing, log = has_log(connection, names), with_schema(connection, names)
     event_trigger = (f"{ddl_trigger_name(dialect, log)} on ALTER TABLE",) if standing_ddl(connection, log) else ()

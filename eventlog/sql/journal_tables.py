@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -12,6 +12,12 @@ from eventlog.sql.names import LogNames
 
 NAME_CHARACTERS = 200
 """Characters of an output's name, and of an object's."""
+
+MOVED_PLAN: Final = "moved"
+"""The plan of rows that an output was owed by a version without journal, and that no target has under this name.
+
+As the last plan of an output it says that nobody knows what its target was given last.
+"""
 
 
 def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:

@@ -67,12 +67,6 @@ class Log:
         """What a query finds, as plain tuples."""
         return fetched(connection, query, parameters)
 
-    def rows_at_once(
-        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
-    ) -> list[tuple[Any, ...]]:
-        """What a lone query finds, without holding up other threads meanwhile."""
-        return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
-
     def now(self, connection: Connection) -> dt.datetime:
         """The database's clock, in UTC."""
         now = connection.execute(self.query("clock_now")).scalar_one()
@@ -95,6 +89,10 @@ class Log:
                 if not inspector.has_table(companion, schema=self.names.schema):
                     message = f"The table {companion} beside the event log {self.name} is missing."
                     raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.")
+            for table in self.names.journal.values():
+                if not inspector.has_table(table, schema=self.names.schema):
+                    message = f"The event log {self.name} has no table {table}, which a later migration makes."
+                    raise InstallError(message, hint=f"Run `eventlog upgrade --log {self.name}`.")
 
     def _check_columns(self, inspector: Inspector) -> None:
         from sqlalchemy.exc import NoSuchTableError

@@ -225,7 +225,9 @@ def text_of(written: str) -> str | None:
 def truth_of(written: str) -> bool | None:
     """A truth value in one of the ways in which databases write it."""
     folded = written.strip().lower()
-    return True if folded in _true else False if folded in _false else None
+    if folded in _true:
+        return True
+    return False if folded in _false else None
 
 
 def octets_of(written: str) -> bytes | None:

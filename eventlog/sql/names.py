@@ -103,7 +103,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def own(self) -> tuple[str, ...]:
         """The tables that are eventlog's: the log, then its companions."""
-        return self.table, self.outcomes, self.marks, self.history, self.version
+        return self.table, self.outcomes, self.marks, self.history, self.version, *self.journal.values()
 
     @property
     def whole(self) -> str:
@@ -115,8 +115,11 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self.columns[STANDARD.index(standard)]
 
 
-NEWEST_MIGRATION = "0005"
-"""The newest of the migrations in sql/migrations; a log that is at a later one was upgraded by a newer program."""
+NEWEST_MIGRATION = "0008"
+"""The migration that this program works with; a log that is at a later one was upgraded by a newer program.
+
+A file of a later one may be in sql/migrations already: nobody runs it before this says so.
+"""
 
 
 def refuse_newer(names: LogNames, found: str | None) -> None:

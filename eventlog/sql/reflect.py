@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -168,7 +169,12 @@ class Classes:
             for schema, table in self._places(name):
                 self._refuse_others(schema, table)
             hint = "Write it as the database does, with its schema if it has another one."
-            raise InstallError(f"There is no table or view {name} in the database.", hint=self._nearest(name) or hint)
+            first, last = parts_of(name)
+            place = self.schema(first or self.default)
+            near = nearest(last, (*place.tables, *place.views))
+            if near:
+                hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
+            raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
         return found
 
     def _place(self, name: str) -> tuple[Schema, str] | None:
@@ -180,16 +186,9 @@ class Classes:
 
     def _places(self, name: str) -> Iterator[tuple[Schema, str]]:
         """Where a table of this name may stand, and what it is called there."""
-        first, _, last = name.rpartition(".")
+        first, last = parts_of(name)
         yield self.schema(self.default), name
         yield self.schema(first or self.default), last
-
-    def _nearest(self, name: str) -> str | None:
-        """A question that names what may have been meant."""
-        first, _, last = name.rpartition(".")
-        schema = self.schema(first or self.default)
-        near = nearest(last, (*schema.tables, *schema.views))
-        return f"Did you mean {first}.{near}?" if near and first else f"Did you mean {near}?" if near else None
 
     def _refuse_others(self, schema: Schema, name: str) -> None:
         """Says what it is that has this name, where it is something else than a table or view."""
@@ -197,6 +196,20 @@ class Classes:
             raise InstallError(
                 f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
             )
+
+
+_quoted = re.compile(r"""(?:(?P<schema>"(?:[^"]|"")+"|[^."]+)\.)?(?P<table>"(?:[^"]|"")+"|[^."]+)""")
+
+
+def parts_of(name: str) -> tuple[str, str]:
+    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a bare point between."""
+    found = _quoted.fullmatch(name) if '"' in name else None
+    if found is None:
+        first, _, last = name.rpartition(".")
+        return first, last
+    parts = (part or "" for part in found.group("schema", "table"))
+    schema, table = (part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
+    return schema, table
 
 
 def _column(shape: TableShape, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError, UsageError
@@ -57,11 +57,13 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 class RightsScope(Struct, frozen=True, kw_only=True):
     """What rights are about: the log, whether it is there already, the captured tables, and what was given before.
 
-    With `read_apart` another login than the publisher's reads captured tables.
+    `companions` are the tables beside the log that are there, or all that there will be where there is none yet. With `read_apart` another
+    login than the publisher's reads captured tables.
     """
 
     names: LogNames
     standing: bool
+    companions: tuple[str, ...]
     places: tuple[CapturedTable, ...]
     read_apart: bool = False
     given: frozenset[str] = frozenset()
@@ -208,7 +210,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_table("installer_on_log", role, site.names.table)
         if site.standing:
             yield from self._on_table("installer_on_standing_log", role, site.names.table)
-        for companion in site.names.own[1:]:
+        for companion in site.names.own[1:]:  # also those that an upgrade will make
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
@@ -220,7 +222,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def writer(self, role: str) -> Iterator[str]:
         yield from self._on_table("writer_on_log", role, self.site.names.table)
-        for companion in self.site.names.own[1:]:
+        for companion in self.site.companions:
             yield from self._on_table("writer_on_companion", role, companion)
 
     def publisher(self, role: str) -> Iterator[str]:
@@ -228,9 +230,9 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_schema("publisher_on_schema", role, [names.schema])
         status = self.dialect.quoted(names.column("status"))
         yield from self._on_table("publisher_on_log", role, names.table, status=status)
-        for companion in (names.outcomes, names.marks, names.history):
-            yield from self._on_table("publisher_on_companion", role, companion)
-        yield from self._on_table("publisher_on_version", role, names.version)
+        for companion in self.site.companions:
+            query = "publisher_on_version" if companion == names.version else "publisher_on_companion"
+            yield from self._on_table(query, role, companion)
         if not (self.site.read_apart and self.dialect.open_catalog):
             yield from self._reads(role, self._foreign())
             return
@@ -317,10 +319,17 @@ def _site(
     return RightsScope(
         names=log,
         standing=standing,
+        companions=tuple(present_companions(connection, log) or log.own[1:]),
         places=tuple(places),
         read_apart=read_apart or roles.reader is not None,
         given=frozenset(given(connection, log)) if standing else frozenset(),
     )
+
+
+def present_companions(connection: Connection, names: LogNames) -> list[str]:
+    """The tables beside the log that are there: a log at an earlier migration has fewer."""
+    inspector = inspect(connection)
+    return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
 
 
 def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
@@ -358,7 +367,8 @@ def _owner(connection: Connection, place: CapturedTable) -> str | None:
 
 
 def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    held = {table: held_rights(connection, site.names, table, role) for table in site.names.own}
+    own = (site.names.table, *site.companions)
+    held = {table: held_rights(connection, site.names, table, role) for table in own}
     reached = {table: rights for table, rights in held.items() if rights}
     if reached:
         table, found = next(iter(reached.items()))
@@ -413,7 +423,11 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
     for one in statements:
         role = _quoted_role(dialect, one.role)
         grants = kept and taking_back(one.sql) is not None
-        before = known[1] if known and known[0] == role else _given(connection, role) if grants else []
+        before = []
+        if known and known[0] == role:
+            before = known[1]
+        elif grants:
+            before = _given(connection, role)
         connection.execute(verbatim(one.sql))
         known = (role, _given(connection, role)) if grants else None
         if known and known[1] != before:

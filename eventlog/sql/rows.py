@@ -143,7 +143,11 @@ class SqlRowReader:
             if size is None:
                 continue
             if size > self._room.value_limit:
-                found[row] = Unreadable(note=_too_large(row, size, self._room.value_limit))
+                note = (
+                    f"The row {shortened(row.key)} of {row.table} has {size} bytes, more than"
+                    f" publisher.value_limit, which is {self._room.value_limit}. Raise it and requeue the row."
+                )
+                found[row] = Unreadable(note=note)
             elif size <= room or not taken:
                 taken.add(row)
                 room -= size
@@ -267,7 +271,8 @@ class _Reading(Struct, frozen=True, kw_only=True):
     def part(self, wanted: Wanted) -> _Part:
         """What is found of the objects."""
         wishes = {wanted[row] for row in self.asked.rows}
-        attributes = _asked_for(self.asked, wishes)
+        names = frozenset[str]().union(*wishes)
+        attributes = [attribute for name, attribute in self.asked.table.loggable.items() if name in names]
         found = self._own([attribute for attribute in attributes if attribute.child is None])
         for child in self.asked.table.children:
             of_child = [attribute for attribute in attributes if attribute.child == child.name]
@@ -338,13 +343,6 @@ def _of(asked: AskedObjects, places: Sequence[int]) -> AskedObjects:
     return replace(asked, rows=[asked.rows[place] for place in places], keys=[asked.keys[place] for place in places])
 
 
-def _too_large(row: RowId, size: int, limit: int) -> str:
-    return (
-        f"The row {shortened(row.key)} of {row.table} has {size} bytes, more than publisher.value_limit, which is {limit}."
-        " Raise it and requeue the row."
-    )
-
-
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     """Column names and values of a key; None when it is not written by the grammar."""
     if simple(key):  # by far the most
@@ -355,12 +353,6 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     except KeySyntaxError:
         return None
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
-
-
-def _asked_for(asked: AskedObjects, wishes: set[frozenset[str]]) -> list[Attribute]:
-    """The attributes that any of the objects wants, in the order of the table."""
-    names = frozenset[str]().union(*wishes)
-    return [attribute for name, attribute in asked.table.loggable.items() if name in names]
 
 
 def _child_columns(asked: AskedObjects, child: Child) -> tuple[Column, ...]:

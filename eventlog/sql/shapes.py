@@ -63,7 +63,9 @@ class Schema:
     def find(self, name: str) -> str | None:
         """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""
         alike = self._alike.get(name.casefold(), ())
-        return name if name in alike else alike[0] if len(alike) == 1 else None
+        if name in alike:
+            return name
+        return alike[0] if len(alike) == 1 else None
 
     def key(self, table: str) -> tuple[str, ...]:
         """The primary key's columns in the order of the key."""
@@ -81,6 +83,10 @@ class Schema:
     def referring(self, table: str) -> list[str]:
         """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""
         return self._referring.get(table, [])
+
+    def referred(self, table: str) -> list[str]:
+        """The other tables that a table has foreign keys to, in the order of their names."""
+        return sorted({key.table for key in self._foreign.get(table, ())} - {table})
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
@@ -165,7 +171,9 @@ class Schema:
         key = self._keys.get(name, ())
         with _unknown_types_are_text():
             found = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
-        declared, made = self._declared(name), self._made(name)
+        # Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them.
+        words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
+        declared, made = {row.name: row.type for row in words}, self._made(name)
         return tuple(
             Column(
                 name=column,
@@ -191,11 +199,6 @@ class Schema:
             if key.columns == (column,):
                 return key.table
         return None
-
-    def _declared(self, table: str) -> dict[str, str]:
-        """Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them."""
-        rows = answers(self._connection, "declared_types", {"schema": self.name, "table": table})
-        return {row.name: row.type for row in rows}
 
     def _made(self, table: str) -> dict[str, Made]:
         """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
@@ -262,7 +265,11 @@ def unique_key(
     )
     if not fitting:
         return ()
-    hint = _replica_identity(connection, schema, table) if len(fitting) > 1 else None
+    hint = None
+    if len(fitting) > 1:
+        # Of several keys that would do, the one by which the database's own replication tells rows apart.
+        identity = answers(connection, "replica_identity", {"schema": schema, "table": table})
+        hint = str(identity[0][0]) if identity else None
     return next((names for _, names, called in fitting if called == hint), fitting[0][1])
 
 
@@ -281,8 +288,3 @@ def _reflected(connection: Connection, schema: str | None, table: str) -> dict[s
         if index["unique"] and not partial and None not in index["column_names"]:
             found[str(index["name"])] = tuple(dialect.reported(str(name)) for name in index["column_names"])
     return found
-
-
-def _replica_identity(connection: Connection, schema: str | None, table: str) -> str | None:
-    found = answers(connection, "replica_identity", {"schema": schema, "table": table})
-    return str(found[0][0]) if found else None

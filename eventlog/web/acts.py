@@ -27,15 +27,15 @@ ACTIONS: Final[Mapping[RowAction, str]] = {
 """What can be done with rows, and what it does."""
 
 OUTPUT_ACTIONS: Final[Mapping[OutputAction, str]] = {
-    "pause": "Let nothing go to this output until somebody resumes it. The others go on, and rows are kept for it.",
+    "pause": "Let nothing go to this output until somebody resumes it. The others continue, and rows are kept for it.",
     "resume": "Let documents go to this output again. It gets what was kept for it, in order.",
 }
 """What can be done with an output, and what it does."""
 
 TABLE_ACTIONS: Final[Mapping[TableAction, str]] = {
-    "refresh": "Publish every row that the table has now, while changes go on. For each of them one row is written to the log."
-    " The refresh pauses while 50,000 rows of the log wait. A refresh that was interrupted goes on where it stopped.",
-    "stop": "End the refresh after the current rows. What was written stays, and the next refresh goes on from there.",
+    "refresh": "Publish every row that the table has now, while changes continue. For each of them one row is written to the log."
+    " The refresh pauses while 50,000 rows of the log wait. An interrupted refresh continues where it stopped.",
+    "stop": "End the refresh after the current rows. What was written stays, and the next refresh continues from there.",
 }
 """What can be done with a table, and what it does."""
 

@@ -7,7 +7,7 @@ that the publisher and the database do not notice the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
@@ -22,19 +22,21 @@ from msgspec.structs import replace
 
 from eventlog.admin.status import facts
 from eventlog.config.build import former_names_of, name_of
-from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig, default_output, plugin_of
 from eventlog.config.settings import Config
 from eventlog.core.durable_files import write_file
 from eventlog.core.errors import EventlogError
+from eventlog.core.plugins import PageOrder
+from eventlog.core.registry import loaded, offers
 from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
-from eventlog.sources.log.flow import read_flow
-from eventlog.sources.marks import IN_HAND, OUTPUTS, PAUSED, Marks, notes_of, read_runs
-from eventlog.sources.notes import Progress, read_positions
+from eventlog.publisher.flow import read_flow
+from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
-from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PageReading, ReasonCount, Sample
+from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PagePart, PageReading, ReasonCount, Sample
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -54,16 +56,22 @@ def named_outputs(config: Config) -> tuple[OutputView, ...]:
             former_names=former_names_of(output),
             format=str(output.format),
         )
-        for output in config.output or (StdoutOutput(),)
+        for output in config.output or (default_output(),)
     )
 
 
 def with_standings(
-    places: Sequence[OutputView], found: OutputStates, notes: Mapping[str, str]
+    views: Sequence[OutputView], states: OutputStates, places: Mapping[str, OutputPlace]
 ) -> tuple[OutputView, ...]:
-    """The outputs with how they stand, and what the notes about the batch in hand say of them."""
+    """The outputs with how they stand, and what the journal says of them."""
     return tuple(
-        _noted(replace(place, standing=_of(place, found) or OutputState()), _of(place, notes)) for place in places
+        replace(
+            view,
+            standing=_of(view, states) or OutputState(),
+            on_the_way=0 if (place := _of(view, places)) is None else place.on_the_way,
+            paused=None if place is None else place.paused,
+        )
+        for view in views
     )
 
 
@@ -72,35 +80,31 @@ def _of(place: OutputView, found: Mapping[str, Said]) -> Said | None:
     return next((found[name] for name in (place.noted, *place.former_names) if name in found), None)
 
 
-def _noted(place: OutputView, note: str | None) -> OutputView:
-    if note is None:
-        return place
-    try:
-        progress = msgspec.json.decode(note, type=Progress)
-        done = read_positions(progress.done)
-    except (msgspec.MsgspecError, EventlogError):
-        return place
-    standing = place.standing
-    if done and (standing.position is None or standing.position < max(done)):
-        standing = replace(standing, position=max(done), document=progress.after or standing.document)
-    return replace(place, standing=standing, on_the_way=len(progress.planned))
-
-
 def _place(output: OutputConfig) -> str:
-    tag, path, url = output.__struct_config__.tag, getattr(output, "path", None), getattr(output, "url", None)
-    if isinstance(output, KafkaOutput):
-        return f"{tag} {output.servers} {output.transactional_id}"
-    if isinstance(path, str):
-        return f"{'change tables' if output.format == 'change-tables' else tag} {Path(path).resolve()}"
+    url = getattr(output, "url", None)
     if isinstance(url, str):
-        return f"{tag} {masked(_without_secrets(url))}"
-    return str(tag)
+        return f"{output.sink} {masked(_without_secrets(url))}"
+    return masked(plugin_of(output).place(output))
 
 
 def _without_secrets(url: str) -> str:
     """The address without user, password, query and fragment."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def parts_of(order: PageOrder) -> Iterator[PagePart]:
+    """The parts of the first page that packages bring, ours first; what goes wrong in one is said in its place."""
+    for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
+        title = offer.name
+        try:
+            plugin = loaded(offer)
+            title = plugin.title
+            yield PagePart(title=title, table=plugin.part(order))
+        except EventlogError as error:
+            yield PagePart(title=title, trouble=str(error))
+        except Exception as error:  # noqa: BLE001  # a stranger's fault is no reason to show nothing else
+            yield PagePart(title=title, trouble=f"The {offer.told} failed: {type(error).__name__}: {error}")
 
 
 ENTRY_SECONDS: Final = 300.0
@@ -169,6 +173,7 @@ class Collector:
         self._names = names
         self._vitals = vitals
         self._outputs = named_outputs(config)
+        self._config = config
         self._settings = config.publisher
         self._lock = Lock()
         self._woken, self._ended = Flag(), Flag()
@@ -263,14 +268,11 @@ class Collector:
 
     def _sample(self) -> None:
         with self.log.transaction() as connection:
-            marks = Marks(self.log).all(connection)
-            standings = self._standings(marks)
+            standings = self._standings(Marks(self.log).get(connection, OUTPUTS))
+            places = read_places(connection, self.log)
             flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
         now = time()
-        places = [
-            self._with_rate(replace(place, paused=marks.get(f"{PAUSED}{place.noted}")), now)
-            for place in with_standings(self._outputs, standings, notes_of(marks))
-        ]
+        views = [self._with_rate(view, now) for view in with_standings(self._outputs, standings, places)]
         behind = {name: lag.rows for name, lag in flow.lags.items()}
         sample = Sample(
             at=now,
@@ -278,16 +280,16 @@ class Collector:
             oldest=flow.oldest,
             lag=flow.lag,
             rate=rate.per_second,
-            outputs={one.noted: OutputSample(behind=behind.get(one.noted, 0), rate=one.rate or 0.0) for one in places},
+            outputs={one.noted: OutputSample(behind=behind.get(one.noted, 0), rate=one.rate or 0.0) for one in views},
         )
-        in_hand = read_runs(marks.get(IN_HAND, ""))
+        on_the_way = sum(place.on_the_way for place in places.values())
         self._publish(
             replace(
                 self._reading,
                 history=self._reading.history.with_sample(sample),
-                in_hand=f"{len(in_hand):,} rows, {min(in_hand)} to {max(in_hand)}" if in_hand else None,
+                on_the_way=on_the_way,
                 flow=flow,
-                places=tuple(places),
+                places=tuple(views),
                 trouble=None,
             )
         )
@@ -299,10 +301,10 @@ class Collector:
         self._documents[place.noted] = now, count
         return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
 
-    def _standings(self, marks: Mapping[str, str]) -> OutputStates:
+    def _standings(self, entered: str | None) -> OutputStates:
         """The outputs: as the publisher here sees them, else as whoever published last has left word."""
         present = {} if self._vitals is None else self._vitals.reading().outputs
-        return newest(read_output_states(marks.get(OUTPUTS)), present)
+        return newest(read_output_states(entered), present)
 
     def _count(self) -> None:
         from eventlog.sql.triggers import trigger_states
@@ -312,8 +314,13 @@ class Collector:
         triggers = tuple(trigger_states(self.log.engine, self._names))
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")
-        reasons = tuple(ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows)
-        self._publish(replace(self._reading, facts=found, reasons=reasons, triggers=triggers, counted=time()))
+        reasons = tuple(
+            ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows if int(count)
+        )
+        parts = tuple(parts_of(PageOrder(config=self._config, engine=self.log.engine, triggers=triggers)))
+        self._publish(
+            replace(self._reading, facts=found, reasons=reasons, triggers=triggers, parts=parts, counted=time())
+        )
         self._count_at = monotonic() + max(COUNT_SECONDS, 20 * (monotonic() - began))
 
     def _publish(self, reading: PageReading) -> None:

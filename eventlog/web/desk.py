@@ -196,7 +196,7 @@ class Desk:
         numbers = self._numbers(act)
         runs = joined_runs((number, number) for number in numbers)
         if act.action == "hold":
-            count = hold(log, runs, by=by, why=act.why)
+            count = hold(log, runs, by=by, why=act.why).rows
         elif act.action == "release":
             count = release(log, runs)
         else:

@@ -37,7 +37,7 @@ from eventlog.web.acts import (
     possible,
 )
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, tables_of
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -116,7 +116,6 @@ def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
         "facts": facts,
         "lags": lags,
         "unknown": {name: lag for name, lag in lags.items() if name not in known},
-        "tables": tables_of(reading.triggers),
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
         "measured": measured(reading),
@@ -219,7 +218,7 @@ def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
     return [
         curve("Waiting rows", "rows", points("waiting"), reading.now, span),
         curve("Lag", "s", points("lag"), reading.now, span),
-        curve("Settled", "rows/s", points("rate"), reading.now, span),
+        curve("Finished", "rows/s", points("rate"), reading.now, span),
     ]
 
 
@@ -275,7 +274,9 @@ def live_output(reading: PageReading, place: OutputView, span: ChartRange) -> st
 
 
 def tables_page(reading: PageReading, look: Viewer) -> str:
-    return _page("tables.html", "Tables", look, here="Tables", reading=reading, tables=tables_of(reading.triggers))
+    from eventlog.web.tracked import tracked_tables  # which knows the addresses of this module
+
+    return _page("tables.html", "Tables", look, here="Tables", reading=reading, tables=tracked_tables(reading.triggers))
 
 
 def table_page(

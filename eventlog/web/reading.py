@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.admin.status import Facts
+from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
@@ -110,7 +111,7 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class OutputView(Struct, frozen=True, kw_only=True):
-    """An output: what it is called here and by its notes, its format, how it stands, and documents on their way to it.
+    """An output: what it is called here and by its notes, its format, how it stands, and rows on their way to it.
 
     Until it has taken something under its name, what stands under one of its `former_names` is shown.
     """
@@ -127,6 +128,14 @@ class OutputView(Struct, frozen=True, kw_only=True):
     """Documents that it takes a second."""
 
 
+class PagePart(Struct, frozen=True, kw_only=True):
+    """A part of the first page that some package has made, or why it has not."""
+
+    title: str
+    table: PageTable | None = None
+    trouble: str = ""
+
+
 class PageReading(Struct, frozen=True, kw_only=True):
     """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
 
@@ -138,12 +147,14 @@ class PageReading(Struct, frozen=True, kw_only=True):
     reasons: Sequence[ReasonCount] = ()
     counted: float | None = None
     places: Sequence[OutputView] = ()
-    in_hand: str | None = None
+    on_the_way: int = 0
+    """Rows whose documents may be on their way to some output."""
     flow: Flow | None = None
     loop: VitalsReading | None = None
     """What the publisher in this process is about; None where it runs elsewhere."""
     trouble: str | None = None
     triggers: Sequence[TriggerState] = ()
+    parts: Sequence[PagePart] = ()
 
     @property
     def latest(self) -> Sample | None:

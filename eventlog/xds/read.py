@@ -51,9 +51,9 @@ def read_statuses(body: bytes) -> list[StatusReply]:
     if output is not None and output.tag == "status":
         return [_status(output)]
     if output is None or output.tag != "output":
-        raise XmlError(
-            f"a reply is <nds> with <output>, <output> or <status>, not {_outline(root)}", line=line_of(root)
-        )
+        inside = shortened(", ".join(f"<{child.tag}>" for child in root))
+        outline = f"<{root.tag}>" + (f" with {inside}" if inside else "")
+        raise XmlError(f"a reply is <nds> with <output>, <output> or <status>, not {outline}", line=line_of(root))
     return [_status(element) for element in output.iterchildren("status")]
 
 
@@ -122,11 +122,6 @@ def _status(element: XmlElement) -> StatusReply:
         type=element.get("type"),
         text=" ".join(" ".join(map(str, element.itertext())).split()),
     )
-
-
-def _outline(root: XmlElement) -> str:
-    inside = shortened(", ".join(f"<{child.tag}>" for child in root))
-    return f"<{root.tag}>" + (f" with {inside}" if inside else "")
 
 
 def attributes_of(element: XmlElement) -> dict[str, str]:

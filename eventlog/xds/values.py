@@ -113,7 +113,9 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     if syntax == 1:
         return _seconds(at, value)
     if at.day is None:
-        return _time_of_day(at, syntax)
+        clock = _clock(at, syntax)
+        # Syntax 2 has a fixed length, and no room for a fraction of a second.
+        return f"{clock}.{at.nanos:09d}" if at.nanos and syntax == 3 else clock
     if category is Category.DATE and not at.second and not at.nanos:
         return _calendar(at.day, syntax)
     if syntax == 2:
@@ -134,12 +136,6 @@ def _seconds(at: Moment, value: object) -> str:
 def _calendar(day: int, syntax: TimeSyntax) -> str:
     date = dt.date.fromordinal(day).isoformat()
     return date.replace("-", "") if syntax == 2 else date
-
-
-def _time_of_day(at: Moment, syntax: TimeSyntax) -> str:
-    """A time of day; syntax 2 has a fixed length, and no room for a fraction of a second."""
-    clock = _clock(at, syntax)
-    return f"{clock}.{at.nanos:09d}" if at.nanos and syntax == 3 else clock
 
 
 def _clock(at: Moment, syntax: TimeSyntax) -> str:
@@ -284,7 +280,9 @@ def _digits(value: int) -> str:
 
 def _decimal(value: Decimal) -> str:
     if not value.is_finite():
-        return "NaN" if value.is_nan() else "-Infinity" if value.is_signed() else "Infinity"
+        if value.is_nan():
+            return "NaN"
+        return "-Infinity" if value.is_signed() else "Infinity"
     if abs(value.adjusted()) > MAX_EXPONENT:
         raise _misfit(value, "a number that a database can hold")
     return format(value, "f")

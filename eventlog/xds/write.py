@@ -24,7 +24,7 @@ from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
 from eventlog.core.on_value import OnValue, written_otherwise
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import Writer, Written, encode
+from eventlog.core.seams import FormerNames, Writer, Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
@@ -61,6 +61,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     envelope: bool = True
     rising: bool = False
 
+    former_names: ClassVar[FormerNames] = FormerNames.NEW
     suffix: ClassVar[str] = ".xml"
     counts: ClassVar[bool] = False
     """A document says nothing of transactions."""
@@ -280,7 +281,7 @@ def element(change: Change, event_id: str, templates: Templates) -> str:
     if frame is None:
         raise ExpressionError("XDS has no word for emptying a table; publish it in another format, or empty it there")
     if change.whole and not key:
-        raise ExpressionError("nobody said what its key is, and XDS names every object by its key")
+        raise ExpressionError("its key is unknown, and XDS names every object by its key")
     attributes = _WRITERS[change.op](change.edits, template.fields)
     if special(key) is not None:
         key = _key(key)

@@ -233,7 +233,7 @@ class _Capture:
         lost = self._reading.lost
         said = [] if self._reading.damage is None else [f"{self._reading.damage} Everything before it is there."]
         if lost:
-            said.append(f"Left out: {counted(lost, 'record')} of which nobody knows what was said.")
+            said.append(f"Left out: {counted(lost, 'record')} that could not be understood.")
         return list(map(self._in_words, said))
 
     def _in_words(self, said: str) -> str:

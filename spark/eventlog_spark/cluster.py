@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -38,6 +41,9 @@ _PYTHON: Final = "spark.pyspark.python"
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = f"-Dlog4j2.configurationFile={(LAUNCHER / 'log4j2.properties').as_uri()}"
+
+_PY4J_LOGGERS: Final = (None, "py4j.clientserver", "py4j.java_gateway")
+"""Where Py4J logs that a command was interrupted: at the root too."""
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -96,15 +102,39 @@ def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    _refuse_nowhere(cluster)
+    # Spark finds a YARN by files, and ends without a word of ours where there are none.
+    if (cluster.master or "").startswith("yarn") and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise ConfigError("Nobody says where YARN is.", hint="Name the folder of its yarn-site.xml in HADOOP_CONF_DIR.")
     java = {} if submitted else find_java(os.environ).environment(alone=is_local(cluster.master))
-    with _environment(cluster, java):
+    with _environment(cluster, java), _interrupted_as_usual():
         try:
             conf = _configured(cluster, submitted=submitted, hiding=hiding)
             return SparkSession.builder.config(conf=conf).getOrCreate()
         except PySparkException as error:
             hint = "With --conf spark.log.level=WARN Spark says more."
             raise MachineError(f"Spark does not start: {_first_line(error)}", hint=hint, may_pass=False) from error
+
+
+@contextmanager
+def _interrupted_as_usual() -> Iterator[None]:
+    """Keeps what Ctrl-C does, and lets Py4J log no trace of it.
+
+    PySpark would answer Ctrl-C with a question to Spark in the middle of another one, which fails.
+    """
+    former = signal.getsignal(signal.SIGINT)
+    for name in _PY4J_LOGGERS:
+        logging.getLogger(name).addFilter(_is_no_interruption)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, former)
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """Whether a record tells of something else than a Ctrl-C, or what failed because of it."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is None
 
 
 def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf:
@@ -114,7 +144,7 @@ def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf
     if not submitted:
         conf.setMaster(cluster.master or "local[*]")
     elif cluster.master:
-        raise ConfigError("--master stands where spark-submit has said it already.", hint="Leave it out.")
+        raise ConfigError("--master was given, but spark-submit has set it already.", hint="Leave it out.")
     conf.setAppName("eventlog convert")
     local = is_local(conf.get("spark.master", ""))
     for key, value in {
@@ -132,12 +162,6 @@ def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf
 def is_local(master: str | None) -> bool:
     """Whether Spark runs in one process of this machine."""
     return (master or "local").startswith("local")
-
-
-def _refuse_nowhere(cluster: Cluster) -> None:
-    """Spark finds a YARN by files, and ends without a word of ours where there are none."""
-    if (cluster.master or "").startswith("yarn") and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
-        raise ConfigError("Nobody says where YARN is.", hint="Name the folder of its yarn-site.xml in HADOOP_CONF_DIR.")
 
 
 def _running() -> SparkSession | None:

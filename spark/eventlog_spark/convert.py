@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.again import identity_of
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.mark import order_of
+from eventlog.convert.mark import Marking, order_of, placed
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
@@ -56,7 +56,13 @@ def placed_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataF
         return spark.createDataFrame(packed_tasks(tasks, parts))
 
 
-def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None) -> Summary:
+def convert(
+    conversion: Conversion,
+    *,
+    cluster: Cluster | None = None,
+    watch: ConversionWatch | None = None,
+    marking: Marking | None = None,
+) -> Summary:
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
@@ -68,21 +74,27 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
     resumed = (destination.work / order / SENDING).exists()
     if not resumed:
         reach(conversion.format)
-    with destination.occupied(overwrite=conversion.overwrite, resume=resumed):
+    with (
+        destination.occupied(overwrite=conversion.overwrite, resume=resumed),
+        placed(marking, destination.work, sending=resumed),
+    ):
         try:
             with (
-                _cut(conversion, resumed=resumed) as found,
+                _cut(conversion, marking, resumed=resumed) as found,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,
             ):
                 folder = destination.begun(order)
                 engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
-                run = ConversionRun(conversion, engine, str(folder), str(destination.staged))
+                reserve = None if marking is None else marking.reserve
+                run = ConversionRun(conversion, engine, str(folder), str(destination.staged), reserve)
                 summary = engine.taken_up(run) if resumed else run.converted()
+            if marking is not None:
+                marking.confirm()
         except BaseException:
             if not is_sending(destination.work):  # nothing of it can be gone on with
                 destination.discard()
             raise
-        destination.commit(summary, order_of(conversion), identity)
+        destination.commit(summary, order_of(conversion) if marking is None else marking.order, identity)
     return summary
 
 
@@ -120,7 +132,7 @@ class SparkEngine:
             pieces=self._cut.pieces,
             buckets=self._cut.buckets,
             tasks=task_count(self._cut.buckets, self._cores),
-            held=self._cut.held,
+            withheld=self._cut.withheld,
         )
         deciding = BucketRules(
             conversion=self._conversion,
@@ -172,12 +184,12 @@ class SparkEngine:
 
 
 @contextmanager
-def _cut(conversion: Conversion, *, resumed: bool) -> Iterator[Cut]:
+def _cut(conversion: Conversion, marking: Marking | None, *, resumed: bool) -> Iterator[Cut]:
     """The cut of the input; nothing is read any more where everything was decided before."""
     if resumed:
         yield Cut(pieces=(), rows=0)
         return
-    with cut(conversion) as found:
+    with cut(conversion, None if marking is None else marking.withheld) as found:
         yield found
 
 

@@ -11,10 +11,10 @@ from msgspec import Struct
 from eventlog.convert.inputs import units
 from eventlog.convert.partitions import ranges
 from eventlog.convert.plan import BUCKET_BYTES, BUCKET_ROWS, RANGE_BYTES, RANGE_ROWS, ROW_BYTES
-from eventlog.convert.reading import held_rows
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog.convert.tasks import UnitNumbers
+from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog_spark.exchange import Piece, WholeLog, log_options
 from eventlog_spark.log import BulkLog, NumberRange, stretches
 from eventlog_spark.snapshot import EXPORT
@@ -41,7 +41,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     rows: int
     size: int = 0
     counted: bool = True
-    held: frozenset[int] = frozenset()
+    withheld: Withheld = NOTHING
 
     @property
     def total(self) -> int | None:
@@ -79,8 +79,11 @@ def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def cut(conversion: Conversion) -> Iterator[Cut]:
-    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share."""
+def cut(conversion: Conversion, withheld: Withheld | None = None) -> Iterator[Cut]:
+    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share.
+
+    `withheld` are the rows of a log that are left, where that is known already.
+    """
     tables = _tables(conversion)
     if isinstance(conversion.input, StreamInput):
         yield Cut(pieces=(), rows=0)  # a stream is cut by what it holds
@@ -92,7 +95,7 @@ def cut(conversion: Conversion) -> Iterator[Cut]:
         yield Cut(pieces=(*found, *tables), rows=rows, size=size, counted=counted)
     else:
         assert isinstance(conversion.input, LogInput)
-        with _log(conversion.input, tables) as found_log:
+        with _log(conversion, conversion.input, tables, withheld) as found_log:
             yield found_log
 
 
@@ -102,9 +105,12 @@ def _tables(conversion: Conversion) -> list[SnapshotFile]:
 
 
 @contextmanager
-def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
+def _log(
+    conversion: Conversion, source: LogInput, tables: Sequence[SnapshotFile], withheld: Withheld | None
+) -> Iterator[Cut]:
     log = BulkLog(log_options(source))
-    held = held_rows(log.engine, log.names)
+    # Before the snapshot: who holds rows meanwhile is too late for this conversion.
+    left = withheld_of(source, conversion.catalog) if withheld is None else withheld
     with log.connection() as connection:
         snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one()) if log.copies else None
         ((lowest, highest),) = log.rows(connection, "extent")
@@ -113,4 +119,4 @@ def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
         if snapshot is not None:
             count = 1 + int(rows) // STRETCH_ROWS
             pieces = [] if lowest is None else list(stretches(int(lowest), int(highest), count, snapshot))
-        yield Cut(pieces=(*pieces, *tables), rows=int(rows), held=held)
+        yield Cut(pieces=(*pieces, *tables), rows=int(rows), withheld=left)

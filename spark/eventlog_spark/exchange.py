@@ -2,11 +2,12 @@
 
 What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of rows as one. Spark
 turns each row that comes from Python into one of its own and back; for rows of a log that alone costs more than the
-rules do (decision 26 has the figures). A blob has the number of its bucket, which says where it goes, and its kind.
+rules do (`bench/measured.md` has the figures). A blob has the number of its bucket, which says where it goes, and its kind.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,12 +19,13 @@ from msgspec import Struct
 from eventlog.convert.inputs import Unit
 from eventlog.convert.partitions import PACKED, gathered, write_by
 from eventlog.convert.plan import RANGE_BYTES, RANGE_ROWS
-from eventlog.convert.reading import read, read_log, without_held
+from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
 from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import SnapshotFile, placed_batches, placed_rows
 from eventlog.convert.tasks import UnitNumbers
+from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.core.schema import Catalog
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import NumberRange
@@ -154,7 +156,7 @@ class Scattering(Struct, frozen=True, kw_only=True):
     pieces: tuple[Piece, ...]
     buckets: int
     tasks: int
-    held: frozenset[int] = frozenset()
+    withheld: Withheld = NOTHING
 
     @property
     def tables(self) -> tuple[SnapshotFile, ...]:
@@ -181,11 +183,16 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
-    for placed in _placed(rows_of(work.conversion, piece, work.held), work.conversion.catalog):
+    left = Counter[str]()
+    for read_rows in _placed(rows_of(work.conversion, piece), work.conversion.catalog):
+        placed, some = work.withheld.divide(read_rows)
+        left.update(some)
         _note(numbers, placed)
         met(len(placed))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
+    if left:
+        numbers[-1].left = dict(left)
     _add_notes(bundle, numbers, work.tasks)
     yield from bundle.rest()
 
@@ -287,9 +294,7 @@ def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
     yield from bundle.rest()
 
 
-def rows_of(
-    conversion: Conversion, piece: Unit | NumberRange | WholeLog, held: frozenset[int] = frozenset()
-) -> Iterator[pa.RecordBatch]:
+def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Iterator[pa.RecordBatch]:
     """The rows of a piece of the input, as the local engine reads them."""
     source = conversion.input
     if isinstance(source, FilesInput):
@@ -297,7 +302,7 @@ def rows_of(
         return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
     if isinstance(piece, NumberRange):
-        return _copied(source, piece, held)
+        return _copied(source, piece)
     return read_log(source)
 
 
@@ -308,13 +313,13 @@ def log_options(source: LogInput) -> LogOptions:
     )
 
 
-def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Iterator[pa.RecordBatch]:
+def _copied(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.log import TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
     log = BulkLog(log_options(source))
     for batch in batches(log, stretch, TEXTS_AND_TRANSACTION if log.transaction else TEXTS):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        yield without_held(shaped(columns), held)
+        yield shaped(columns)
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:

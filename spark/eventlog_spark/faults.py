@@ -85,4 +85,9 @@ def _gist(text: str) -> str:
     """The last Python error that is quoted in what Spark says, else its first line."""
     quoted = _python(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return shortened((quoted[-1] if quoted else lines[0] if lines else "it did not say why").rstrip("."), 300) + "."
+    gist = "it did not say why"
+    if quoted:
+        gist = quoted[-1]
+    elif lines:
+        gist = lines[0]
+    return shortened(gist.rstrip("."), 300) + "."

@@ -91,7 +91,7 @@ def follow(
         target = HadoopFolder(spark, following.destination)
         names = target.names()
         if names - BEGUN and CHECKPOINT not in names:
-            hint = "Choose another folder; one that was followed into is gone on with."
+            hint = "Choose another folder, or continue there with --follow."
             raise UsageError(f"{target.address} is not empty.", hint=hint)
         if following.address is None:
             claimed.enter_context(_claimed(following.conversion.destination))

@@ -76,11 +76,11 @@ def _named(home: Path) -> Java:
     program = home / "bin" / "java"
     version = _version(program) if program.is_file() else None
     if version is None:
-        raise ConfigError(f"JAVA_HOME is {home}, where there is no Java.", hint="Mend it, or unset it.")
+        raise ConfigError(f"JAVA_HOME is {home}, where there is no Java.", hint="Correct it, or unset it.")
     if version < OLDEST:
         raise ConfigError(
             f"JAVA_HOME is {home}, which is Java {version}; Spark needs {OLDEST} or newer.",
-            hint="Mend it, or unset it.",
+            hint="Correct it, or unset it.",
         )
     return Java(program=program, version=version, origin="JAVA_HOME")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from eventlog.convert.reading import held_rows
+from eventlog.convert.withheld import held_numbers
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
@@ -92,7 +92,7 @@ class LogStream(DataSourceStreamReader):
         return GapLook(
             numbers=numbers,
             found=found,
-            held=held_rows(log.engine, log.names),
+            held=held_numbers(log.engine, log.names, before.upto, numbers[-1] if numbers else before.upto),
             before=writers,
             after=self._writers(log),
             now=time.time(),

@@ -13,10 +13,11 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.build import outputs_of
-from eventlog.config.settings import Config, FilesOutput
+from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.http.receiver import Receiver
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.stream.source import FileMarks
 from eventlog.sources.stream.spill import FileSpill
 from tests.acceptance.command import ok

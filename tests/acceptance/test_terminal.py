@@ -279,7 +279,7 @@ def test_a_bar_stands_below_the_lines_of_the_journal(folder: Path) -> None:
 def test_a_question_is_asked_at_a_terminal_and_answered_there(session: Session, folder: Path) -> None:
     said = at_a_terminal(folder, {}, "purge", "--older-than", "1d", answer=b"y\n")
     assert "4 rows would be deleted." in said
-    assert "Go on? [y/N]: " in said
+    assert "Continue? [y/N]: " in said
     assert "4 rows deleted." in said
     assert [row["record_id"] for row in json.loads(session.ok("log", "--json"))] == [5]
 

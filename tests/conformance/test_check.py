@@ -11,15 +11,14 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.check import REFUSED, SILENT, Point, PointLevel, check
+from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, version_point
 from eventlog.admin.check.triggers import mending
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
-from eventlog.sources.marks import Marks, note_name
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.connect import REFUSED, SILENT
 from eventlog.sql.install import install
-from eventlog.sql.log import Log
-from eventlog.sql.names import LogNames
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from tests.support.logged import USR, run
@@ -72,22 +71,23 @@ def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
     assert names.index("log") > names.index("server")
 
 
-def test_a_note_of_an_output_that_is_no_more_is_said_and_how_to_keep_it(sqlite: Engine, tmp_path: Path) -> None:
-    """Who was renamed in the midst of a batch would get all of it anew."""
+def test_an_output_that_is_no_more_is_said_and_how_to_keep_it(sqlite: Engine, tmp_path: Path) -> None:
+    """Who was renamed would get anew what it has."""
     install(sqlite)
-    log = Log(sqlite, LogNames())
-    with log.transaction() as connection:
-        for name in ("decided", "hr"):
-            Marks(log).set(connection, note_name(name), "x")
+    run(sqlite, "INSERT INTO event_log_output (name, position, plans) VALUES ('hr', 0, 0)")
 
-    def points(**also: Any) -> list[Point]:
+    def points(**also: Any) -> list[tuple[PointLevel, str]]:
         output = FilesOutput(path=str(tmp_path), name="people", **also)
-        return [one for one in check(lambda: replace(config(sqlite), output=(output,))) if one.name == "notes"]
+        asked = check(lambda: replace(config(sqlite), output=(output,)))
+        return [(one.level, f"{one.said} {one.mend}") for one in asked if one.name == "journal"]
 
-    (point,) = points()
-    assert (point.level, 'former_names = ["hr"]' in str(point.mend)) == (PointLevel.WARNING, True)
-    assert "no output is called so" in point.said
-    assert points(former_names=("hr",)) == []
+    [(level, said)] = points()
+    assert (level, 'former_names = ["hr"]' in said, "no output is called so" in said) == (
+        PointLevel.WARNING,
+        True,
+        True,
+    )
+    assert [level for level, _ in points(former_names=("hr",))] == [PointLevel.OK]
 
 
 def test_a_configuration_that_cannot_be_read_is_the_only_point() -> None:
@@ -202,7 +202,7 @@ def test_rows_that_nobody_fetches_are_told(usr: Engine) -> None:
         columns + "('idu=2', 6, 'usr', 'X', '2020-01-01 00:00:00'), ('idu=3', 6, 'usr', 'E', '2020-01-01 00:00:00')",
     )
     assert [point.said for point in found(usr, "rows")][1:] == [
-        "1 row with the letter 'X', which no publisher reads.",
+        "1 row with the status 'X', which no publisher reads.",
         "1 row ended as an error.",
     ]
 

@@ -62,7 +62,7 @@ def test_rights_that_a_publisher_lacks_are_told_until_they_are_given(usr: Engine
         lacking = found(publisher, "rights")
         assert {point.said.partition(" cannot")[0] for point in lacking} >= {
             "The event log",
-            "The companion table event_log_outcome",
+            "The state table event_log_outcome",
         }
         give_rights(usr, Roles(publisher=name))
         assert found(publisher, "rights") == []

@@ -14,9 +14,9 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, server_points
-from eventlog.config.outputs import StdoutOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.sinks.outputs import StdoutOutput
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
@@ -57,8 +57,8 @@ def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_
         lacking = found(publisher, "rights", deletes=True)
         assert {point.said.partition(" cannot")[0] for point in lacking} == {
             "The event log",
-            "The companion table event_log_outcome",
-            "The companion table event_log_mark",
+            "The state table event_log_outcome",
+            "The state table event_log_mark",
             "The table public.usr",
             "The table public.usr_phone",
         }

@@ -20,7 +20,7 @@ from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event
 from eventlog.core.rules.times import in_zone
-from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.clocks import DATABASE, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
@@ -28,6 +28,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import track
+from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run
 
 ZONES: Final = ("Asia/Tokyo", "America/New_York", "Europe/Berlin", "+05:45")
@@ -49,13 +50,12 @@ def test_rows_are_due_by_the_clock_of_their_place_and_told_in_utc(engine: Engine
     due = written(engine, "1", zone, -dt.timedelta(minutes=1))
     written(engine, "2", zone, dt.timedelta(hours=3))
     names = log_columns(engine, LogNames(clock=zone))
-    source = LogSource(engine, names, settings=FUTURE)
+    source = LogRows(engine, names, settings=FUTURE)
     batch = source.read(10)
     assert [event.key for event in batch.events if isinstance(event, Event) and str(event.time)[:19] == str(due)] == [
         "idu=1"
     ]
-    now = batch.now
-    assert now is not None
+    now = source.journal.moment()
     assert abs((now - due).total_seconds() - 60) < 50
     events = [event for event in batch.events if isinstance(event, Event)]
     ready = [event for event in events if dt.datetime.fromisoformat(str(event.time)) <= now]

@@ -11,24 +11,20 @@ from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.admin.purge import Archive
-from eventlog.config.policies import checked_needs
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
-from eventlog.convert.mark import can_be_marked, mark
+from eventlog.convert.mark import can_be_marked, marking
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import ConfigError, InstallError, UsageError
-from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.sources.log.source import LogSource
+from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect
-from eventlog.sql.rows import SqlRowReader
-from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed, make_log
 from tests.support.converting import bare, elements_of, files_of, outcomes_of
-from tests.support.memory import MemorySink
 
 
 @pytest.fixture
@@ -75,17 +71,17 @@ def conversion(log: LogTable, out: Path, statuses: str = "N") -> Conversion:
     )
 
 
+def told_by_the_daemon(log: LogTable, folder: Path, *steps: Lookup) -> str:
+    """The elements of what a publisher writes of the log."""
+    config = Config(source=SourceConfig(url=url(log), user="IDM"), output=(FilesOutput(path=str(folder), steps=steps),))
+    with Publisher(config) as publisher:
+        publisher.run_once()
+    return "".join(bare(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.xml")))
+
+
 def test_a_log_gives_what_the_daemon_publishes(log: LogTable, tmp_path: Path) -> None:
     convert(conversion(log, tmp_path / "out"), jobs=1)
-    sink, catalog = MemorySink([]), catalog_of(log)
-    Pipeline(
-        source=LogSource(log.engine, log.names, catalog),
-        reader=SqlRowReader(log.engine, catalog),
-        catalog=catalog,
-        outputs=[Output(format=XdsFormat(batch_size=128), sink=sink)],
-        options=Options(user="IDM"),
-    ).go_round()
-    assert elements_of(tmp_path / "out") == "".join(bare(body.decode()) for body in sink.taken.values())
+    assert elements_of(tmp_path / "out") == told_by_the_daemon(log, tmp_path / "daemon")
     settled = {row["position"]: (row["status"], row["reason"], row["note"]) for row in outcomes_of(tmp_path / "out")}
     assert {number: status for number, (status, _, _) in settled.items()} == {
         number: letter for number, letter in log.statuses().items() if number not in (8, 10)
@@ -101,19 +97,8 @@ def test_what_is_looked_up_in_another_table_is_what_the_daemon_tells(log: LogTab
     steps = (Lookup(classes=("usr",), attribute="stage", of="age", table="stage", take="word"),)
     made = replace(conversion(log, tmp_path / "out"), catalog=catalog, steps=steps)
     convert(made, jobs=1)
-    asked = checked_needs([("out", steps)], catalog)
-    sink = MemorySink([])
-    Pipeline(
-        source=LogSource(log.engine, log.names, catalog),
-        reader=SqlRowReader(log.engine, catalog),
-        catalog=catalog,
-        outputs=[Output(format=PolicyFormat(XdsFormat(batch_size=128), steps), sink=sink)],
-        options=Options(user="IDM"),
-        needs=asked.needs,
-        looks=asked.looks,
-    ).go_round()
     elements = elements_of(tmp_path / "out")
-    assert elements == "".join(bare(body.decode()) for body in sink.taken.values())
+    assert elements == told_by_the_daemon(log, tmp_path / "daemon", *steps)
     assert '<modify-attr attr-name="stage"><remove-all-values/><add-value><value type="string">child<' in elements
     with pytest.raises(ConfigError, match="only a database has all of them at hand"):
         replace(made, read_back=None)
@@ -125,8 +110,8 @@ def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> No
     convert(made, jobs=1)
     assert (log.statuses(), log.outcomes()) == (before, {})
     log.run("UPDATE event_log SET status = 'X' WHERE record_id = 6")
-    assert isinstance(made.input, LogInput)
-    assert mark(made.input, tmp_path / "out") == 6
+    with marking(made) as place:
+        assert place.finish().rows == 5
     assert log.statuses() == {3: "S", 4: "W", 5: "S", 6: "X", 7: "E", 8: "S", 9: "S", 10: "X"}
     assert {number: row[:2] for number, row in log.outcomes().items()} == {
         4: ("W", "vanished"),
@@ -136,7 +121,7 @@ def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> No
 
 
 def test_rows_are_chosen_by_status_and_held_ones_wait(log: LogTable, tmp_path: Path) -> None:
-    log.run("INSERT INTO event_log_outcome (record_id, held) VALUES (6, 1), (8, 1)")
+    log.run("INSERT INTO event_log_hold (record_id) VALUES (6), (8)")
     convert(conversion(log, tmp_path / "n"), jobs=1)
     convert(conversion(log, tmp_path / "sx", statuses="SX"), jobs=1)
     assert [row["position"] for row in outcomes_of(tmp_path / "n")] == [3, 4, 5, 7, 9]

@@ -287,7 +287,7 @@ def test_a_lost_record_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stream = table_record(T1) + begin(1) + insert(2, 1) + unknown(3) + commit(4) + begin(5) + insert(6, 2) + commit(7)
     done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN, jobs=jobs)
     assert (done.changes, done.statuses) == (2, {"S": 2})
-    assert (done.damage or "").startswith("Left out: 1 record of which nobody knows what was said.")
+    assert (done.damage or "").startswith("Left out: 1 record that could not be understood.")
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert json.loads((tmp_path / "out" / "_DAMAGED").read_bytes())["damage"] == done.damage
     whole = table_record(T1) + begin(1) + insert(2, 1) + commit(4)

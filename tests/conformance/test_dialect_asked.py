@@ -166,6 +166,31 @@ def test_children_are_noted_with_the_class_that_has_them(usr: Engine) -> None:
     assert conditions(usr) == {TriggerCondition.CURRENT}
 
 
+def test_a_table_of_a_pattern_that_cannot_be_tracked_leaves_the_others(usr: Engine) -> None:
+    odd = dialect_of(usr).quoted("id=")
+    run(usr, f"CREATE TABLE odd (a INTEGER, {odd} INTEGER NOT NULL PRIMARY KEY)")
+    left: list[str] = []
+    made = track(usr, ["*"], leave=left.append)
+    assert {one.owner.rpartition(".")[2] for one in made} == {"usr"}
+    [said] = left
+    assert "odd is left out: The key column 'id=' of odd" in said
+    assert track_sql(usr, ["*"], leave=left.append) == ""
+    assert left == [said, said]
+    for tables in (["*"], ["usr", "odd"]):
+        with pytest.raises(InstallError, match="a character that a table_key cannot carry"):
+            track(usr, tables, leave=left.append if tables != ["*"] else None)
+
+
+def test_a_name_may_be_quoted_as_sql_quotes_it(usr: Engine) -> None:
+    run(usr, f"CREATE TABLE {dialect_of(usr).quoted('of a.b')} (id INTEGER NOT NULL PRIMARY KEY)")
+    track(usr, ['"of a.b"', '"usr"'])
+    assert {one.table for one in trigger_states(usr)} >= {"of a.b", "usr"}
+    with pytest.raises(InstallError, match='There is no table or view "of a"'):
+        track(usr, ['"of a"'])
+    assert untrack(usr, ['"of a.b"'])
+    assert "of a.b" not in {one.table for one in trigger_states(usr)}
+
+
 def test_a_script_keeps_it_too(usr: Engine) -> None:
     script, dialect = track_sql(usr, ["usr"], ASKED), dialect_of(usr)
     parts = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states, untrack
 from eventlog.sql.triggers.track import located
 from tests.support.logged import USR, Logged, left_by, run
 
@@ -103,9 +104,14 @@ def test_a_relation_is_a_column_of_its_first_table(engine: Engine) -> None:
         "INSERT INTO usr (idu) VALUES (1)",
         "INSERT INTO grp VALUES (5)",
     )
-    track(engine, ["usr", "grp"], TriggerOptions(style=Style.FIELD))
+    told: list[str] = []
+    track(engine, ["usr", "grp"], TriggerOptions(style=Style.FIELD), note=told.append)
     found = left_by(engine, "INSERT INTO usr_mbr_of VALUES (1, 5)")
     assert found == [(1, "idu=1", "usr_mbr_of.idg", None, "5")]
+    [said] = [text for text in told if text.startswith("usr_mbr_of refers to")]
+    assert said.startswith("usr_mbr_of refers to grp too; its changes are published as changes of ")
+    with pytest.raises(InstallError, match=r"usr_mbr_of is not tracked by itself, but as a part of (\w+\.)?usr\."):
+        untrack(engine, ["usr_mbr_of"])
 
 
 def test_a_child_may_be_named_and_may_have_a_key_of_its_own(engine: Engine) -> None:

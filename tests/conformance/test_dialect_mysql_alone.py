@@ -11,10 +11,10 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.refresh import Refresh, loads
-from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
+from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.daemon import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

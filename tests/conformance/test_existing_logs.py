@@ -21,10 +21,10 @@ from eventlog.admin.listing import Filters, newest
 from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
-from eventlog.config.outputs import FilesOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.rules.times import in_zone
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
@@ -111,7 +111,7 @@ def test_it_is_published_and_nothing_in_it_is_altered(
 
 def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eventlog.Publisher) -> None:
     log = Log(engine, log_columns(engine, existing.whole(engine), existing.columns))
-    assert hold(log, [(10, 11)]) == 2
+    assert hold(log, [(10, 11)]).rows == 2
     publisher.run_once()
     assert statuses(engine, existing) == ENDS | dict.fromkeys((10, 11, 14, 15), "N")  # of one object
     assert release(log, [(1, 99)]) == 2

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.admin.check import PointLevel, check
 from eventlog.cli.main import main
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Change, Op
 from eventlog.core.rules import Options, Round
 from eventlog.core.schema import Catalog
@@ -22,8 +22,8 @@ from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
@@ -31,6 +31,7 @@ from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
 from eventlog.sql.triggers.track import with_schema
 from eventlog.xds.write import XdsFormat
 from tests.support.examples import examples
+from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, run
 
 IMAGE = TriggerOptions(style=Style.IMAGE)
@@ -55,7 +56,7 @@ def changes_of(engine: Engine, **options: Any) -> list[Change]:
     run(engine, "DELETE FROM event_log_mark WHERE name <> ''")
     names = log_columns(engine, LogNames())
     catalog = catalog_of(engine)
-    events = LogSource(engine, names, catalog, LogSettings(transactions=True)).read(0).events
+    events = LogRows(engine, names, catalog, LogSettings(transactions=True)).read(0).events
     return Round(catalog=catalog, options=Options(**options)).decide(events).changes
 
 

@@ -14,8 +14,9 @@ from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
 from eventlog.admin.check import PointLevel, check
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.triggers import TriggerCondition, track, trigger_states, untrack
 from tests.support.logged import run

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.mirror import Mirrors
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Op
+from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.support.changerows import documents, told
 from tests.support.sinks import opened

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 
 from eventlog.admin.check.outputs import output_points
-from eventlog.admin.mirror import Mirrors
 from eventlog.cli.main import exit_code
-from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.sinks.database.mirror import Mirrors
+from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.integration.publishing import url_of
 from tests.support.changerows import AT, documents

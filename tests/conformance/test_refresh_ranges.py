@@ -223,7 +223,9 @@ def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     work = refresh(log, 2)
     told: list[int] = []
     stands = work.begin(jobs=2)
-    with pytest.raises(SourceError, match="What was written stands, and the same command goes on from there") as raised:
+    with pytest.raises(
+        SourceError, match="What was written stays, and the same command continues from there"
+    ) as raised:
         work_on(work, stands, 2, told.append)
     assert "event_log cannot be used" in raised.value.message
     assert len(keys(log)) == len(set(keys(log))) == told[-1]

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from eventlog.core.model import Outcome
-from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.install import install
+from tests.support.log_rows import LogRows
 
 PROCESSED = 200_000
 FILL = {
@@ -53,9 +54,9 @@ def statements(engine: Engine) -> Iterator[list[Statement]]:
 
 def polls(engine: Engine, **settings: bool) -> list[Statement]:
     """The statements of a poll that finds nothing."""
-    source = LogSource(engine, settings=LogSettings(**settings))  # type: ignore[arg-type]  # only flags are set here
+    source = LogRows(engine, settings=LogSettings(**settings))  # type: ignore[arg-type]  # only flags are set here
     with statements(engine) as sent:
-        assert source.read(10_000).events == []
+        assert not source.read(10_000).events
     assert sent
     return sent
 
@@ -96,10 +97,10 @@ def test_processed_rows_do_not_slow_a_poll(sqlite: Engine) -> None:
     took = []
     for count in (1_000, 9_000):
         fill(sqlite, count)
-        source = LogSource(sqlite)
+        source = LogRows(sqlite)
         source.read(10)
         with instructions(sqlite) as steps:
-            assert source.read(10_000).events == []
+            assert not source.read(10_000).events
         took.append(len(steps))
     assert 0 < took[1] <= took[0] * 1.1
 
@@ -120,10 +121,10 @@ def test_rows_just_marked_do_not_stand_in_the_way_for_long(postgresql: Engine) -
     fill(postgresql, 1)
     with postgresql.begin() as connection:
         connection.execute(text(FILL["postgresql"].replace("'S'", "'N'")), {"count": 50_000})
-    source = LogSource(postgresql)
+    source = LogRows(postgresql)
     batch = source.read(0)
     source.settle(batch, [Outcome(position=found.position) for found in batch.events])
-    assert source.read(10).events == []
+    assert not source.read(10).events
     (statement, parameters), *_ = polls(postgresql)
     with postgresql.connect() as connection:
         found = connection.exec_driver_sql(

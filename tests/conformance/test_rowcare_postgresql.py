@@ -52,7 +52,7 @@ def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:
         connection.execute(text('CREATE SCHEMA "Own"'))
     install(postgresql, names)
     log = filled(postgresql, names)
-    assert hold(log, [(1, 100)]) == 10
+    assert hold(log, [(1, 100)]).rows == 10
     check_purge(log)
     assert len([*newest(log, Filters(reason="held"), limit=99, width=9)]) == 10
 

@@ -8,9 +8,10 @@ from sqlalchemy import Engine
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable, installed, make_log
+from tests.support.log_rows import LogRows
 
 
 @pytest.fixture
@@ -19,8 +20,8 @@ def log(engine: Engine) -> LogTable:
 
 
 @pytest.fixture
-def source(log: LogTable) -> LogSource:
-    return LogSource(log.engine, log.names)
+def source(log: LogTable) -> LogRows:
+    return LogRows(log.engine, log.names)
 
 
 def numbers(batch: Batch) -> list[int]:
@@ -31,7 +32,7 @@ def outcomes(batch: Batch, status: Status = Status.SUCCESS) -> list[Outcome]:
     return [Outcome(position=event.position, status=status) for event in batch.events]
 
 
-def test_rows_become_events_as_they_are(log: LogTable, source: LogSource) -> None:
+def test_rows_become_events_as_they_are(log: LogTable, source: LogRows) -> None:
     log.write(7, key="idu= 1", event_type=2, old_value="a", new_value="", perpetrator="idm")
     log.write(8, event_type=None, event_time=None, table_name=None, column_name=None, new_value=None)
     first, second = source.read(10).events
@@ -49,7 +50,7 @@ def test_rows_become_events_as_they_are(log: LogTable, source: LogSource) -> Non
     assert second == Event(position=(8,), kind=None, table=None, key="idu=1")
 
 
-def test_only_the_capital_letter_n_is_read_and_all_others_are_left_alone(log: LogTable, source: LogSource) -> None:
+def test_only_the_capital_letter_n_is_read_and_all_others_are_left_alone(log: LogTable, source: LogRows) -> None:
     for number, status in enumerate(["n", "N ", " N", "X", "N", "S", None, ""], start=1):
         log.write(number, status=status)
     before = log.statuses()
@@ -59,14 +60,7 @@ def test_only_the_capital_letter_n_is_read_and_all_others_are_left_alone(log: Lo
     assert log.statuses() == {**before, 5: "S"}
 
 
-def test_an_empty_log_gives_an_empty_batch_and_leaves_no_mark(log: LogTable, source: LogSource) -> None:
-    batch = source.read(10)
-    assert (list(batch.events), batch.repeated) == ([], False)
-    source.settle(batch, [])
-    assert log.ask("SELECT count(*) FROM event_log_mark WHERE name = 'in hand'") == [(0,)]
-
-
-def test_the_last_object_is_never_cut_in_two(log: LogTable, source: LogSource) -> None:
+def test_the_last_object_is_never_cut_in_two(log: LogTable, source: LogRows) -> None:
     for number, key in [(60, "idu=1"), (61, "idu=2"), (62, "idu= 2"), (63, "idu=1")]:
         log.write(number, key=key)
     batch = source.read(2)
@@ -76,57 +70,25 @@ def test_the_last_object_is_never_cut_in_two(log: LogTable, source: LogSource) -
 
 
 @pytest.mark.parametrize("count", [31, 32, 33, 34, 200])
-def test_an_object_of_any_length_comes_whole(log: LogTable, source: LogSource, count: int) -> None:
+def test_an_object_of_any_length_comes_whole(log: LogTable, source: LogRows, count: int) -> None:
     log.write_all(range(1, count + 1))
     log.write(count + 1, key="idu=2")
     assert len(source.read(1).events) == count
 
 
-def test_a_limit_of_nothing_means_all(log: LogTable, source: LogSource) -> None:
+def test_a_limit_of_nothing_means_all(log: LogTable, source: LogRows) -> None:
     log.write_all(range(1, 100))
     assert len(source.read(0).events) == 99
 
 
-def test_rows_that_name_no_object_are_not_drawn_together(log: LogTable, source: LogSource) -> None:
+def test_rows_that_name_no_object_are_not_drawn_together(log: LogTable, source: LogRows) -> None:
     log.write(1, key="no key")
     log.write(2, key="no key")
     assert numbers(source.read(1)) == [1]
 
 
-def test_the_batch_in_hand_comes_again_until_it_is_settled(log: LogTable, source: LogSource) -> None:
-    log.write_all([3, 4, 5, 9])
-    assert numbers(source.read(10)) == [3, 4, 5, 9]
-    log.write_all([1, 7, 10])
-    after_crash = LogSource(log.engine, log.names)
-    batch = after_crash.read(1)
-    assert (numbers(batch), batch.repeated) == ([3, 4, 5, 9], True)
-    after_crash.settle(batch, outcomes(batch))
-    following = after_crash.read(10)
-    assert (numbers(following), following.repeated) == ([1, 7, 10], False)
-
-
-def test_rows_that_vanished_meanwhile_are_left_out_of_the_repeated_batch(log: LogTable, source: LogSource) -> None:
-    log.write_all([1, 2, 3])
-    source.read(2)
-    log.run("DELETE FROM event_log WHERE record_id = 2")
-    log.run("UPDATE event_log SET status = 'X' WHERE record_id = 1")
-    assert numbers(source.read(2)) == [3]
-    log.run("DELETE FROM event_log WHERE record_id = 3")
-    log.write(4)
-    batch = source.read(2)
-    assert (numbers(batch), batch.repeated) == ([4], False)
-
-
-def test_when_all_that_was_in_hand_has_vanished_the_mark_goes_too(log: LogTable, source: LogSource) -> None:
-    log.write(1)
-    source.read(1)
-    log.run("DELETE FROM event_log")
-    assert numbers(source.read(1)) == []
-    assert log.ask("SELECT count(*) FROM event_log_mark WHERE name = 'in hand'") == [(0,)]
-
-
 @pytest.mark.parametrize("step", [1, 2])
-def test_rows_committed_late_are_never_marked_with_a_former_batch(log: LogTable, source: LogSource, step: int) -> None:
+def test_rows_committed_late_are_never_marked_with_a_former_batch(log: LogTable, source: LogRows, step: int) -> None:
     log.write_all(range(1000, 1200, step))
     batch = source.read(0)
     late = [10, *range(1001, 1200, 2), 1500] if step == 2 else [999, 1200]
@@ -136,7 +98,7 @@ def test_rows_committed_late_are_never_marked_with_a_former_batch(log: LogTable,
     assert numbers(source.read(0)) == late
 
 
-def test_a_row_that_took_the_place_of_a_deleted_one_is_not_mistaken_for_it(log: LogTable, source: LogSource) -> None:
+def test_a_row_that_took_the_place_of_a_deleted_one_is_not_mistaken_for_it(log: LogTable, source: LogRows) -> None:
     log.write_all([1, 3])
     batch = source.read(0)
     log.run("DELETE FROM event_log WHERE record_id = 1")
@@ -147,7 +109,7 @@ def test_a_row_that_took_the_place_of_a_deleted_one_is_not_mistaken_for_it(log: 
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_settling_touches_only_rows_that_are_still_new(log: LogTable, delete: bool) -> None:
-    source = LogSource(log.engine, log.names, settings=LogSettings(delete_from_log=delete))
+    source = LogRows(log.engine, log.names, settings=LogSettings(delete_from_log=delete))
     log.write_all(range(1, 101))
     batch = source.read(0)
     log.run("UPDATE event_log SET status = 'X' WHERE record_id IN (5, 50)")
@@ -159,7 +121,7 @@ def test_settling_touches_only_rows_that_are_still_new(log: LogTable, delete: bo
 
 
 def test_with_delete_from_log_errors_stay(log: LogTable) -> None:
-    source = LogSource(log.engine, log.names, settings=LogSettings(delete_from_log=True))
+    source = LogRows(log.engine, log.names, settings=LogSettings(delete_from_log=True))
     log.write_all([1, 2, 3, 4, 5])
     batch = source.read(0)
     letters = [Status.SUCCESS, Status.WARNING, Status.ERROR, Status.FATAL, Status.NEW]
@@ -170,7 +132,7 @@ def test_with_delete_from_log_errors_stay(log: LogTable) -> None:
     assert log.statuses() == {3: "E", 4: "F", 5: "N"}
 
 
-def test_reasons_are_recorded_where_the_letter_says_too_little(log: LogTable, source: LogSource) -> None:
+def test_reasons_are_recorded_where_the_letter_says_too_little(log: LogTable, source: LogRows) -> None:
     log.write_all([1, 2, 3, 4])
     batch = source.read(0)
     source.settle(
@@ -189,14 +151,8 @@ def test_reasons_are_recorded_where_the_letter_says_too_little(log: LogTable, so
     }
 
 
-def test_held_rows_are_not_read(log: LogTable, source: LogSource) -> None:
-    log.write_all([1, 2, 3])
-    log.run("INSERT INTO event_log_outcome (record_id, held) VALUES (2, 1)")
-    assert numbers(source.read(0)) == [1, 3]
-
-
 def test_future_events_come_by_time_when_the_database_says_so(log: LogTable) -> None:
-    source = LogSource(log.engine, log.names, settings=LogSettings(handle_future_events=True))
+    source = LogRows(log.engine, log.names, settings=LogSettings(handle_future_events=True))
     log.write(1, event_time="2025-01-03 00:00:00")
     log.write(2, event_time="2999-01-01 00:00:00")
     log.write(3, event_time="2025-01-01 00:00:00.5")
@@ -204,9 +160,6 @@ def test_future_events_come_by_time_when_the_database_says_so(log: LogTable) -> 
     log.write(5, event_time="2025-01-01 00:00:00.25")
     batch = source.read(0)
     assert numbers(batch) == [4, 5, 3, 1]
-    assert batch.now is not None
-    assert batch.now.tzinfo is None
-    assert numbers(LogSource(log.engine, log.names).read(0)) == [4, 5, 3, 1]
     source.settle(batch, outcomes(batch))
     assert log.statuses()[2] == "N"
     assert numbers(source.read(0)) == []
@@ -216,26 +169,23 @@ def test_another_clock_can_be_configured(log: LogTable) -> None:
     settings = LogSettings(handle_future_events=True, clock="(SELECT min(event_time) FROM event_log)")
     log.write(1, event_time="2999-12-31 23:59:59")
     log.write(2, event_time="3000-01-01 00:00:00")
-    assert numbers(LogSource(log.engine, log.names, settings=settings).read(0)) == [1]
+    assert numbers(LogRows(log.engine, log.names, settings=settings).read(0)) == [1]
 
 
 def test_a_log_that_lacks_a_column_is_named_with_the_column(engine: Engine) -> None:
     log = LogTable(engine)
     installed(engine)
-    source = LogSource(engine, log.names)
     log.run("ALTER TABLE event_log DROP COLUMN old_value")
     with pytest.raises(InstallError, match="event_log has no column old_value"):
-        LogSource(engine, log.names)
-    with pytest.raises(InstallError, match="event_log has no column old_value"):
-        source.read(10)
+        LogRows(engine, log.names)
 
 
 def test_without_a_log_the_way_out_is_named(engine: Engine) -> None:
     with pytest.raises(InstallError, match=r"no event log event_log .*eventlog install"):
-        LogSource(engine, LogNames())
+        LogRows(engine, LogNames())
 
 
 def test_without_companions_the_way_out_is_named(engine: Engine) -> None:
     make_log(engine)
     with pytest.raises(InstallError, match=r"event_log_outcome beside the event log.*eventlog install"):
-        LogSource(engine, LogNames())
+        LogRows(engine, LogNames())

@@ -1,4 +1,4 @@
-"""Rows in one go: the same as row by row from the driver, in each database, errors and all."""
+"""Rows of PostgreSQL in one go: the same as row by row from the driver, errors and all."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import SourceError
 from eventlog.sql.access import fetched, transaction
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.postgresql.keys import fetched_at_once
 
 QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
 
 
 @pytest.mark.parametrize("lone", [True, False])
-def test_the_rows_are_those_of_the_driver(engine: Engine, lone: bool) -> None:
-    query = text(QUERY if dialect_of(engine).name != "mysql" else QUERY.replace(" WHERE", " FROM DUAL WHERE"))
+def test_the_rows_are_those_of_the_driver(postgresql: Engine, lone: bool) -> None:
+    query = text(QUERY)
     values: dict[str, int | str | list[Any]] = {"small": 41, "pattern": "a%"}
-    with transaction(engine, "The query", lone=lone) as connection:
+    with transaction(postgresql, "The query", lone=lone) as connection:
         found = fetched_at_once(connection, query, values)
         assert found == fetched(connection, query, values)
     assert len(found) == 1

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Status
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.backlog import backlog
-from eventlog.sources.log.flow import WaitingParts, read_flow
+from eventlog.sources.log.flow import WaitingParts
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.source import LogSettings, LogSource
-from eventlog.sources.marks import IN_HAND, Marks, note_name
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Marks
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import OLD_ORDER, LogNames
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.log_rows import LogRows
 
 
 @pytest.fixture
@@ -28,11 +29,11 @@ def log(engine: Engine) -> LogTable:
     return installed(engine)
 
 
-def numbers(source: LogSource, limit: int = 0) -> list[int]:
+def numbers(source: LogRows, limit: int = 0) -> list[int]:
     return [event.position[0] for event in source.read(limit).events]
 
 
-def settle(source: LogSource) -> None:
+def settle(source: LogRows) -> None:
     batch = source.read(0)
     source.settle(batch, [Outcome(position=event.position) for event in batch.events])
 
@@ -40,7 +41,7 @@ def settle(source: LogSource) -> None:
 def test_a_lower_number_that_commits_after_the_read_is_found_and_never_marked(postgresql: Engine) -> None:
     log = installed(postgresql)
     log.write_all(range(100, 300))
-    source = LogSource(postgresql, log.names)
+    source = LogRows(postgresql, log.names)
     with postgresql.connect() as slow:
         slow.execute(
             text("INSERT INTO event_log (record_id, status, table_name, table_key) VALUES (99, 'N', 'usr', 'idu=1')")
@@ -68,25 +69,6 @@ def test_an_empty_mark_is_there_and_its_text_never_reaches_the_database(log: Log
     assert log.ask("SELECT count(*) FROM event_log_mark WHERE value IS NULL") == [(2,)]
 
 
-def test_marks_and_settlement_stand_or_fall_together(log: LogTable) -> None:
-    source = LogSource(log.engine, log.names)
-    log.write_all([1, 2])
-    batch = source.read(0)
-
-    def cut(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith("DELETE FROM event_log_mark"):
-            raise KeyboardInterrupt
-
-    event.listen(log.engine, "before_cursor_execute", cut)
-    with pytest.raises(KeyboardInterrupt):
-        source.settle(batch, [Outcome(position=(1,)), Outcome(position=(2,), status=Status.ERROR, note="no")])
-    event.remove(log.engine, "before_cursor_execute", cut)
-    assert log.statuses() == {1: "N", 2: "N"}
-    assert log.outcomes() == {}
-    again = source.read(0)
-    assert (len(again.events), again.repeated) == (2, True)
-
-
 def test_a_mark_is_made_replaced_and_taken_away(log: LogTable) -> None:
     marks = Marks(Log(log.engine, log.names))
     with log.engine.begin() as connection:
@@ -100,33 +82,12 @@ def test_a_mark_is_made_replaced_and_taken_away(log: LogTable) -> None:
         assert marks.all(connection) == before
 
 
-def test_the_batch_in_hand_goes_with_its_notes_or_the_notes_alone(log: LogTable) -> None:
-    marks = Marks(Log(log.engine, log.names))
-    with log.engine.begin() as connection:
-        before = marks.all(connection)
-        for name in ("last", IN_HAND, note_name("a"), note_name("b")):
-            marks.set(connection, name, "1")
-        marks.clear_notes(connection)
-        assert marks.all(connection) == before | {"last": "1", IN_HAND: "1"}
-        marks.set(connection, note_name("a"), "1")
-        marks.clear_batch(connection)
-        assert marks.all(connection) == before | {"last": "1"}
-
-
-def test_the_order_of_a_batch_by_time_is_kept_when_it_comes_again(log: LogTable) -> None:
-    source = LogSource(log.engine, log.names, settings=LogSettings(handle_future_events=True))
-    for number, day in [(1, 9), (2, 3), (3, 5), (4, 4)]:
-        log.write(number, key=f"idu={number}", event_time=f"2025-01-{day:02} 00:00:00")
-    assert numbers(source, 3) == [2, 4, 3]
-    assert numbers(source, 3) == [2, 4, 3]
-
-
 def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTable) -> None:
     columns = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2))
     catalog = Catalog([Table(name="usr", columns=(*columns, Column(name="fname")))])
     for number, key in [(1, "a=1+b=2"), (2, 'B="2"+A= 1'), (3, "b=1+a=2")]:
         log.write(number, key=key)
-    assert numbers(LogSource(log.engine, log.names, catalog), 1) == [1, 2]
+    assert numbers(LogRows(log.engine, log.names, catalog), 1) == [1, 2]
 
 
 def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: Engine) -> None:
@@ -139,7 +100,7 @@ def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: E
         connection.exec_driver_sql(
             f"INSERT INTO \"Direct Process\" ({', '.join(quoted)}) VALUES (1, 'usr', 'idu=1', 'fname', 'Jack')"
         )
-    source = LogSource(engine, names)
+    source = LogRows(engine, names)
     batch = source.read(0)
     assert [(event.kind, event.table, event.key, event.new) for event in batch.rows] == [(1, "usr", "idu=1", "Jack")]
     source.settle(batch, [Outcome(position=batch.events[0].position)])
@@ -151,7 +112,7 @@ def test_a_time_that_python_cannot_hold_stops_nothing(postgresql: Engine) -> Non
     log = installed(postgresql)
     for number, time in enumerate(["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01"], start=1):
         log.write(number, event_time=time)
-    times = [event.time for event in LogSource(postgresql, log.names).read(0).rows]
+    times = [event.time for event in LogRows(postgresql, log.names).read(0).rows]
     assert times == ["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01 00:00:00"]
 
 
@@ -162,14 +123,14 @@ def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite:
         "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, new_value, event_time)"
         " VALUES (2, 'N', 'x', 'usr', 'idu=1', CAST(x'41ff' AS TEXT), 17)"
     )
-    first, second = LogSource(sqlite, log.names).read(0).rows
+    first, second = LogRows(sqlite, log.names).read(0).rows
     assert first.new == "Jack"
     assert (second.new, str(second.kind), second.time) == ("A\udcff", "x", "17")
 
 
 def test_a_database_that_is_gone_is_told_and_may_come_back(postgresql: Engine) -> None:
     log = installed(postgresql)
-    source = LogSource(postgresql, log.names)
+    source = LogRows(postgresql, log.names)
     log.write(1)
     name = postgresql.url.database
     admin = create_engine(postgresql.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
@@ -190,7 +151,7 @@ def test_a_statement_that_is_wrong_does_not_pass_by_waiting(postgresql: Engine) 
     log = installed(postgresql)
     settings = LogSettings(handle_future_events=True, clock="no_such_clock()")
     with pytest.raises(SourceError, match="no_such_clock") as caught:
-        LogSource(postgresql, log.names, settings=settings).read(0)
+        LogRows(postgresql, log.names, settings=settings).read(0)
     assert not caught.value.may_pass
 
 

@@ -8,11 +8,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.daemon import Publisher
-from eventlog.sources.log.source import one_a_number
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from tests.support.logged import USR, run
 
@@ -78,24 +77,3 @@ def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
     assert "1 row without a record_id" in {p.level: p.said for p in found(adopted, tmp_path)}[PointLevel.FAILURE]
     with Publisher(config(adopted, tmp_path)) as publisher, pytest.raises(SourceError, match="has no record_id"):
         publisher.run_once()
-
-
-def outcome(position: tuple[int, ...], status: Status, reason: Reason = Reason.PUBLISHED) -> Outcome:
-    return Outcome(position=position, status=status, reason=reason)
-
-
-@pytest.mark.parametrize(
-    "one, other, letter",
-    [
-        (Status.NEW, Status.ERROR, Status.NEW),
-        (Status.SUCCESS, Status.WARNING, Status.WARNING),
-        (Status.ERROR, Status.FATAL, Status.ERROR),
-        (Status.SUCCESS, Status.FATAL, Status.WARNING),
-    ],
-)
-def test_rows_of_one_number_get_one_letter(one: Status, other: Status, letter: Status) -> None:
-    (joined,) = one_a_number([outcome((7,), one), outcome((7, 1), other)])
-    assert (joined.position, joined.status) == ((7,), letter)
-    alone = [outcome((7,), one), outcome((8,), other)]
-    assert one_a_number(alone) is alone
-    assert one_a_number(Outcomes([(1,), (1, 1)], {}))[0].position == (1,)

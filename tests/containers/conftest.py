@@ -15,8 +15,18 @@ DOCKER = ROOT / "docker"
 @pytest.fixture(scope="session")
 def publisher_image(container_engine: ContainerEngine) -> str:
     """The image of docker/Dockerfile."""
+    # Its first stage has a name as well, or the engine would forget what is the longer part of the work.
+    container_engine.build("eventlog-build", DOCKER / "Dockerfile", options=("--target", "build"))
     container_engine.build("eventlog", DOCKER / "Dockerfile", options=("--build-arg", "REVISION=of-a-test"))
     return "eventlog"
+
+
+@pytest.fixture(scope="session")
+def spark_image(container_engine: ContainerEngine) -> str:
+    """The image of docker/Dockerfile.spark."""
+    container_engine.build("eventlog-spark-build", DOCKER / "Dockerfile.spark", options=("--target", "build"))
+    container_engine.build("eventlog-spark", DOCKER / "Dockerfile.spark")
+    return "eventlog-spark"
 
 
 @pytest.fixture(scope="session")

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from urllib.request import urlopen
 
 import pytest
 
 from eventlog.version import VERSION
 from tests.containers.touring import until
 from tests.support.containers import ROOT, ContainerEngine, EngineError
+from tests.support.servers import free_port
 
 pytestmark = pytest.mark.containers
 
 LARGEST_BYTES = 250_000_000
 READY_SECONDS = 2.0
+TRIES = 3
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")  # noqa: S108  # its own
-BEGINNING = """
-eventlog install --database sqlite:////tmp/app.db >/dev/null
-python - <<'END'
-import json, resource, subprocess, time, urllib.request
-began = time.monotonic()
-words = ["--database", "sqlite:////tmp/app.db", "--out", "/tmp/out", "--http", "127.0.0.1:9187"]
-publisher = subprocess.Popen(["eventlog", "run", *words], stderr=subprocess.DEVNULL)
-while True:
-    try:
-        urllib.request.urlopen("http://127.0.0.1:9187/ready", timeout=5)
-        break
-    except OSError:
-        time.sleep(0.01)
-clock = time.monotonic() - began
-publisher.kill()
-publisher.wait()
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps({"clock": clock, "cpu": used.ru_utime + used.ru_stime}))
-END
-"""
 
 
 @pytest.fixture
@@ -109,9 +92,42 @@ def test_its_rights_are_none(container_engine: ContainerEngine, publisher_image:
 
 
 def test_it_is_ready_soon(container_engine: ContainerEngine, publisher_image: str) -> None:
-    """From the process that begins to the answer `ready`, in seconds of CPU: a clock would count who else works here."""
-    measured = json.loads(inside(container_engine, publisher_image, BEGINNING, *HARDENED).splitlines()[-1])
-    assert measured["cpu"] < READY_SECONDS, measured
+    """From the command to the answer `ready`, beyond what the engine takes for a container that ends at once.
+
+    The best of some tries counts, for a clock also counts who else works here.
+    """
+    engine, port = container_engine, free_port()
+    kept = (
+        "--volume",
+        "eventlog-cold:/var/lib/eventlog",
+        "-e",
+        "EVENTLOG_SOURCE__URL=sqlite:////var/lib/eventlog/app.db",
+    )
+    options = ("--no-healthcheck", "--publish", f"127.0.0.1:{port}:9187", *kept, *HARDENED)
+    engine.do("run", "--rm", *options, publisher_image, "install")
+
+    def begun(*words: str, entrypoint: str, ready: bool) -> float:
+        began = time.monotonic()
+        container = engine.start(publisher_image, *words, options=(*options, "--entrypoint", entrypoint))
+        until(lambda: not ready or answers(f"http://127.0.0.1:{port}/ready"), 60, "it is never ready", look=0.01)
+        took = time.monotonic() - began
+        engine.remove(container)
+        return took
+
+    run = ("run", "--out", "/var/lib/eventlog/documents", "--http", "0.0.0.0:9187")
+    own = [begun(entrypoint="/bin/true", ready=False) for _ in range(TRIES)]
+    whole = [begun(*run, entrypoint="eventlog", ready=True) for _ in range(TRIES)]
+    engine.do("volume", "rm", "eventlog-cold")
+    assert min(whole) - min(own) < READY_SECONDS, (own, whole)
+
+
+def answers(url: str) -> bool:
+    """Whether somebody says there that all is well."""
+    try:
+        with urlopen(url, timeout=5) as answer:  # noqa: S310  # of this machine
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def test_its_health_check_says_how_it_is(container_engine: ContainerEngine, publisher_image: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.containers.touring import Tour, Watched, until
 from tests.hardening.ledger.writers import at_work
-from tests.support.containers import base_image
+from tests.support.containers import EngineError, base_image
 
 pytestmark = pytest.mark.containers
 
@@ -76,11 +76,21 @@ def test_the_broker_takes_messages(begun: Tour) -> None:
     begun.engine.do("stop", begun.container("publisher"))
     begun.psql("INSERT INTO usr VALUES (7, 'Io', 'Kafka')")
     output = '[[output]]\nsink = "kafka"\nformat = "messages"\nservers = "kafka:9092"\n'
-    begun.once("prepare", f"cat >/tmp/e.toml <<'END'\n{output}END\neventlog run --once --config /tmp/e.toml")
-    topics = begun.inside("kafka", "/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "kafka:9092", "--list")
-    assert "usr" in topics
-    begun.compose("rm", "--stop", "--force", "kafka", profiles=("kafka",))
-    begun.engine.do("start", begun.container("publisher"))
+    try:
+        begun.once("prepare", f"cat >/tmp/e.toml <<'END'\n{output}END\neventlog run --once --config /tmp/e.toml")
+        until(lambda: "usr" in _topics(begun), 60, "there is no topic of the table")
+        assert "usr" in _topics(begun)
+    finally:  # the tests behind this one want it
+        begun.compose("rm", "--stop", "--force", "kafka", profiles=("kafka",))
+        begun.engine.do("start", begun.container("publisher"))
+
+
+def _topics(begun: Tour) -> str:
+    """What the broker has; nothing where its name is not known for a moment, as seen once with Podman 4.3 on a busy machine."""
+    try:
+        return begun.inside("kafka", "/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "kafka:9092", "--list")
+    except EngineError:
+        return ""
 
 
 @pytest.fixture
@@ -91,8 +101,8 @@ def watched(begun: Tour) -> Iterator[Watched]:
     made.database.dispose()
 
 
-def test_nothing_is_lost_however_parts_stop_and_start(watched: Watched, tmp_path: Path) -> None:
-    engine, parts = watched.tour.engine, {name: watched.tour.container(name) for name in ("postgres", "publisher")}
+def test_nothing_is_lost_however_parts_stop_and_start(begun: Tour, watched: Watched, tmp_path: Path) -> None:
+    engine, parts = begun.engine, {name: begun.container(name) for name in ("postgres", "publisher")}
     dice = random.Random(SEED)
     stopped: set[str] = set()
     with at_work(watched.write):
@@ -108,6 +118,6 @@ def test_nothing_is_lost_however_parts_stop_and_start(watched: Watched, tmp_path
                 stopped.discard(other)
         for part in sorted(stopped):
             engine.do("start", parts[part])
-    until(watched.tour.ready, 120, "the publisher is not ready")
+    until(begun.ready, 120, "the publisher is not ready")
     assert watched.findings(tmp_path) == []
     assert len(watched.ledger) > 500

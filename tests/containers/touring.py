@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -121,6 +121,10 @@ class Tour:
         except OSError as error:
             return 0, str(error)
 
+    def track(self, table: str, events: str) -> None:
+        """By the publisher's own user, who owns the tables."""
+        self.inside("publisher", "eventlog", "track", table, "--events", events)
+
     def documents(self) -> str:
         """All documents that were published, one after the other."""
         return self.inside("publisher", "sh", "-c", "cat /var/lib/eventlog/documents/*.xml")
@@ -132,19 +136,32 @@ class Tour:
         return folder
 
 
+class Published(Protocol):
+    """What publishes in containers: the tour, or pods."""
+
+    def database(self) -> Engine:
+        """As a writer on this machine reaches it."""
+
+    def track(self, table: str, events: str) -> None:
+        """Tracks a table."""
+
+    def copied(self, folder: Path) -> Path:
+        """The documents as files of this machine."""
+
+
 class Watched:
     """The ledger's tables beside those of the tour, and who writes to them from this machine."""
 
-    def __init__(self, tour: Tour, seed: int) -> None:
-        self.tour = tour
-        self.database = tour.database()
+    def __init__(self, published: Published, seed: int) -> None:
+        self.published = published
+        self.database = published.database()
         self.ledger = Ledger()
         self._dice = random.Random(seed)
         with self.database.begin() as connection:
             for statement in ("SET LOCAL ROLE eventlog", *TABLES):
                 connection.execute(text(statement))
         for table, events in ((FIELDS, "field"), (READ_BACK, "row-back")):
-            tour.inside("publisher", "eventlog", "track", table, "--events", events)
+            published.track(table, events)
         self._writers = [Writer(self.database, self.ledger, number, seed) for number in (1, 2)]
 
     def write(self) -> None:
@@ -156,7 +173,7 @@ class Watched:
         """What is wrong once nothing waits."""
         until(lambda: not waiting(self.database), 120, "rows wait, and nobody publishes them")
         log = [row for row in read_log(self.database) if row.place[0] in (FIELDS, READ_BACK)]
-        for document in self.tour.copied(folder / "xds").glob("*.xml"):
+        for document in self.published.copied(folder / "xds").glob("*.xml"):
             if b'class-name="usr' in document.read_bytes():  # the tour's own tables, of which no ledger is kept
                 document.unlink()
         return [str(one) for one in check(self.ledger, log, [XdsFiles(folder).shown()], Counter())][:10]
@@ -190,9 +207,9 @@ def _down(tour: Tour) -> None:
     tour.compose("down", "--volumes", "--timeout", "10", profiles=everything)
 
 
-def until(is_so: Callable[[], object], seconds: float = 60.0, why: str = "") -> None:
-    """Waits for something."""
+def until(is_so: Callable[[], object], seconds: float = 60.0, why: str = "", look: float = 0.2) -> None:
+    """Waits for something, with a look every so many seconds."""
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end, why or "it does not come"
-        time.sleep(0.2)
+        time.sleep(look)

@@ -20,7 +20,7 @@ SINKS: Final = {
 BROKER: Final = "broker"
 """The Kafka sink with a real broker, where `kafka` has a stand-in that keeps what was never committed."""
 
-SOURCE: Final = "eventlog.sources.log.source:LogSource"
+JOURNAL: Final = "eventlog.publisher.journal:Journal"
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -31,20 +31,15 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 COMMON: Final = {
-    "before read": Fault(place=f"{SOURCE}.read", side="before"),
-    "after read": Fault(place=f"{SOURCE}.read", side="after"),
-    "before the plan": Fault(place=f"{SOURCE}.note", side="before"),
-    "after the plan": Fault(place=f"{SOURCE}.note", side="after"),
-    "before settling": Fault(place=f"{SOURCE}.settle", side="before"),
-    "in settling, rows marked": Fault(place="eventlog.sources.log.source:settle", side="after"),
-    "in settling, batch let go": Fault(place=f"{SOURCE}._keep", side="after"),
-    "after settling": Fault(place=f"{SOURCE}.settle", side="after"),
+    "before read": Fault(place=f"{JOURNAL}.new_rows", side="before"),
+    "after read": Fault(place=f"{JOURNAL}.new_rows", side="after"),
+    "before the plan": Fault(place=f"{JOURNAL}.plan", side="before"),
+    "in the plan": Fault(place=f"{JOURNAL}._park", side="after"),
+    "after the plan": Fault(place=f"{JOURNAL}.plan", side="after"),
+    "before settling": Fault(place=f"{JOURNAL}.done", side="before"),
+    "in settling, rows marked": Fault(place="eventlog.publisher.journal:settle", side="after"),
+    "after settling": Fault(place=f"{JOURNAL}.done", side="after"),
 }
-AHEAD: Final = {
-    "before reading ahead": Fault(place=f"{SOURCE}.read_ahead", side="before"),
-    "after reading ahead": Fault(place=f"{SOURCE}.read_ahead", side="after"),
-}
-"""Where the log is in a server, and no receiver judges each document."""
 
 OWN: Final = {
     "files": {
@@ -78,8 +73,7 @@ def faults_of(sink: str, database: str = "sqlite") -> dict[str, Fault]:
         "before writing": Fault(place=commit, side="before"),
         "after writing": Fault(place=commit, side="after"),
     }
-    ahead = AHEAD if database == "postgresql" and sink != "http" else {}
-    return {**COMMON, **ahead, **around, **OWN[kind]}
+    return {**COMMON, **around, **OWN[kind]}
 
 
 def arm(fault: Fault, times: int) -> None:

@@ -145,7 +145,9 @@ def account_for_log(engine: Engine, told: list[Told] | None) -> None:
     if told is not None:
         published = {number: (table, key) for number, _, table, key, _ in log if number not in ended}
         _account_for_order(told, {row[0] for row in log if row[4] == REFRESH})
-        _account_for_events(told, published, {number for number, reason in ended.items() if reason == "vanished"})
+        # What one output has told, another may have decided once more together with later rows, after an error.
+        others = {number for number, reason in ended.items() if reason in ("vanished", "superseded")}
+        _account_for_events(told, published, others)
 
 
 def _account_for_order(told: list[Told], asked: set[int]) -> None:

@@ -74,7 +74,7 @@ def test_so_many_die_that_it_says_something() -> None:
 @pytest.mark.parametrize("sink", SINKS)
 def test_every_place_to_die_is_there(sink: str) -> None:
     found: dict[str, Fault] = faults_of(sink, "postgresql")
-    assert len(found) == (13 if sink == "http" else 15)
+    assert len(found) == 13
     for fault in found.values():
         owner, name = _owner(fault.place)
         assert inspect.isfunction(inspect.getattr_static(owner, name))

@@ -1,4 +1,4 @@
-"""The figures of the full run that are kept: the page about threats says what stands there, and no more."""
+"""The figures of the full run that are kept: the page beside them says what they are, and no more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.hardening.faults import faults_of
 from tests.hardening.soaking import Soak, said
 from tests.hardening.test_crash import CASES
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "threat-model.md"
+PAGE = RESULTS / "README.md"
 LEAST = 200
 """Deaths of a full run."""
 

@@ -14,10 +14,11 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
 from eventlog.admin.refresh import Refresh, loads
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
-from eventlog.sources.log.backlog import unread_tables
+from eventlog.publisher.flow import unread_tables
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -375,7 +376,7 @@ def publish(config: Config) -> list[str]:
     """The documents that come out."""
     with Publisher(config) as publisher:
         list(publisher.rounds(until_empty=True))
-    return [file.read_text() for file in Path(config.output[0].path).glob("*.xml")]  # type: ignore[union-attr]  # a folder
+    return [file.read_text() for file in Path(config.output[0].path).glob("*.xml")]  # type: ignore[attr-defined]  # a folder
 
 
 def test_a_policy_stops_the_publisher_in_words_and_does_not_run(publishing: Publishing, tmp_path: Path) -> None:
@@ -385,7 +386,9 @@ def test_a_policy_stops_the_publisher_in_words_and_does_not_run(publishing: Publ
     assert publishing.ran_as() == set()
     log = LogTable(publishing.stage.admin)
     assert log.ask("SELECT status FROM capture.event_log") == [("N",)]  # until somebody may read the table
-    [note] = unread_tables(publishing.stage.admin, LOG).values()
+    known = Log(publishing.stage.admin, LOG)
+    with known.transaction() as connection:
+        [note] = unread_tables(connection, known).values()
     assert 'policy for table "usr"' in note
     assert "BYPASSRLS" in note
     assert [one for one in check(lambda: publishing.config(tmp_path, apart=False)) if 'table "usr"' in one.said]

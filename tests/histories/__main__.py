@@ -11,6 +11,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
+from tests.histories.faults import FAULTS
 from tests.histories.grounds import ground
 from tests.histories.profiles import PROFILES
 from tests.histories.receiving import Receiver
@@ -23,6 +24,11 @@ def main() -> int:
     """How many histories went wrong, at most 100."""
     asked = _arguments()
     profile = _profile(asked)
+    if asked.fault:
+        fault = FAULTS[asked.fault]
+        profile = fault.profile
+        if asked.last is None:
+            asked.first, asked.last = fault.seed, fault.seed + fault.seeds
     failed, done, counts, began = 0, 0, Counter[str](), time.process_time()
     with ground(asked.database) as place, Receiver().serving() as receiver, staged():
         Http.receiver = receiver
@@ -54,15 +60,19 @@ def _say(what: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
-    parser.add_argument("first", type=int)
-    parser.add_argument("last", type=int)
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("last", type=int, nargs="?")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="histories that show a fault of the former heart")
     parser.add_argument("--database", default="sqlite", choices=("sqlite", "postgresql", "mariadb"))
     parser.add_argument("--outputs", default="", help="first letters of targets: x m c d h p")
     parser.add_argument("--off", default="", help="accidents that do not happen, with commas between them")
     parser.add_argument("--profile", default="everything", choices=sorted(PROFILES))
     parser.add_argument("--trace", action="store_true", help="all that happened in a history that went wrong")
     parser.add_argument("-x", dest="first_only", action="store_true", help="end at the first that went wrong")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.last is None and not asked.fault:
+        parser.error("the first seed and the one after the last are missing")
+    return asked
 
 
 if __name__ == "__main__":

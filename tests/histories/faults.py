@@ -1,7 +1,6 @@
-"""Faults that today's heart is known to have, each with the accidents by which the kit shows it.
+"""Faults that an audit found in the publisher before the journal, each with the accidents by which the kit showed it.
 
-`issue 35 A1` is the first item of part A of the issue "Trust". A heart that is mended passes; the
-entry goes then.
+`issue 35 A1` is the first item of part A of the issue "Trust".
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.outputs import pause, resume
 from tests.histories.accidents import CALM, Accidents
 from tests.histories.world import Profile, World
 
@@ -30,7 +28,6 @@ class Fault(Struct, frozen=True, kw_only=True):
     profile: Profile
     seed: int
     seeds: int = 30
-    mended: bool = False
 
 
 def _profile(kinds: str, publisher: dict[str, object] | None = None, *, rows: int = 30, **accidents: float) -> Profile:
@@ -55,9 +52,9 @@ def _holds_one(world: World) -> Iterator[None]:
     world.operators.hold(record, world.book.rows[world.book.live[record]])
     yield from _turns(60)
     for name in world.names:
-        pause(world.log, name, world.names, by="an operator")
+        world.heart.outputs.pause(world.log, name, world.names, by="an operator")
         yield from _turns(40)
-        resume(world.log, world.config.publisher, name, world.names)
+        world.heart.outputs.resume(world.log, world.config.publisher, name, world.names)
         yield from _turns(40)
     world.operators.release(record)
 
@@ -90,7 +87,6 @@ FAULTS: Final = {
         finding=DOUBLED,
         profile=replace(_profile("c", _OBJECT), dies_at="before replace c1/_position.json", story=_empties_a),
         seed=9,
-        mended=True,
     ),
     "an answer that is cut off": Fault(
         item="issue 35 A4: a document whose answer cannot be read comes again under another plan",

@@ -5,17 +5,33 @@ the kit changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any, ClassVar, Protocol
+from weakref import WeakKeyDictionary
 
+from sqlalchemy import text
+
+from eventlog.admin import outputs, rows
 from eventlog.config.settings import Config
 from eventlog.delivery.output import Output
+from eventlog.publisher import consumer
+from eventlog.publisher.consumer import Consumer, Outgoing
+from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.take import Take
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 
 
 class Heart(Protocol):
-    """One publisher. It runs as a process on the stage: its threads and waits are the stage's."""
+    """One publisher. It runs as a process on the stage: its threads and waits are the stage's.
+
+    `rows` and `outputs` are the modules with what operators do.
+    """
+
+    rows: ClassVar[ModuleType]
+    outputs: ClassVar[ModuleType]
 
     def start(self, config: Config, outputs: list[Output]) -> None:
         """Begins, as a process does: what a former one knew in memory it does not know."""
@@ -42,15 +58,16 @@ class Heart(Protocol):
         ...
 
 
-class MarksHeart:
-    """The heart that keeps its state in marks: `Publisher`, with outputs in step and outputs that
-    lag.
-    """
+class JournalHeart:
+    """`Publisher`, which keeps its state in the journal's tables: a consumer for each output."""
+
+    rows: ClassVar[ModuleType] = rows
+    outputs: ClassVar[ModuleType] = outputs
 
     def __init__(self) -> None:
         from eventlog.daemon.publisher import Publisher
 
-        self._make = Publisher
+        self._make: Any = Publisher
         self._publisher: Any = None
         self._rounds: Iterator[object] = iter(())
 
@@ -71,33 +88,65 @@ class MarksHeart:
 
     @staticmethod
     def on_its_way(log: Log) -> Mapping[str, frozenset[int]]:
-        found: set[int] = set()
-        for name, value in _marks(log).items():
-            if name == "in hand":
-                found.update(Stretches.read(value))
-            elif name.startswith("lagging: ") and value:
-                state = json.loads(value)
-                found.update(Stretches.read(state.get("in_hand", "")))
-                found.update(*map(_noted, state.get("notes", {}).values()))
-            elif name.startswith("note: "):
-                found.update(_noted(value))
-        return {"": frozenset(found)}
+        found: dict[str, frozenset[int]] = {}
+        with log.transaction() as connection:
+            waiting = log.rows(connection, text(f"SELECT record_id FROM {log.names.whole} WHERE status = 'N'"))
+            any_row = frozenset(int(number) for (number,) in waiting)
+            for consumer, numbers in _taking.items():
+                taken = any_row if numbers is None else numbers
+                found[consumer.name] = found.get(consumer.name, frozenset()) | taken
+            for output, _, _, records in log.rows(connection, log.query("planned_records")):
+                numbers = frozenset(Stretches(json.loads(records)))
+                found[str(output)] = found.get(str(output), frozenset()) | numbers
+        return found
 
     @staticmethod
     def left_at_rest(log: Log) -> list[str]:
-        names = ("in hand", "retried", "held", "said", "owed: ", "lagging: ", "paused: ", "note: ")
-        return sorted(f"mark {name!r}: {value}" for name, value in _marks(log).items() if name.startswith(names))
+        found = []
+        with log.engine.connect() as connection:
+            for hole in ("batches", "planned", "parked", "holds", "said"):
+                table = log.names.journal[hole]
+                found += [f"{table}: {row}" for row in connection.execute(text(f"SELECT * FROM {table}"))]
+        return found
 
 
-def _marks(log: Log) -> dict[str, str]:
-    with log.transaction() as connection:
-        return {str(name): str(value) for name, value in log.rows(connection, log.query("marks_read"))}
+_taking: WeakKeyDictionary[Consumer, frozenset[int] | None] = WeakKeyDictionary()
+"""The rows that each consumer has read last, None while it reads: somebody may take one away before it is planned, and
+nobody asks again.
+"""
+
+_taken = Consumer._taken
 
 
-def _noted(text: str) -> set[int]:
-    """The rows of which a note says that they are planned."""
-    found: set[int] = set()
-    value = json.loads(text)
-    for planned in value.get("planned", ()) if isinstance(value, dict) else ():
-        found.update(Stretches.read(planned[1]) if isinstance(planned[1], str) else [one[0] for one in planned[1]])
-    return found
+def _taken_and_noted(consumer: Consumer, on_the_way: Sequence[OnTheWay], now: int) -> Take:
+    _taking[consumer] = None
+    try:
+        taken = _taken(consumer, on_the_way, now)
+    except BaseException:
+        _taking[consumer] = frozenset()
+        raise
+    _taking[consumer] = frozenset(event.position[0] for event in taken.events)
+    return taken
+
+
+_taken_ahead = Consumer._taken_ahead
+
+
+def _taken_ahead_and_noted(consumer: Consumer, planned: Outgoing, now: int) -> Take | None:
+    now_taken, _taking[consumer] = _taking.get(consumer) or frozenset(), None
+    ahead = frozenset[int]()
+    try:
+        following = _taken_ahead(consumer, planned, now)
+        if following is not None:
+            ahead = frozenset(event.position[0] for event in following.events)
+        return following
+    finally:
+        _taking[consumer] = now_taken | ahead
+
+
+Consumer._taken_ahead = _taken_ahead_and_noted  # type: ignore[method-assign,assignment]  # as with those that are taken
+Consumer._taken = _taken_and_noted  # type: ignore[method-assign,assignment]  # rows that are being decided are nowhere else
+
+# Plans are made beside others in every history, also with few rows and where a database has one writer at a time.
+consumer.AHEAD_ROWS = 1  # type: ignore[misc]  # a bound that only tells when it pays
+JournalReader.embedded = False  # type: ignore[assignment,method-assign]  # likewise

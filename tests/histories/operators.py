@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
-from eventlog.admin import outputs as output_care
-from eventlog.admin import rows as row_care
 from eventlog.admin.purge import Purge, purge
+from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice
 from eventlog.core.errors import UsageError
 from tests.histories.book import Row
 
@@ -51,12 +50,12 @@ class Operators:
     def calm(self) -> None:
         """Takes back what keeps rows waiting."""
         world = self._world
-        row_care.release(world.log, [row_care.EVERYTHING])
+        world.heart.rows.release(world.log, [EVERYTHING])
         for row in world.book.rows.values():
             row.held = None
         for target in world.configured.values():
             for name in target.called:  # it may be kept under a former name still
-                output_care.resume(world.log, world.config.publisher, name, target.called)
+                world.heart.outputs.resume(world.log, world.config.publisher, name, target.called)
 
     def _some_row(self, letters: str) -> tuple[int, Row, str] | None:
         """A row that has one of these letters, one of the last as a rule."""
@@ -82,14 +81,14 @@ class Operators:
     def hold(self, record: int, row: Row) -> None:
         world = self._world
         away = world.heart.on_its_way(world.log)
-        if row_care.hold(world.log, [(record, record)], by="an operator"):
+        if world.heart.rows.hold(world.log, [(record, record)], by="an operator"):
             world.tell(f"an operator holds {record} (row {row.uid}, {row.object})")
             row.held = away if row.held is None else row.held
 
     def release(self, record: int) -> None:
         world = self._world
         world.tell(f"an operator releases {record}")
-        row_care.release(world.log, [(record, record)])
+        world.heart.rows.release(world.log, [(record, record)])
         world.book.rows[world.book.live[record]].held = None
 
     def _delete(self) -> None:
@@ -120,7 +119,7 @@ class Operators:
             self._sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record)
         else:
             world.tell(f"an operator requeues {record} (row {row.uid})")
-            row_care.requeue(world.log, [(record, record)], row_care.Choice())
+            world.heart.rows.requeue(world.log, [(record, record)], Choice(letters=PROCESSED))
         row.setbacks += 1
         row.barred = row.held = None
         row.foreign = False
@@ -138,21 +137,24 @@ class Operators:
         world = self._world
         name = world.rng.choice(world.names)
         if world.rng.random() < 0.5:
-            new = output_care.pause(world.log, name, world.names, by="an operator")
+            try:
+                new = world.heart.outputs.pause(world.log, name, world.names, by="an operator")
+            except UsageError:
+                return  # it has a new name, with which nobody has published yet
             world.tell(f"an operator pauses {name}: {new}")
         else:
-            new = output_care.resume(world.log, world.config.publisher, name, world.names)
+            new = world.heart.outputs.resume(world.log, world.config.publisher, name, world.names)
             world.tell(f"an operator resumes {name}: {new}")
 
     def _skip(self) -> None:
         world = self._world
         name = world.rng.choice(world.names)
         try:
-            kept = output_care.kept_for(world.log, name)
+            kept = world.heart.outputs.kept_for(world.log, name)
         except UsageError:
             return  # it does not lag
         world.tell(f"an operator gives up for {name}: {kept.text()}")
-        output_care.skip(world.log, name, None, by="an operator")
+        world.heart.outputs.skip(world.log, name, None, by="an operator")
         world.excuse(world.target_called(name), kept)
 
     def _add(self) -> None:
@@ -176,7 +178,7 @@ class Operators:
     def _purge(self) -> None:
         world = self._world
         letters = world.book.letters()
-        for _ in purge(world.log, Purge(letters=row_care.PROCESSED, age=0)):
+        for _ in purge(world.log, Purge(letters=PROCESSED, age=0)):
             pass
         gone = sorted(set(letters) - set(world.book.letters()))
         world.tell(f"an operator purges {gone}")

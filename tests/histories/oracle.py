@@ -120,7 +120,7 @@ def _wrong_letters(world: World, last: dict[int, str], there: set[int]) -> Itera
 def _right_letters(world: World, row: Row) -> set[str]:
     """The worst that outputs said since it was set back last."""
     if row.keyless:
-        return {"E"}
+        return {"E", "W"} if row.excused else {"E"}
     votes: dict[str, str] = {}
     past = row.came_before[-1] if row.came_before else {}
     for name, target in world.targets.items():

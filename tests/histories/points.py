@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal
+from weakref import WeakSet
 
 import msgspec
 import sqlalchemy
@@ -103,10 +104,13 @@ def in_transaction(session: Any) -> bool:
             return session.in_transaction
         except sqlite3.ProgrammingError:
             return False  # it is closed
-    if hasattr(session, "server_status"):  # PyMySQL
-        return bool(session.open and session.server_status & 1)
+    if hasattr(session, "server_status"):  # PyMySQL, which learns nothing of a lock that a SELECT has taken
+        return bool(session.open and (session.server_status & 1 or session in _begun))
     return not session.closed and session.info.transaction_status.name not in ("IDLE", "UNKNOWN")
 
+
+_begun: WeakSet[Any] = WeakSet()
+"""Sessions of PyMySQL that have executed something since their last commit."""
 
 _create_engine = sqlalchemy.create_engine
 
@@ -149,14 +153,27 @@ def _guard(engine: Engine, points: Points) -> None:
             where = place(*given)
             points.at("sql", where, lost, done=False)
             found = usual(*given, **named)
+            session = getattr(given[0], "driver_connection", None) or getattr(given[0], "connection", None)
+            if session is not None and hasattr(session, "server_status") and not session.get_autocommit():
+                _begun.add(session)
             points.at("sql", where, lost, done=True)
             return found
 
         return run
 
+    def ended(usual: Callable[..., Any]) -> Callable[..., Any]:
+        def run(session: Any) -> None:
+            usual(session)
+            session = getattr(session, "driver_connection", session)
+            if hasattr(session, "server_status"):
+                _begun.discard(session)
+
+        return run
+
     for name in ("do_execute", "do_executemany", "do_execute_no_params"):
         setattr(dialect, name, led(getattr(dialect, name), _words))
-    dialect.do_commit = led(dialect.do_commit, lambda *_: "commit")
+    dialect.do_rollback = ended(dialect.do_rollback)
+    dialect.do_commit = led(ended(dialect.do_commit), lambda *_: "commit")
 
 
 def _said(database: str) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from queue import Empty
 from random import Random
 from threading import Semaphore
 from threading import Thread as SystemThread
@@ -251,6 +252,61 @@ class StageEvent:
 
     def wait(self, timeout: float | None = None) -> bool:
         return on_stage().wait(self.is_set, timeout)
+
+
+class StageLock:
+    """What stands for `threading.Lock`: who has it may be stopped, and others wait on the stage."""
+
+    def __init__(self) -> None:
+        self._owner: object = None
+        self._depth = 0
+
+    def acquire(self) -> bool:
+        me = on_stage().current or self
+        if self._owner is not None and not self._is_mine(me):
+            on_stage().wait(lambda: self._owner is None, None)
+        self._owner = me
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _is_mine(self, _me: object) -> bool:
+        return False
+
+
+class StageRLock(StageLock):
+    """What stands for `threading.RLock`."""
+
+    def _is_mine(self, me: object) -> bool:
+        return self._owner is me
+
+
+class StageQueue:
+    """What stands for `queue.SimpleQueue`."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Any] = []
+
+    def put(self, item: Any) -> None:
+        self._waiting.append(item)
+
+    def empty(self) -> bool:
+        return not self._waiting
+
+    def get(self, timeout: float | None = None) -> Any:
+        if not on_stage().wait(lambda: bool(self._waiting), timeout):
+            raise Empty
+        return self._waiting.pop(0)
 
 
 class StageExecutor:

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import ModuleType
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ from tests.histories.stage import (
     StageClock,
     StageEvent,
     StageExecutor,
+    StageLock,
+    StageQueue,
+    StageRLock,
     StageSecrets,
     StageThread,
     seeded_uuid,
@@ -38,6 +42,9 @@ that are there.
 _STANDING_IN: Final[dict[int, Any]] = {
     id(threading.Thread): StageThread,
     id(threading.Event): StageEvent,
+    id(threading.Lock): StageLock,
+    id(threading.RLock): StageRLock,
+    id(SimpleQueue): StageQueue,
     id(ThreadPoolExecutor): StageExecutor,
     id(time): StageClock(),
     id(time.monotonic): StageClock.monotonic,

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec import Struct
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig
 from eventlog.core.policies.steps import WithoutTables
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
 
 if TYPE_CHECKING:
     from tests.histories.receiving import Receiver

@@ -22,7 +22,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.admin.outputs import forget, kept_for
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EventlogError, UsageError
@@ -33,7 +32,7 @@ from eventlog.sql.names import LogNames
 from tests.histories.accidents import EVERYTHING, Accidents
 from tests.histories.book import Book
 from tests.histories.grounds import Ground
-from tests.histories.hearts import Heart, MarksHeart
+from tests.histories.hearts import Heart, JournalHeart
 from tests.histories.operators import Operators
 from tests.histories.oracle import wrong_at_once, wrong_in_the_end
 from tests.histories.points import GuardedSink, Points, guarded_engine, guarded_folder
@@ -63,7 +62,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     """A pattern of what is found wrong at the end and does not count, for a heart that is known to
     fail there.
     """
-    heart: type[Heart] = MarksHeart
+    heart: type[Heart] = JournalHeart
 
 
 def memory() -> str | None:
@@ -202,9 +201,12 @@ class World:
         target = self.configured.pop(name)
         self.tell(f"the output {name} is taken out and forgotten")
         self._end_all()
-        with suppress(UsageError):  # it does not lag
-            self.excuse(target, kept_for(self.log, target.called[-1]))
-        forget(self.log, target.called[-1], self.names, by="an operator")
+        for called in target.called:  # it may be known under a former name still
+            self.excuse(target, self.heart.on_its_way(self.log).get(called, ()))  # nobody will ask for it any more
+            with suppress(UsageError):  # it does not lag
+                self.excuse(target, self.heart.outputs.kept_for(self.log, called))
+            with suppress(UsageError):  # nobody has published to it yet
+                self.heart.outputs.forget(self.log, called, self.names, by="an operator")
 
     def excuse(self, target: Target, records: Iterable[int]) -> None:
         """Somebody gives up these rows for it; they end with a warning."""

@@ -12,7 +12,8 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Tenure
 from eventlog.delivery.output import Output
-from eventlog.sources.marks import Marks, lagging_outputs, read_owed
+from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.sources.marks import Marks
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of
@@ -96,6 +97,12 @@ def config(log: LogTable, tmp_path: Path, **publisher: object) -> Config:
     return config_of(log.engine, tmp_path, **{"polling_interval": 1, "query_limit": 5, **publisher})
 
 
+def places(log: LogTable) -> Mapping[str, OutputPlace]:
+    known = Log(log.engine, log.names)
+    with known.transaction() as connection:
+        return read_places(connection, known)
+
+
 def marks_of(log: LogTable) -> Mapping[str, str]:
     known = Log(log.engine, log.names)
     with known.transaction() as connection:
@@ -103,11 +110,20 @@ def marks_of(log: LogTable) -> Mapping[str, str]:
 
 
 def lagging(log: LogTable) -> list[str]:
-    return lagging_outputs(marks_of(log))
+    """The outputs that lack rows which another one has."""
+    found = places(log)
+    least = min((place.kept for place in found.values()), default=0)
+    return [name for name, place in found.items() if place.kept > least]
 
 
 def owed(log: LogTable, name: str) -> int:
-    return len(read_owed(marks_of(log))[name])
+    return places(log)[name].kept
+
+
+def left_at_rest(log: LogTable) -> list[str]:
+    """What the journal keeps of rows and deliveries; nothing once all is over."""
+    tables = ("batch", "planned", "parked", "hold", "said")
+    return [table for table in tables if log.ask(f"SELECT 1 FROM {log.names.whole}_{table}")]
 
 
 def all_settled(log: LogTable, count: int, letter: str = "S") -> Callable[[], bool]:

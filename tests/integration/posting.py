@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import HttpOutput
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import Fate, ParallelServer
 from tests.integration.publishing import Process, until, url_of

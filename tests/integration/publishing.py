@@ -14,8 +14,9 @@ from typing import Any, Self
 
 from sqlalchemy import Engine
 
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.forking import Forked
 from tests.support.xds_events import read_events

@@ -7,22 +7,17 @@ import random
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.admin.mirror import Mirrors
-from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.rules import Options
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
-from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Style, track
 from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
-from tests.support.sinks import opened
 
 TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"
 NAMES = LogNames()
@@ -74,23 +69,19 @@ def tracked(engine: Engine, style: str) -> None:
 def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, style: str) -> None:
     tracked(postgresql, style)
     dice = random.Random(7)
-    sink = opened(DatabaseSink(DatabaseSettings(url=""), postgresql))
-    config = Config(source=SourceConfig(url=url_of(postgresql)))
-    catalog = catalog_of(postgresql, NAMES, config)
-    pipeline = Pipeline(
-        source=LogSource(postgresql, NAMES, catalog),
-        reader=SqlRowReader(postgresql, catalog),
-        catalog=catalog,
-        outputs=[Output(format=ChangeTableFormat(), sink=sink)],
-        options=Options(allow_loopback=True),
+    config = Config(
+        source=SourceConfig(url=url_of(postgresql), log=NAMES.table),
+        publisher=PublisherConfig(allow_loopback=True),
     )
+    outputs = [Output(format=ChangeTableFormat(), sink=DatabaseSink(DatabaseSettings(url=url_of(postgresql))))]
     for _ in range(12):
         for _ in range(dice.randint(1, 4)):
             with postgresql.begin() as connection:
                 for _ in range(dice.randint(1, 5)):
                     change(connection, dice)
-        while (report := pipeline.go_round()).events:
-            assert report.errors == 0
+        with Publisher(config, outputs=outputs) as publisher:
+            for report in publisher.rounds(until_empty=True):
+                assert report.errors == 0
         Mirrors(postgresql, piece=7).apply()
         assert rows(postgresql, "usr__mirror") == rows(postgresql, "usr")
     assert len(rows(postgresql, "usr__ct")) > 50

@@ -18,10 +18,13 @@ from sqlalchemy import Engine, inspect
 
 from eventlog.admin.check import Point, PointLevel
 from eventlog.admin.check.outputs import output_points
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, EventlogError
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
 from tests.acceptance.command import eventlog, ok
 from tests.support.servers import free_port
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from tests.support.logged import run
 

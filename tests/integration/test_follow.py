@@ -46,7 +46,7 @@ def follower(usr: Engine) -> Iterator[Site]:
 def test_what_may_not_be_tracked_anew_is_said_once_and_check_knows_why(
     usr: Engine, follower: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> list[str]:
+    def refuse(*_: object, **__: object) -> list[str]:
         raise InstallError("must be owner of table usr.", hint="Let its owner do it.")
 
     monkeypatch.setattr("eventlog.sql.triggers.follow.track", refuse)
@@ -182,7 +182,7 @@ def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
 
 
 def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
-    upgrade(usr, to="0001")
+    run(usr, "DROP TABLE event_log_schema")
     track(usr, ["usr"], FIELDS)
     site = Site(usr, follow=True)
     with site.publisher:

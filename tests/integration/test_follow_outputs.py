@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, OutputConfig
+from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

@@ -13,10 +13,11 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
+from eventlog.sinks.outputs import HttpOutput
 from eventlog.xds.read import Level, read_statuses
 from tests.conformance.event_logs import LogTable, installed
 
@@ -155,8 +156,8 @@ def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
         (Level.SUCCESS, "SSS", set()),
         (Level.WARNING, "WWW", {"published"}),
         (Level.ERROR, "EEE", {"refused"}),
-        (Level.RETRY, "NNN", {"retry", "held"}),
-        (Level.FATAL, "FFN", {"refused", "held"}),
+        (Level.RETRY, "NNN", {"retry", "behind"}),
+        (Level.FATAL, "FFN", {"refused"}),
     ],
 )
 def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reasons: set[str]) -> None:
@@ -167,7 +168,8 @@ def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters:
     with receiving(receiver), publisher(log, receiver.url) as publishing:
         report = publishing.run_once()
     assert "".join(log.statuses().values()) == letters
-    assert {outcome[1] for outcome in log.outcomes().values()} == reasons
+    parked = {str(reason) for (reason,) in log.ask("SELECT reason FROM event_log_parked")}
+    assert {outcome[1] for outcome in log.outcomes().values()} | parked == reasons
     assert report.fatal is (level is Level.FATAL)
     assert [delivery.events for delivery in came] == ([("1", "2")] if "N" in letters else [("1", "2"), ("3",)])
 
@@ -182,7 +184,7 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
     with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
         with monkeypatch.context() as crash:
             crash.setattr(
-                "eventlog.sources.log.source.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt())
+                "eventlog.publisher.journal.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt())
             )
             with pytest.raises(KeyboardInterrupt):
                 publishing.run_once()

@@ -6,8 +6,10 @@ import datetime as dt
 import ipaddress
 import socket
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from typing import Self
 
 import pytest
 from cryptography import x509
@@ -149,3 +151,57 @@ def test_a_receiver_that_hangs_is_left_over_tls_too(tmp_path: Path) -> None:
     with ScriptedServer([slowly], context(us)) as server, pytest.raises(SinkError, match="did not answer in time"):
         send(server, ca_file=str(us.certificate), total_timeout=0.5)
     assert len(server.requests) == 1
+
+
+class Tunnel:
+    """A proxy that carries one connection through, and remembers what it was asked for."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.asked = ""
+        self._thread = Thread(target=self._carry, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self._thread.join(5)
+
+    def _carry(self) -> None:
+        inner, _ = self._listener.accept()
+        self.asked = inner.recv(65536).decode()
+        with inner, socket.create_connection(("127.0.0.1", self._target)) as outer:
+            inner.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = Thread(target=pumped, args=(outer, inner), daemon=True)
+            back.start()
+            pumped(inner, outer)
+            back.join(5)
+
+
+def pumped(source: socket.socket, target: socket.socket) -> None:
+    """Carries bytes until one side ends."""
+    with suppress(OSError):
+        while more := source.recv(65536):
+            target.sendall(more)
+        target.shutdown(socket.SHUT_WR)
+
+
+def test_a_proxy_carries_what_only_the_receiver_can_read(tmp_path: Path) -> None:
+    """The certificate is the receiver's, and ours goes to it: the proxy sees a name, a port and its own login."""
+    me, client = identity(tmp_path, "localhost"), identity(tmp_path, "publisher")
+    with ScriptedServer([answer()], context(me, client)) as server, Tunnel(server.port) as tunnel:
+        send(
+            server,
+            ca_file=str(me.certificate),
+            client_certificate=str(client.certificate),
+            client_key=str(client.key),
+            proxy=f"http://user:pass@127.0.0.1:{tunnel.port}",
+        )
+        assert len(server.requests) == 2
+        assert "proxy-authorization" not in server.requests[0][0].lower()
+    assert tunnel.asked.startswith(f"CONNECT localhost:{server.port} HTTP/1")
+    assert "Proxy-Authorization: Basic dXNlcjpwYXNz" in tunnel.asked

@@ -12,9 +12,12 @@ from confluent_kafka import Producer
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, DataError, SinkError
-from eventlog.core.model import Document, Reason
+from eventlog.core.model import Document, Edit, Reason
 from eventlog.core.schema import Catalog, Column
+from eventlog.core.seams import encode
+from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.kafka.sink import KafkaSink
+from tests.support.events import SHOP, event_format, shop_changes
 from tests.support.messages import documents, inserted, orders
 from tests.support.registry_server import RegistryServer
 from tests.support.servers import free_port
@@ -166,3 +169,39 @@ def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     with pytest.raises(ConfigError, match=r"output\.registry is missing"):
         sink.commit("", documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))
+
+
+def test_events_come_with_headers_keys_and_tombstones(mock_cluster: str) -> None:
+    """What the brokers have of Debezium's envelopes and of CloudEvents in both modes."""
+    sink = KafkaSink(settings(mock_cluster))
+    sink.open(None)
+    modes: list[tuple[str, dict[str, Any]]] = [
+        ("debezium", {}),
+        ("cloudevents", {}),
+        ("cloudevents", {"mode": "binary"}),
+    ]
+    for kind, options in modes:
+        topic = f"mock.{kind}.{options.get('mode', 'structured')}"
+        form = event_format(kind, topics=True, topic=topic, **options)
+        batch = [one for one in encode(form, shop_changes(), SHOP) if isinstance(one, MessagesDocument)]
+        assert list(sink.commit("", batch)) == []
+        sent = [message for one in batch for message in one.messages]
+        found = consumed(mock_cluster, topic)
+        keyed = [one for one in sent if one.key is not None]
+        assert [(one.key, one.value) for one in found if one.key is not None] == [(one.key, one.value) for one in keyed]
+        assert {one.headers for one in found} == {one.headers for one in sent}
+    sink.close()
+
+
+def test_an_event_that_is_too_large_is_set_aside(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster, max_message_bytes=1000))
+    form = event_format("jsonl", topics=True)
+    large, small = shop_changes()[:2]
+    refuses = sink.capabilities.refuses
+    assert refuses is not None
+    said = [refuses(one) for one in form.writer(SHOP)([large, small])]
+    assert said == [None, None]
+    note = replace(large, edits=(Edit(column="note", new="x" * 1000),))
+    [why] = [refuses(one) for one in form.writer(SHOP)([note])]
+    assert why is not None
+    assert "more than topic shop.goods takes" in why

@@ -14,12 +14,12 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
-from eventlog.config.outputs import KafkaOutput
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Op, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sql.triggers import Style

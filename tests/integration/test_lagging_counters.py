@@ -53,7 +53,8 @@ def test_who_lags_is_told_each_transaction_whole(
         until(lambda: "N" not in letters(postgresql), "all is settled")
     near, far = told(tmp_path / "near"), told(tmp_path / "far")
     assert {one: runs(places) for one, places in near.items()} == dict.fromkeys(near, 1)
-    assert far == near
+    # A change of several rows is one message where they come together, so numbers differ, and ends do not.
+    assert {one: runs(places) for one, places in far.items()} == dict.fromkeys(near, 1)
     assert "E" in letters(postgresql), "some are refused"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
@@ -14,20 +14,20 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.admin.outputs import forget, pause, resume, skip, standings
-from eventlog.config.outputs import FilesOutput
 from eventlog.config.settings import Config, PublisherConfig
-from eventlog.core.errors import SinkError, SourceError, UsageError
-from eventlog.core.seams import Batch
+from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.seams import Tenure
 from eventlog.daemon.post import LogPost
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.delivery.output import Output
+from eventlog.publisher.books import Turn
+from eventlog.publisher.consumer import Consumer
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.flow import OutputLag
-from eventlog.sources.log.lagging import LaggingSource
-from eventlog.sources.marks import Stretches, paused_outputs
+from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
-from tests.integration.lagging import Outputs, all_settled, config, lagging, marks_of, owed, write
+from tests.integration.lagging import Outputs, all_settled, config, lagging, marks_of, owed, places, write
 from tests.integration.publishing import in_thread, site, until
 
 POLLING = PublisherConfig()
@@ -131,15 +131,16 @@ def test_an_output_that_is_not_configured_any_more_keeps_its_rows_until_it_is_fo
 def test_an_output_is_not_further_behind_than_it_may(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: Literal["wait", "pause"]
 ) -> None:
-    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
     outputs = Outputs("near", "far")
     outputs["far"].away = True
     write(log, 1, 30)
     with in_thread(Publisher(bounded(log, tmp_path, when), outputs=outputs.made())):
         if when == "wait":
             until(lambda: owed(log, "far") > 7 if lagging(log) else False, "far is too far behind")
+            time.sleep(1.5)  # turns that have begun are finished
             near = outputs["near"].numbers
-            time.sleep(1.5)
+            time.sleep(1.0)
             assert outputs["near"].numbers == near, "all others wait for it"
             assert len(near) < 30
         else:
@@ -154,7 +155,7 @@ def test_an_output_is_not_further_behind_than_it_may(
 @pytest.mark.parametrize("log", ["sqlite"], indirect=True)  # it asks of nothing that others do not ask of each database
 def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long that takes, and whoever publishes then; it is paused again by what comes after that."""
-    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
     looks: list[str] = []
     lags = LogPost.lags
 
@@ -226,7 +227,7 @@ def test_what_fails_for_good_while_the_others_lag_ends_nobody(sqlite: Engine, tm
 def test_who_waits_for_one_that_lags_shows_that_it_goes_on(
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.04)
+    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.04)
     log, outputs, signs = site(sqlite), Outputs("near", "far"), [1]
     outputs["far"].away = True
     vitals = PublisherHealth(on_move=lambda: signs.append(1))
@@ -286,13 +287,17 @@ def test_a_file_in_the_place_of_a_folder_holds_up_nobody(
 def test_what_ends_an_output_that_all_wait_for_ends_the_publisher(
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.daemon.catching_up.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
     log, outputs = site(sqlite), Outputs("near", "far")
     outputs["far"].away = True
     write(log, 1, 30)
 
-    def broken(_source: LaggingSource, _limit: int) -> Batch:
-        raise RuntimeError("a fault of ours")
+    turn = Consumer.turn
+
+    def broken(consumer: Consumer, tenure: Tenure) -> Turn:
+        if consumer.name == "far":
+            raise RuntimeError("a fault of ours")
+        return turn(consumer, tenure)
 
     def work(publisher: Publisher) -> None:
         for _ in publisher.rounds():
@@ -300,54 +305,10 @@ def test_what_ends_an_output_that_all_wait_for_ends_the_publisher(
 
     with Publisher(bounded(log, tmp_path, "wait"), outputs=outputs.made()) as publisher:
         working = ThreadPoolExecutor(1).submit(work, publisher)
-        until(lambda: publisher._lagging._waited_for, "all wait for far")
-        monkeypatch.setattr(LaggingSource, "read", broken)
+        until(lambda: any(line.held_up for line in publisher._lines), "all wait for far")
+        monkeypatch.setattr(Consumer, "turn", broken)
         with pytest.raises(RuntimeError, match="a fault of ours"):
             working.result(60)
-
-
-def test_a_log_that_is_away_when_an_output_fails_is_waited_for(
-    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both are behind the same network, which is gone."""
-    log, outputs = site(sqlite), Outputs("near", "far")
-    outputs["far"].away = True
-    leave, tried = LogPost.leave_behind, []
-
-    def cut_off(post: LogPost, leaving: Sequence[Output]) -> None:
-        tried.append(1)
-        if len(tried) == 1:
-            raise SourceError("The server is away.")
-        leave(post, leaving)
-
-    monkeypatch.setattr(LogPost, "leave_behind", cut_off)
-    write(log, 1, 3)
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["near"].numbers == [1, 2, 3], "near has all")
-        until(lambda: lagging(log) == ["far"], "far is left behind")
-        outputs["far"].away = False
-        until(all_settled(log, 3), "all is settled")
-    assert len(tried) > 1
-
-
-def test_who_was_left_behind_with_a_batch_goes_on_where_the_others_fail_with_it(sqlite: Engine, tmp_path: Path) -> None:
-    """The publisher ended before the others had settled it, and they cannot be reached now."""
-    log, outputs = site(sqlite), Outputs("near", "far")
-    write(log, 1, 4)
-    with Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher:
-        outputs["far"].away = True
-        with pytest.raises(SinkError):
-            publisher.run_once()
-        publisher.post.leave_behind([outputs.made()[1]])  # type: ignore[attr-defined]  # that of a log
-    assert outputs["near"].numbers == [1, 2, 3, 4]
-    outputs["far"].away, outputs["near"].refuses_to_open = False, True
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["far"].numbers == [1, 2, 3, 4], "far has all")
-        write(log, 5, 6)
-        until(lambda: outputs["far"].numbers == [*range(1, 7)], "far goes on")
-        outputs["near"].refuses_to_open = False
-        until(all_settled(log, 6), "all is settled")
-    assert outputs["near"].numbers == [*range(1, 7)] == outputs["far"].numbers
 
 
 def bounded(log: LogTable, folder: Path, when: Literal["wait", "pause"]) -> Config:
@@ -397,7 +358,7 @@ def test_an_output_that_is_renamed_while_it_lags_goes_on_under_its_new_name(log:
         write(log, 7, 8)
         until(all_settled(log, 8), "all is settled")
     assert outputs["far"].numbers == [*range(1, 9)]
-    assert not [name for name in marks_of(log) if name.endswith(": far")]
+    assert [*places(log)] == ["feed", "near"]
 
 
 def test_outputs_that_are_paused_and_renamed_stay_paused(sqlite: Engine, tmp_path: Path) -> None:
@@ -409,7 +370,9 @@ def test_outputs_that_are_paused_and_renamed_stay_paused(sqlite: Engine, tmp_pat
     renamed = replace(far, name="feed", former_names=("far",))
     write(log, 1, 3)
     with in_thread(Publisher(config(log, tmp_path), outputs=[near, renamed])):
-        until(lambda: paused_outputs(marks_of(log)) == {"near", "feed"}, "it is paused under its new name")
+        until(
+            lambda: {name for name, one in places(log).items() if one.paused} == {"near", "feed"}, "it is still paused"
+        )
         assert resume(known, POLLING, "near", ["near", "feed"])
         until(lambda: outputs["near"].numbers == [1, 2, 3], "the other goes on")
         assert outputs["far"].numbers == []

@@ -14,13 +14,14 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Outcome
-from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.access import transaction
 from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from tests.integration.publishing import until
+from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, logged, run
 from tests.support.servers import absent, mysqls
 from tests.support.servers_mysql import mysql_shell
@@ -189,7 +190,7 @@ def test_a_long_statement_keeps_nobody_from_numbering_log_rows(usr: Engine, impa
 def test_writers_do_not_wait_for_the_publisher(usr: Engine, impatient: Engine) -> None:
     track(usr, ["usr"])
     run(usr, *(f"INSERT INTO usr (idu) VALUES ({number})" for number in range(100)))
-    source = LogSource(usr, LogNames())
+    source = LogRows(usr, LogNames())
     batch = source.read(0)
     settled = Flag()
 
@@ -246,7 +247,7 @@ def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine)
     for letter in ("n", "N", "N ", "S"):
         sql = "INSERT INTO event_log (status, table_key, event_type, table_name) VALUES"
         run(usr, f"{sql} ('{letter}', 'idu=1', 6, 'usr')")
-    source = LogSource(usr, LogNames())
+    source = LogRows(usr, LogNames())
     batch = source.read(0)
     assert [entry.position for entry in batch.events] == [(2,)]
     source.settle(batch, [Outcome(position=(2,))])
@@ -265,7 +266,7 @@ def killed_at_work(engine: Engine) -> None:
 def test_a_wrong_statement_does_not_pass_and_a_killed_session_does(usr: Engine) -> None:
     settings = LogSettings(handle_future_events=True, clock="no_such_column")
     with pytest.raises(SourceError, match="no_such_column") as wrong:
-        LogSource(usr, LogNames(), settings=settings).read(0)
+        LogRows(usr, LogNames(), settings=settings).read(0)
     assert not wrong.value.may_pass
     with pytest.raises(SourceError) as killed:
         killed_at_work(usr)

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.outputs import FilesOutput
 from eventlog.core.model import Change, Edit, Op
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.triggers import Style
 from tests.mongo_handler import classpath, handled
 from tests.support.messages import change, messages

@@ -14,7 +14,6 @@ from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install, revisions, uninstall
 from eventlog.sql.names import LogNames
@@ -23,6 +22,7 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers.installed import TriggerCondition
 from eventlog.sql.triggers.plan import Style, TriggerOptions
 from eventlog.sql.triggers.track import track, trigger_states
+from tests.support.log_rows import LogRows
 
 pytestmark = pytest.mark.xdist_group("oracle")
 USR = """
@@ -179,7 +179,7 @@ def test_a_log_of_somebody_else_is_adopted(oracle: Engine) -> None:
     assert revisions(oracle, names)[0] is not None
     row = "(7, 'N', 6, TO_DATE('2025-03-23 10:57:19', 'YYYY-MM-DD HH24:MI:SS'), NULL, 'USR', 'IDU=1', NULL, NULL, NULL)"
     run(oracle, f"INSERT INTO indirect_process VALUES {row}")
-    (event,) = LogSource(oracle, names).read(10).rows
+    (event,) = LogRows(oracle, names).read(10).rows
     assert (event.position, event.key, event.time) == ((7,), "IDU=1", "2025-03-23 10:57:19.000000")
 
 
@@ -187,7 +187,7 @@ def test_rows_are_read_marked_and_recorded_however_many_they_are(oracle: Engine)
     install(oracle)
     make = "SELECT 'IDU=' || MOD(LEVEL, 7), 6, 'USR' FROM dual CONNECT BY LEVEL <= 3000"
     run(oracle, f"INSERT INTO event_log (table_key, event_type, table_name) {make}")
-    source = LogSource(oracle)
+    source = LogRows(oracle)
     batch = source.read(0)
     repeated = source.read(0)
     assert (len(batch.events), repeated.repeated, len(repeated.events)) == (3000, True, 3000)

@@ -13,11 +13,10 @@ from sqlalchemy import create_engine
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
 from eventlog.core.model import Outcome
-from eventlog.sources.log.owed import leave_behind
-from eventlog.sources.log.source import LogSource
-from eventlog.sources.marks import PAUSED, Marks
+from eventlog.publisher.states import OutputPlace, read_places
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.log_rows import OUTPUT, LogRows
 
 
 @pytest.fixture
@@ -42,21 +41,22 @@ def call(log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> A
 
 
 def behind(log: LogTable, name: str, rows: int) -> None:
-    """So many rows are kept for an output."""
-    known = Log(log.engine, log.names)
-    with known.transaction() as connection:
-        leave_behind(connection, known, {name: (name,)})
+    """So many rows are kept for an output, from a while ago."""
     for number in range(1, rows + 1):
         log.write(number, key=f"idu={number}")
-    source = LogSource(log.engine, log.names)
+    source = LogRows(log.engine, log.names)
+    source.journal.serve([("near", ()), (name, ())])
+    source.journal.forget(OUTPUT)
+    source.output = "near"
     batch = source.read(100)
     source.settle(batch, [Outcome(position=event.position) for event in batch.events])
+    source.close()
 
 
-def marks(log: LogTable) -> dict[str, str]:
+def kept(log: LogTable) -> dict[str, OutputPlace]:
     known = Log(log.engine, log.names)
     with known.transaction() as connection:
-        return Marks(known).all(connection)
+        return read_places(connection, known)
 
 
 def test_each_output_is_listed_with_how_far_it_is(log: LogTable, call: Any) -> None:
@@ -87,17 +87,17 @@ def test_what_the_configuration_does_not_have_is_listed_where_rows_are_kept_for_
     code, printed, _ = call("forget", "old", "--yes")
     assert (code, printed) == (OK, "2 rows given up. Nothing is kept for old any more.\n")
     assert set(log.statuses().values()) == {"W"}
-    assert not [name for name in marks(log) if name.endswith(": old")]
+    assert [*kept(log)] == ["near"]
 
 
 def test_an_output_is_paused_and_resumed(log: LogTable, call: Any) -> None:
     assert call("pause", "far", "--why", "they move")[1] == "far is paused.\n"
-    assert marks(log)[f"{PAUSED}far"].endswith("they move")
+    assert (kept(log)["far"].paused or "").endswith("they move")
     assert call("pause", "far")[1] == "far was paused already.\n"
     assert ["far", "paused"] in [line.split()[:2] for line in call("list")[1].splitlines()]
     assert json.loads(call("resume", "far", "--json")[1]) == {"resumed": "far"}
     assert call("resume", "far")[1] == "far was not paused.\n"
-    assert f"{PAUSED}far" not in marks(log)
+    assert kept(log)["far"].paused is None
 
 
 def test_who_does_not_know_the_name_is_told_the_nearest(log: LogTable, call: Any) -> None:
@@ -108,7 +108,7 @@ def test_who_does_not_know_the_name_is_told_the_nearest(log: LogTable, call: Any
         assert "far" in said
     code, _, said = call("skip", "far", "1", "--yes")
     assert code == EX_USAGE
-    assert "far does not lag, so nothing is kept for it." in said
+    assert "Nothing is kept for far: no publisher has worked with an output of this name." in said
 
 
 def test_rows_are_given_up(log: LogTable, call: Any) -> None:
@@ -131,11 +131,11 @@ def test_nothing_is_given_up_without_a_yes_where_nobody_sits(
     log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch, act: tuple[str, ...], said: str
 ) -> None:
     behind(log, act[1], 2)
-    before = (log.statuses(), marks(log))
+    before = (log.statuses(), kept(log))
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     code, _, told = call(*act)
     assert (code, "use --yes" in told) == (EX_USAGE, True), told
-    assert (log.statuses(), marks(log)) == before
+    assert (log.statuses(), kept(log)) == before
 
 
 def test_a_bound_that_makes_no_sense_is_refused(log: LogTable, tmp_path: Path, call: Any) -> None:

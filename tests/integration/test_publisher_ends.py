@@ -46,19 +46,19 @@ FULL = (
 FAULT = (
     "from eventlog.daemon.publisher import Publisher\n"
     "def fault(*_, **__): raise ZeroDivisionError('a fault put in')\n"
-    "Publisher.run_once = fault"
+    "Publisher._turn = fault"
 )
 UNFINISHED = (
     "from eventlog.daemon.publisher import Publisher; from sqlalchemy.exc import PendingRollbackError\n"
     "def lost(*_, **__):\n"
     "    raise PendingRollbackError(\"Can't reconnect until invalid transaction is rolled back.\", code='8s2b')\n"
-    "Publisher.run_once = lost"
+    "Publisher._turn = lost"
 )
 LIBRARY = "import logging; logging.getLogger('their.pool').error('Exception during reset or similar')"
 INTERRUPT = (
     "from eventlog.daemon.publisher import Publisher\n"
     "def broken(*_, **__): raise KeyboardInterrupt\n"
-    "Publisher.run_once = broken"
+    "Publisher._turn = broken"
 )
 NOBODY_READS = "import sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1) if w != 1 else None"
 

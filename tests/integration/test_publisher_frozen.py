@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.settling import settle
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.source import settle
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
@@ -27,16 +27,16 @@ LEASE: Final = 2.0
 
 FREEZING: Final = """
 import os, signal
-from eventlog.sources.log.lock import LogLock
-assure, frozen = LogLock.assure, []
-def freeze(self, connection):
-    assure(self, connection)
+from eventlog.publisher.journal import Journal
+park, frozen = Journal._park, []
+def freeze(self, *given):
+    park(self, *given)
     if not frozen:
         frozen.append(True)
         os.kill(os.getpid(), signal.SIGSTOP)
-LogLock.assure = freeze
+Journal._park = freeze
 """
-"""Stops the process inside the first transaction that settles, with the mark locked."""
+"""Stops the process inside the first transaction that plans, with the journal and the lease locked."""
 
 
 def state_of(process: Process) -> str:
@@ -120,8 +120,8 @@ def test_a_session_that_stands_still_after_it_has_noted_reasons_is_ended(postgre
     watching = postgresql.execution_options(isolation_level="AUTOCOMMIT")
     with engine.connect() as connection, watching.connect() as watch:
         mine = connection.scalar(text("SELECT pg_backend_pid()"))
-        later = [Outcome(position=(number,), status=Status.NEW, reason=Reason.RETRY, note="no.") for number in (1, 2)]
-        settle(connection, Log(engine, log.names), later, LogSettings(), {})
+        refused = [Outcome(position=(one,), status=Status.ERROR, reason=Reason.REFUSED, note="no.") for one in (1, 2)]
+        settle(connection, Log(engine, log.names), refused, LogSettings())
         alive = text(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {mine}")
         until(lambda: not watch.scalar(alive), "the server ends the session")
         with pytest.raises(DBAPIError):

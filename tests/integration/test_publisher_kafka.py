@@ -50,7 +50,7 @@ def config(sqlite: Engine, broker: Broker) -> Config:
 
 def told(broker: Broker, config: Config) -> list[tuple[str, str | None]]:
     (output,) = config.output
-    found = [msgspec.json.decode(one.value or b"") for one in consumed(broker.servers, output.messages.topic)]  # type: ignore[union-attr]  # it is Kafka's
+    found = [msgspec.json.decode(one.value or b"") for one in consumed(broker.servers, output.messages.topic)]  # type: ignore[attr-defined]  # it is Kafka's
     return [(one["headers"]["operation"], one["data"]["fname"]) for one in found]
 
 
@@ -73,7 +73,7 @@ def test_who_dies_before_the_log_is_marked_repeats_nothing(
     broker: Broker, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crash:
-        crash.setattr("eventlog.sources.log.source.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        crash.setattr("eventlog.publisher.journal.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             publish(config)
     assert told(broker, config) == CHANGES
@@ -90,7 +90,7 @@ def test_a_wrong_password_ends_the_publisher_settles_nothing_and_stays_secret(
     broker: Broker, config: Config, sqlite: Engine, tmp_path: Path
 ) -> None:
     (output,) = config.output
-    topic = output.messages.topic  # type: ignore[union-attr]  # it is Kafka's
+    topic = output.messages.topic  # type: ignore[attr-defined]  # it is Kafka's
     file, secret = tmp_path / "eventlog.toml", tmp_path / "password"
     file.write_text(
         f"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from pathlib import Path
@@ -10,14 +11,16 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.admin.outputs import forget
 from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
-from eventlog.config.settings import Config, HttpOutput
-from eventlog.core.errors import OK, OccupiedError, SinkError
+from eventlog.config.settings import Config
+from eventlog.core.errors import EX_TRY_AGAIN, OK, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
 from eventlog.sinks.files import FileSink
+from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
 from tests.integration.publishing import config_of, in_thread, site, until
@@ -37,23 +40,25 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     before = time.time()
     with Publisher(two_outputs(engine, tmp_path)) as publisher, pytest.raises(SinkError):
         publisher.run_once()
-    found = facts(engine, log.names).outputs
-    files, http = found[f"files {tmp_path.resolve()}"], found[f"http {NOWHERE}"]
+    found, files_name = facts(engine, log.names).outputs, f"files {tmp_path.resolve()}"
+    files, http = found[files_name], found[f"http {NOWHERE}"]
     assert (files.document, files.position, files.error) == (f"{4:020}", (4,), None)
     assert files.at is not None
     assert before <= files.at <= time.time()
     assert (http.document, http.position, http.at) == ("", None, None)
     assert "cannot be reached" in str(http.error)
     with Publisher(config_of(engine, tmp_path)) as publisher:
-        assert publisher.run_once().settled == 2
-    assert list(facts(engine, log.names).outputs) == [f"files {tmp_path.resolve()}"]  # the other one is gone
+        publisher.run_once()
+    assert set(log.statuses().values()) == {"N"}, "they are kept for the output that is not configured any more"
+    assert forget(Log(engine, log.names), f"http {NOWHERE}", [files_name], by="me") == 2
+    assert set(log.statuses().values()) == {"W"}
 
 
 def test_it_is_told_while_batch_follows_batch(sqlite: Engine, tmp_path: Path) -> None:
     log = site(sqlite)
     log.write_all([3, 4])
     with Publisher(config_of(sqlite, tmp_path, query_limit=1)) as publisher:
-        publisher.run_once(ahead=True)
+        publisher.run_once()
         told = facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position
         assert told in ((3,), (4,)), "the second batch may be delivered by now"
 
@@ -115,6 +120,52 @@ def test_the_command_shows_it_as_text_and_as_json(
     said = " ".join(capsys.readouterr().out.split())
     assert f"took {1:020}, up to row 1, at 20" in said
     assert f"http {NOWHERE} did not take everything at 20" in said
+
+
+def test_an_error_is_not_told_any_more_once_the_output_took_a_later_document(
+    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = site(sqlite)
+    settings = tmp_path / "eventlog.toml"
+    settings.write_text(
+        f'[source]\nurl = "{sqlite.url}"\n[[output]]\nname = "hr"\nformat = "xds"\nsink = "files"\npath = "{tmp_path}/out"\n'
+    )
+    log.write(1)
+    (tmp_path / "out").write_text("a file in the place of the folder")
+
+    def told(*words: str) -> str:
+        assert exit_code([*words, "--config", str(settings)]) == OK
+        return " ".join(capsys.readouterr().out.split())
+
+    assert exit_code(["run", "--until-empty", "--config", str(settings)]) != OK
+    for words in (["status"], ["outputs", "list"]):
+        assert "hr did not take everything at 20" in told(*words)
+    (tmp_path / "out").unlink()
+    told("run", "--until-empty")
+    for words in (["status"], ["outputs", "list"]):
+        assert "did not take" not in told(*words)
+    [listed] = json.loads(told("outputs", "list", "--json"))
+    assert listed["recovered"] is True
+    stands = json.loads(told("status", "--json"))["outputs"]["hr"]
+    moments = [dt.datetime.fromisoformat(one[name]) for one in (stands, listed) for name in ("failed_at", "at")]
+    assert all(moment.utcoffset() == dt.timedelta() for moment in moments)
+    assert moments[0] < moments[1]
+
+
+def test_a_command_that_ends_does_not_promise_another_try(
+    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site(sqlite).write(1)
+    settings = tmp_path / "eventlog.toml"
+    settings.write_text(
+        f'[source]\nurl = "{sqlite.url}"\n[[output]]\nname = "hr"\nformat = "xds"\nsink = "http"\nurl = "{NOWHERE}"\n'
+    )
+    assert exit_code(["run", "--until-empty", "--config", str(settings)]) == EX_TRY_AGAIN
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "Run it again once that is repaired." in said
+    assert exit_code(["status", "--config", str(settings)]) == OK
+    assert "tried again" not in said + " ".join(capsys.readouterr().out.split())
 
 
 def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:

@@ -26,7 +26,7 @@ def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Pa
         assert publisher.run_once().settled == 60
     found = facts(engine, log.names)
     assert (found.rate.rows, found.rate.per_second) == (60, 1.0)
-    assert "1.0 rows a second were settled in the last 60 s." in list(found.sentences())
+    assert "1.0 rows a second were finished in the last 60 s." in list(found.sentences())
 
 
 def test_the_command_shows_it_as_text_and_as_json(
@@ -41,7 +41,7 @@ def test_the_command_shows_it_as_text_and_as_json(
     assert (told["rows"], told["seconds"]) == (1, 60)
     assert told["per_second"] == pytest.approx(1 / 60)
     assert exit_code(["status", "--database", str(sqlite.url)]) == OK
-    assert "0.0 rows a second were settled in the last 60 s." in capsys.readouterr().out
+    assert "0.0 rows a second were finished in the last 60 s." in capsys.readouterr().out
 
 
 def test_entries_are_few_and_nothing_is_forgotten_between_them(sqlite: Engine) -> None:

@@ -12,29 +12,25 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.mirror import Mirrors
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
-from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import REFRESH_FOR, Document, Outcome
-from eventlog.core.rules import Options
+from eventlog.core.seams import Resolved, SinkCapabilities
+from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
-from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
-from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Style, located, track
 from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 from tests.support.memory import UnaskedSink
-from tests.support.sinks import opened
 
 Rows = dict[int, tuple[Any, ...]]
 COUNT = 60
@@ -46,12 +42,18 @@ class Consumer(UnaskedSink):
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}
         self.operations: set[str] = set()
-        self._last = ""
+        self._last = self._plan = ""
+
+    capabilities = SinkCapabilities(resolves=True)
+
+    def resolve(self, plan: str) -> Resolved:
+        return Resolved(last=self._plan, documents=None if plan and plan == self._plan else frozenset())
 
     def last(self) -> str:
         return self._last
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self._plan = plan
         for document in documents:
             assert isinstance(document, MessagesDocument)
             assert document.id > self._last
@@ -87,21 +89,20 @@ class Circle:
         track(engine, ["t"], TrackOptions(style=Style(style)))
         with engine.connect() as connection:
             self.log = Log(engine, located(connection, None))
-        catalog = catalog_of(engine, self.log.names, Config(source=SourceConfig(url=url_of(engine))))
         self.consumer = Consumer()
-        self.pipeline = Pipeline(
-            source=LogSource(engine, self.log.names, catalog),
-            reader=SqlRowReader(engine, catalog),
-            catalog=catalog,
-            outputs=[
-                Output(format=ChangeTableFormat(), sink=opened(DatabaseSink(DatabaseSettings(url=""), engine))),
-                Output(
-                    format=MessageFormat(settings=MessageSettings(mode="bare")), sink=self.consumer, name="messages"
-                ),
-            ],
-            options=Options(allow_loopback=True),
-            limit=17,
+        self.config = Config(
+            source=SourceConfig(url=url_of(engine)), publisher=PublisherConfig(allow_loopback=True, query_limit=17)
         )
+
+    def publisher(self) -> Publisher:
+        """A publisher with two outputs."""
+        tables = DatabaseSink(DatabaseSettings(url=url_of(self.engine)))
+        messages = MessageFormat(settings=MessageSettings(mode="bare"))
+        outputs = [
+            Output(format=ChangeTableFormat(), sink=tables),
+            Output(format=messages, sink=self.consumer, name="messages"),
+        ]
+        return Publisher(self.config, outputs=outputs)
 
     def refresh(self, chunk: int, only: str = "") -> Iterator[Stand]:
         """A refresh, from wherever the last one was broken off."""
@@ -110,12 +111,13 @@ class Circle:
         return work.steps(work.begin())
 
     def publish(self) -> None:
-        report = self.pipeline.go_round()
-        assert report.errors == 0
+        with self.publisher() as publisher:
+            assert publisher.run_once().errors == 0
 
     def publish_all(self) -> None:
-        while (report := self.pipeline.go_round()).events:
-            assert report.errors == 0
+        with self.publisher() as publisher:
+            for report in publisher.rounds(until_empty=True):
+                assert report.errors == 0
 
     def rows(self, table: str) -> Rows:
         with self.engine.connect() as connection:

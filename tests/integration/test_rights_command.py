@@ -91,7 +91,12 @@ def test_patterns_mean_tables_and_a_name_beside_all_is_refused(postgresql: Engin
 
 
 def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_gets_nothing() -> None:
-    site = RightsScope(names=LOG, standing=True, places=(CapturedTable(schema="APP", name="USR", owner="APP"),))
+    site = RightsScope(
+        names=LOG,
+        standing=True,
+        companions=LOG.own[1:],
+        places=(CapturedTable(schema="APP", name="USR", owner="APP"),),
+    )
     given = [one.sql for one in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]
     assert "GRANT INSERT ON indirect.event_log TO app" in given
     assert not [statement for statement in given if "clerk" in statement.lower()]

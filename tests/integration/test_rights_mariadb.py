@@ -11,9 +11,10 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import PointLevel, check
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.sql.triggers import Style, TriggerOptions, track

@@ -13,12 +13,13 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError
 from eventlog.daemon import Publisher
-from eventlog.sql.install import install
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.install import install, upgrade, upgrade_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
+from eventlog.sql.rights import Roles, give_rights, given, planned_rights, rights_script
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import logged, run
 
@@ -30,6 +31,12 @@ OWN = {
     "event_log_mark": "value",
     "event_log_schema": "changed",
     "event_log_version": "version_num",
+    "event_log_batch": "records",
+    "event_log_output": "paused",
+    "event_log_planned": "route",
+    "event_log_parked": "note",
+    "event_log_hold": "note",
+    "event_log_said": "note",
 }
 """The tables that are nobody's but the publisher's, each with a column."""
 ATTEMPTS = (
@@ -256,3 +263,20 @@ def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
     assert printed == "".join(f"{statement};\n" for statement in given)
     assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given
     assert f"GRANT SELECT ON app.usr_phone TO {cast.name('publisher')}" in given
+
+
+def test_an_upgrade_gives_the_publisher_its_new_tables_and_nobody_else(cast: Cast) -> None:
+    upgrade(cast.installer, LOG, to="0005")
+    forged = f"GRANT SELECT, INSERT, UPDATE, DELETE ON capture.event_log_mark TO {cast.name('writer')}"
+    run(cast.publisher, f"INSERT INTO capture.event_log_mark VALUES ('given: forged', '{forged}')")
+    printed = upgrade_sql(cast.installer, LOG)
+    grant = f"GRANT SELECT, INSERT, UPDATE, DELETE ON capture.event_log_parked TO {cast.name('publisher')}"
+    assert grant in " ".join(printed.split())
+    upgrade(cast.installer, LOG)
+    for ending in ("batch", "output", "planned", "parked", "hold", "said"):
+        run(cast.publisher, f"DELETE FROM capture.event_log_{ending}")
+        assert "permission denied" in refused(cast.writer, f"SELECT * FROM capture.event_log_{ending}")
+    assert cast.name("writer") not in printed
+    with cast.installer.connect() as connection:
+        kept = {" ".join(one.split()) for one in given(connection, LOG)}
+    assert grant in kept, "what uninstall takes back"

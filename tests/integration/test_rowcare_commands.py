@@ -141,5 +141,5 @@ def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkey
     monkeypatch.setattr("eventlog.admin.purge.purge", broken_off)
     code, _, said = call("purge", "--older-than", "1d", "--yes")
     assert code == 130
-    assert "7 rows deleted. The same command goes on from there.\n" in said
+    assert "7 rows deleted. The same command continues from there.\n" in said
     assert said.endswith("eventlog: interrupted.\n")

@@ -11,11 +11,12 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.outputs import DatabaseOutput, HttpOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import PublisherHealth
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.outputs import HttpOutput
 from eventlog.web.door import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of

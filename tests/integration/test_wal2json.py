@@ -17,15 +17,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, text
 
 from eventlog.core.counting import counted
 from eventlog.qlik.messages.write import WrittenMessage
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support import told
-from tests.support.logged import run
 from tests.support.random_work import TABLES, Had, RandomWork, Row, Told, by_object, had_in, keyed, told_of, typed
+from tests.support.wal2json import asked_of_wal2json, judged_database
 
 TRANSACTIONS = int(os.environ.get("EVENTLOG_TRANSACTIONS", "120"))
 A_ROUND = 60
@@ -35,28 +33,13 @@ MORE = (
     "ALTER TABLE pair REPLICA IDENTITY FULL",
 )
 """Long values are not compressed, so they leave the row (TOAST)."""
-WHAT_WAL2JSON_IS_ASKED = (
-    "SELECT data FROM pg_logical_slot_get_changes('judge', NULL, NULL, 'format-version', '2', 'include-xids', 'true',"
-    " 'include-transaction', 'false', 'add-tables', 'public.item,public.pair')"
-)
+WHAT_WAL2JSON_IS_ASKED = asked_of_wal2json("public.item", "public.pair")
 
 
 @pytest.fixture
 def judged(logical_server: str) -> Iterator[Engine]:
-    admin = create_engine(logical_server + "postgres", isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text("CREATE DATABASE judged"))
-    engine = create_engine(logical_server + "judged")
-    install(engine)
-    run(engine, *TABLES, *MORE)
-    track(engine, ["item", "pair"], TriggerOptions(style=Style.IMAGE))
-    with engine.begin() as connection:
-        connection.execute(text("SELECT pg_create_logical_replication_slot('judge', 'wal2json')"))
-    yield engine
-    with engine.begin() as connection:
-        connection.execute(text("SELECT pg_drop_replication_slot('judge')"))
-    engine.dispose()
-    admin.dispose()
+    with judged_database(logical_server, "judged", ["item", "pair"], *TABLES, *MORE) as engine:
+        yield engine
 
 
 def test_messages_and_change_tables_say_what_the_databases_own_log_says(judged: Engine) -> None:

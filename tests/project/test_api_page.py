@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import runpy
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import eventlog
+import eventlog.plugins
+import eventlog.testing
+from docs.stable import SPARK, STABLE
 from tests.acceptance.command import ok
+from tests.support.plugins import proven_by_pytest
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reference" / "api.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.+?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 DECIDING, PUBLISHING, TESTING = BLOCKS
 
@@ -31,8 +34,28 @@ def write(folder: Path, statement: str) -> None:
 
 
 def test_every_name_of_the_package_is_on_the_page() -> None:
-    [shown] = re.findall(r"^      members: \[(.+)\]$", PAGE, re.MULTILINE)
-    assert {*shown.split(", ")} == {*eventlog.__all__} - {"ABSENT", "__version__", "xds"}
+    shown = re.findall(r"^      members: \[(.+)\]$", PAGE, re.MULTILINE)
+    assert len(shown) == len(STABLE)
+    assert {*shown[0].split(", ")} == {*eventlog.__all__} - {"ABSENT", "__version__"}
+    assert {*", ".join(shown).split(", ")} >= {*eventlog.plugins.__all__, *eventlog.testing.__all__} - {
+        "EVERY_DOCUMENT",
+        "PEOPLE",
+    }
+
+
+def test_pages_import_nothing_but_what_is_stable() -> None:
+    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]
+    stable = {*STABLE, SPARK, "eventlog.xds", "eventlog.masks"}
+    wrong = [
+        (page.name, module)
+        for page in pages
+        for module in re.findall(
+            r"(?:from|import) (eventlog[\w.]*)|`(eventlog\.[a-z_]+(?:\.[a-z_]+)+)[.`]", page.read_text()
+        )
+        for module in module
+        if module and module not in stable
+    ]
+    assert wrong == []
 
 
 def test_the_rules_decide_as_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,16 +84,4 @@ def test_a_users_test_passes_as_the_page_shows(tmp_path: Path) -> None:
     plugins, _, test = TESTING.partition("\n")
     (tmp_path / "conftest.py").write_text(plugins)
     (tmp_path / "test_shown.py").write_text(test)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--basetemp",
-        str(tmp_path / "base"),
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert "1 passed" in done.stdout, done.stdout
+    assert "1 passed" in proven_by_pytest("--basetemp", tmp_path / "base", tmp_path, cwd=tmp_path)

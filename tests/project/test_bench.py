@@ -105,12 +105,12 @@ def test_what_makes_no_figure_is_refused(arguments: list[str], monkeypatch: pyte
     assert stop.value.code == 2
 
 
-def test_the_readme_says_what_was_measured() -> None:
-    text = readme.README.read_text(encoding="utf-8")
+def test_the_page_about_performance_says_how_many_promises_are_kept() -> None:
+    text = readme.FIGURES.read_text(encoding="utf-8")
     assert readme.written(text, readme.section(readme.kept())) == text
 
 
-def test_a_readme_without_a_place_for_the_figures_is_told() -> None:
+def test_a_page_without_a_place_for_the_figures_is_an_error() -> None:
     with pytest.raises(SystemExit, match="no place for the figures"):
         readme.written("# eventlog\n", "")
 
@@ -119,7 +119,7 @@ def test_the_page_beside_the_results_has_all_of_them() -> None:
     assert readme.PAGE.read_text(encoding="utf-8") == readme.page(readme.kept())
 
 
-def test_a_missed_promise_is_counted_in_the_readme_and_explained_on_the_page() -> None:
+def test_a_missed_promise_is_counted_and_explained() -> None:
     reports = [found(timing("a", 1.0), reached=False)]
     assert "0 of 1 promises are kept" in readme.section(reports)
     text = readme.page(reports)

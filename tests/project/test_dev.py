@@ -111,6 +111,12 @@ def test_the_quick_tests_ask_for_an_environment_without_spark(made: Path, unsuit
     assert dev("test", "tests/unit", root=made, PYTHON=unsuitable).returncode == 69
 
 
+def test_the_lock_holds_all_that_is_needed() -> None:
+    """Nothing resolves what is installed (`--no-deps`), so what the lock forgets would not be there."""
+    checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_what_the_quick_tests_need_is_a_part_of_the_lock() -> None:
     words = [sys.executable, str(ROOT / "requirements" / "part.py"), "eventlog-cdc", "quick"]
     found = subprocess.run(words, check=True, capture_output=True, text=True).stdout

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tests.publisher.targets import Target, is_filtered
 
 if TYPE_CHECKING:
-    from tests.publisher.world import Row, World
+    from tests.publisher.actors import Row
+    from tests.publisher.world import World
 
 RANK = "SWEF"
 
@@ -25,6 +26,7 @@ def judge(world: World) -> None:
     if told := world.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
         world.fail("a warning without a reason", told)
     _records(world)
+    _attempts(world)
     for uid, row in world.rows.items():
         letter = letters.get(uid)
         if letter in (None, "N") or row.gone:
@@ -34,6 +36,16 @@ def judge(world: World) -> None:
                 world.fail("a letter of others was written over", uid, letter)
         elif row.setbacks == len(row.past):
             _letter(world, uid, row, str(letter))
+
+
+def _attempts(world: World) -> None:
+    """Nothing is offered more often than it may be, where no answer got lost."""
+    if not world.max_attempts or any(world.counts[what] for what in ("kills", "errors", "ambiguous", "frozen")):
+        return
+    for target in world.targets.values():
+        for uid, times in target.not_taken.items():
+            if times > world.max_attempts * (1 + world.rows[uid].setbacks):
+                world.fail("offered too often", target.name, uid, times, world.max_attempts)
 
 
 def _records(world: World) -> None:
@@ -67,7 +79,8 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
             continue
         needed = [0 if uid in known and uid not in must else 1]
         needed += [past[name] + 1 for past in row.past if name in past]
-        if count < max(needed):
+        given_up = bool(world.max_attempts and target.not_taken[uid])
+        if count < max(needed) and not given_up:
             world.fail("lost", name, uid, row.record, letter, count, needed)
     if name[0] != "p":
         _order(world, name, target)
@@ -75,9 +88,13 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
 
 def _order(world: World, name: str, target: Target) -> None:
     latest: dict[str, int] = {}
-    for one in target.came:
-        if world.rows[one.uid].setbacks:
-            continue
+    last = {one.uid: place for place, one in enumerate(target.came)}
+    for place, one in enumerate(target.came):
+        if last[one.uid] != place:
+            continue  # it came again, behind a row before it that was not taken
+        row = world.rows[one.uid]
+        if row.setbacks or row.gone or row.foreign or (world.max_attempts and one.uid in target.not_taken):
+            continue  # told again; or taken away or given up before it came again behind a row that was not taken
         if latest.get(one.object, 0) > one.record:
             world.fail("out of order", name, one.object, one.record, "after", latest[one.object])
         latest[one.object] = one.record
@@ -92,5 +109,7 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
             votes[name] = one.status
     now = [votes[name] for name in votes if name in world.outputs()]
     worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
+    if world.max_attempts and any(target.not_taken[uid] for target in world.targets.values()):
+        worst.add("E")  # given up, perhaps
     if letter not in worst:
         world.fail("letter", letter, "and not", worst, uid, votes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, Protocol
@@ -19,6 +20,8 @@ class Surroundings(Protocol):
 
     rng: Random
     quiet: bool
+    stubborn: float
+    """How likely a receiver wants a document again."""
 
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
@@ -51,15 +54,24 @@ class Target:
         self.manifest: dict[str, list[str]] = {}
         self.answers: dict[str, list[Outcome]] = {}
         self.known: dict[tuple[str, str], list[Outcome]] = {}
+        self.repeats: Counter[int] = Counter()
+        """How often rows are to come again that were taken, because one before them of the same object was not."""
+        self.not_taken: Counter[int] = Counter()
+        """How often the target said of rows that they are to come again."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         object_name, rows = json.loads(document.body)
+        waits = False
         for record, uid in rows:
             status = letters.get(record, "S")
-            if status != "N":
-                self.world.arrived(self, uid, record, plan)
-                self.came.append(Taken(uid, record, object_name, plan, status))
+            if status == "N":
+                waits = True
+                self.not_taken[uid] += 1
+                continue
+            self.repeats[uid] += waits
+            self.world.arrived(self, uid, record, plan)
+            self.came.append(Taken(uid, record, object_name, plan, status))
 
 
 class ModelSink:
@@ -189,12 +201,14 @@ class ModelReceiver(ModelSink):
             if draw < 0.05:
                 raise SinkError("Nobody can read the answer.")
             answer = []
-            if draw < 0.17:
+            if draw < 0.05 + world.stubborn:
                 again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
-                if len(positions) == 1 or draw < 0.12:
+                which = world.rng.random()
+                if len(positions) == 1 or which < 0.4:
+                    self.target.take(one, plan, again)
                     self.point("answered")
                     return again
-                answer = again[1:]
+                answer = again[1:] if which < 0.7 else again[:-1][-1:]
             elif draw < 0.23:
                 answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
             elif draw < 0.28:

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from eventlog.core.model import Status
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
+from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.care import hold, release
-from eventlog.publisher.consumer import Consumer, ConsumerSettings
+from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.sinks.files import FileSink
@@ -39,15 +40,17 @@ class Killed(BaseException):
 class Process:
     """One publisher of files: all that it has in memory."""
 
-    def __init__(self, log: Log, folder: Path) -> None:
+    def __init__(self, log: Log, folder: Path, *, future: bool = False) -> None:
         self.lock = LogLock(log, 60.0)
         assert self.lock.take()
-        self.journal = Journal(log, self.lock, LogSettings(on_retry="object"))
+        settings = LogSettings(on_retry="object", handle_future_events=future)
+        self.journal = Journal(log, self.lock, settings)
         self.journal.serve([("files", ())])
         self.sink = FileSink(folder, ".xds")
-        output = Output(format=XdsFormat(), sink=self.sink, name="files")
-        settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry="object"))
-        self.consumer = Consumer(self.journal, output, Decider(Round(options=Options())), settings)
+        output = Output(format=XdsFormat(rising=future), sink=self.sink, name="files")
+        decider = Decider(Round(options=Options(future=future)))
+        how = ConsumerSettings(limit=5, strictness=Strictness(on_retry="object"))
+        self.consumer = Consumer(self.journal, output, decider, how)
 
     @property
     def tenure(self) -> Tenure:
@@ -91,6 +94,10 @@ def killed_at(engine: Engine, number: int) -> Iterator[None]:
         yield
     finally:
         engine.dialect.do_commit = commit  # type: ignore[method-assign]  # as it was
+
+
+def _killed(*_: object) -> None:
+    raise Killed
 
 
 def told(folder: Path) -> list[str]:
@@ -156,3 +163,90 @@ def test_a_new_output_gets_what_the_foremost_lacks(table: LogTable, tmp_path: Pa
     process.journal.forget("other")
     process.die()
     assert table.statuses() == {1: "S", 2: "S"}
+
+
+def test_a_row_that_was_settled_while_its_plan_was_in_doubt_comes_when_it_waits_again(
+    table: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(table.engine, table.names)
+    table.write(1, key="idu=1", new_value="value-1")
+    first = Process(log, tmp_path)
+    first.journal.serve([("other", ())])
+    monkeypatch.setattr(first.sink, "commit", _killed)
+    with suppress(Killed):
+        first.publish()
+    assert table.ask("SELECT COUNT(*) FROM event_log_planned") == [(1,)]
+    first.die()
+    table.run("DELETE FROM event_log_mark WHERE name = 'publisher'")
+    table.run("UPDATE event_log SET status = 'X'")  # an operator's
+    second = Process(log, tmp_path)
+    second.publish()
+    assert told(tmp_path) == []
+    table.run("UPDATE event_log SET status = 'N'")
+    second.publish()
+    second.die()
+    assert told(tmp_path) == ["1"]
+
+
+def test_a_plan_is_on_disk_before_anything_goes_out(postgresql: Engine, tmp_path: Path) -> None:
+    def on_disk(connection: Any, _: object) -> None:
+        connection.execute("SET synchronous_commit = on")
+        connection.commit()
+
+    event.listen(postgresql, "connect", on_disk)
+    postgresql.dispose()
+    table = installed(postgresql)
+    journal_tables(table.names, dialect_of(postgresql)).create_all(postgresql)
+    log = Log(postgresql, table.names)
+    table.write(1, key="idu=1", new_value="value-1")
+    process = Process(log, tmp_path)
+    commit, waits = postgresql.dialect.do_commit, list[tuple[int, str]]()
+
+    def do_commit(connection: Any) -> None:
+        planned = connection.execute("SELECT COUNT(*) FROM event_log_planned").fetchone()[0]
+        waits.append((planned, connection.execute("SHOW synchronous_commit").fetchone()[0]))
+        commit(connection)
+
+    postgresql.dialect.do_commit = do_commit  # type: ignore[assignment]  # the one place that every commit passes
+    process.publish()
+    postgresql.dialect.do_commit = commit  # type: ignore[method-assign]  # as it was
+    process.die()
+    assert waits == [(1, "on"), (0, "off")]
+
+
+def test_who_takes_the_lock_again_knows_what_others_did_meanwhile(table: LogTable, tmp_path: Path) -> None:
+    log = Log(table.engine, table.names)
+    table.write(1, key="idu=1", new_value="value-1")
+    first = Process(log, tmp_path)
+    first.publish()
+    first.lock.leave()
+    table.write(2, key="idu=2", new_value="value-2")
+    second = Process(log, tmp_path)
+    second.publish()
+    second.lock.leave()
+    table.write(3, key="idu=3", new_value="value-3")
+    assert first.lock.take()
+    first.publish()
+    first.die()
+    second.die()
+    assert told(tmp_path) == ["1", "2", "3"]
+    assert table.ask("SELECT plans, warning FROM event_log_output") == [(3, None)]
+
+
+def test_what_takes_effect_earlier_is_not_overtaken_by_a_lower_number(table: LogTable, tmp_path: Path) -> None:
+    """The row with the higher number takes effect first and is held: the one behind it in time waits with it."""
+    log = Log(table.engine, table.names)
+    table.write(1, event_time="2025-03-23 10:00:02", new_value="second")
+    table.write(2, event_time="2025-03-23 10:00:01", new_value="first")
+    table.write(3, key="idu=2", event_time="2025-03-23 10:00:03")
+    with log.transaction() as connection:
+        hold(connection, log, [(2, 2)], "by a test")
+    process = Process(log, tmp_path, future=True)
+    assert process.publish() == 1
+    assert table.statuses() == {1: "N", 2: "N", 3: "S"}
+    with log.transaction() as connection:
+        release(connection, log, [(2, 2)])
+    assert process.publish() == 2
+    told = "".join(path.read_text() for path in sorted(tmp_path.glob("*.xds")))
+    assert told.index("first") < told.index("second")
+    process.die()

@@ -15,89 +15,29 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine, text
 
+from eventlog.admin.rows import Choice, requeue
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
+from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.care import hold, release
-from eventlog.publisher.consumer import Consumer, ConsumerSettings
 from eventlog.publisher.decide import Decider
-from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock
 from tests.publisher.judging import judge
 from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
 
+VALUE_LENGTHS = [0, 0, 0, 700, 3000]
+"""Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
+
 OPERATIONS = [*["hold"] * 3, *["release"] * 2, "delete", *["letter"] * 2, "back", *["undo"] * 2]
-
-
-class Kill(BaseException):
-    """The process dies."""
-
-
-class PassingError(Exception):
-    """An ordinary error; the process lives on."""
-
-
-class TestLock:
-    """The lock of the log by its token alone: who has another one writes nothing."""
-
-    __test__ = False
-
-    def __init__(self, log: Log, token: str) -> None:
-        self.log, self.token = log, token
-        with log.transaction() as connection:
-            connection.execute(log.query("mark_write"), {"name": "publisher", "value": token})
-
-    def assure(self, connection: Connection) -> None:
-        found = connection.execute(self.log.query("mark_read"), {"name": "publisher"}).scalar()
-        if found != self.token:
-            raise OccupiedError("Another publisher works on the log.")
-
-
-class TestJournal(Journal):
-    """Goes by the world's clock."""
-
-    __test__ = False
-    world: World
-
-    def now(self) -> int:
-        return self.world.now
-
-
-class TestConsumer(Consumer):
-    """Draws its waits from the world."""
-
-    __test__ = False
-    world: World
-
-    def _delay(self, attempts: int) -> int:
-        return self.world.rng.randint(1, 20)
-
-
-class Row:
-    """A row as the oracle knows it. `past` has, for each time that it was set back after it had its letter, how often
-    it had come to each output by then.
-    """
-
-    def __init__(self, uid: int, record: int, object_name: str) -> None:
-        self.uid, self.record, self.object = uid, record, object_name
-        self.setbacks, self.gone, self.foreign = 0, False, False
-        self.allowed: set[tuple[str, str]] | None = None
-        self.past: list[dict[str, int]] = []
-
-
-class Publisher:
-    """What a process has in memory."""
-
-    def __init__(self, journal: TestJournal, tenure: Tenure) -> None:
-        self.journal, self.tenure = journal, tenure
-        self.consumers: dict[str, TestConsumer] = {}
 
 
 class World:
@@ -109,6 +49,7 @@ class World:
         self.log = Log(engine, LogNames())
         self.counts: collections.Counter[str] = collections.Counter()
         self.kills, self.faults = rng.choice([(0, 0), (0.015, 0), (0, 0.02), (0.01, 0.015), (0.01, 0.015)])
+        self.freezes = bool(self.kills or self.faults) or rng.random() < 0.5
         self.busy_operator = rng.choice([0, 1, 1])
         self.total, self.now, self.quiet, self.inside = rng.randint(20, 90), 0, False, False
         self.rows: dict[int, Row] = {}
@@ -125,6 +66,9 @@ class World:
         self.slow = rng.choice(["", "f", "t", "b", "r"])
         self.on_retry: Literal["stop", "object"] = rng.choice(["object", "object", "stop"])
         self.limit = rng.choice([3, 8, 20])
+        self.stubborn = rng.choice([0.12, 0.12, 0.6])
+        self.max_attempts = rng.choice([0, 0, 1, 3])
+        self.query_bytes = rng.choice([32_000_000, 32_000_000, 6_000])
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
@@ -155,8 +99,11 @@ class World:
             for output, record, due in self.ask(
                 "SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'"
             ):
-                if due is not None:
-                    self.retried[output, record] = due
+                new = (output, record) not in self.retried and output in self.first
+                came = [one[0] for one in self.trace if one[1] == "arrived" and (one[2], one[4]) == (output, record)]
+                if new and due is not None and came and 0 < due <= came[-1]:
+                    self.fail("wanted again, and at once", output, record)
+                self.retried[output, record] = due or 0
         if self.quiet:
             return
         if what != "commit":
@@ -198,7 +145,7 @@ class World:
             self.fail("a held row left", target.name, record, plan)
         if row.allowed is not None and (target.name, plan) not in row.allowed:
             self.fail("a row left that was gone or had a letter", target.name, uid)
-        if sum(one.uid == uid for one in target.came) > row.setbacks:
+        if sum(one.uid == uid for one in target.came) > row.setbacks + target.repeats[uid]:
             self.fail("doubled", target.name, uid, record)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
@@ -210,6 +157,23 @@ class World:
         return {
             (output, plan) for output, plan, records in found if record in Stretches(map(tuple, json.loads(records)))
         }
+
+    def plans_carrying(self, record: int) -> set[tuple[str, str]]:
+        """Documents go again as they were until somebody can read the answer, also with rows that were set back since."""
+        found = self.ask("SELECT output, plan, covers FROM event_log_planned WHERE covers IS NOT NULL")
+        return {
+            (output, plan)
+            for output, plan, covers in found
+            if any(record == position[0] for several in json.loads(covers).values() for position in several)
+        }
+
+    def may_go(self, record: int) -> set[tuple[str, str]] | None:
+        """The plans by which a row may still come that is gone; any where others have its batch ahead: outputs in step
+        take what was read once, as they always did.
+        """
+        batches = self.ask("SELECT records FROM event_log_batch")
+        sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
+        return None if sealed else self.plans_with(record) | self.plans_carrying(record)
 
     # --- writers and operators ---------------------------------------------------------------------------------------------
 
@@ -238,7 +202,7 @@ class World:
                 record=record,
                 name=table,
                 key=key,
-                value=str(uid),
+                value=str(uid) + " " * rng.choice(VALUE_LENGTHS),
             )
             self.trace.append((self.now, "row", uid, record, name))
             self.counts["rows"] += 1
@@ -275,14 +239,14 @@ class World:
                 _, late = hold(connection, self.log, [(record, record)], "somebody")
             if late != {output for output, _ in plans}:
                 self.fail("hold does not say who has it already", late, plans)
-            self.held.setdefault(record, plans)
+            self.held.setdefault(record, plans | self.plans_carrying(record))
         elif what == "delete":
             self.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
-            row.gone, row.allowed = True, None if inside else self.plans_with(record)
+            row.gone, row.allowed = True, None if inside else self.may_go(record)
             self.held.pop(record, None)
         elif what == "letter":
             self.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
-            row.foreign, row.allowed = True, None if inside else self.plans_with(record)
+            row.foreign, row.allowed = True, None if inside else self.may_go(record)
             self.held.pop(record, None)
             self._release(record)
         elif row.setbacks < 3:
@@ -290,7 +254,8 @@ class World:
 
     def _set_back(self, record: int, row: Row) -> None:
         [(letter,)] = self.ask("SELECT status FROM event_log WHERE record_id = :record", record=record)
-        self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
+        if not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF")):  # else by hand
+            self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
         row.setbacks, row.allowed = row.setbacks + 1, None
         self.held.pop(record, None)
         self.retried = {key: due for key, due in self.retried.items() if key[1] != record}
@@ -323,6 +288,8 @@ class World:
             has = {one.uid for one in self.targets[foremost[0]].came}
             known, its, _ = self.added.get(foremost[0], (set(), set(), set()))
             must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], uid)}
+            if self.max_attempts:  # it may have given them up
+                must -= self.targets[foremost[0]].not_taken.keys()
             planned = self.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
             numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
             doubt = {self.live[number] for number in numbers if number in self.live}
@@ -352,12 +319,13 @@ class World:
         number = self.counts["starts"]
         self.trace.append((self.now, "publisher", number))
         was, self.inside = self.inside, True
-        lock = TestLock(self.log, f"publisher {number}")
+        tenure = Tenure(log="log", name="the log", epoch=number)
+        lock = TestLock(self.log, tenure)
         self.inside = was
-        settings = LogSettings(on_retry=self.on_retry)
-        journal = TestJournal(self.log, lock, settings)  # type: ignore[arg-type]  # a lock by its token alone
+        settings = LogSettings(on_retry=self.on_retry, query_bytes=self.query_bytes)
+        journal = TestJournal(self.log, lock, settings)
         journal.world = self
-        self.publisher = Publisher(journal, Tenure(log="log", name="the log", epoch=number))
+        self.publisher = Publisher(journal, tenure)
 
     def turns(self, publisher: Publisher) -> None:
         """One turn of some outputs, in any order."""
@@ -375,7 +343,7 @@ class World:
             sink: Any = KINDS[name[0]](self.targets[name], self)
             output = Output(format=ModelFormat(name), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
-            settings = ConsumerSettings(limit=self.limit, strictness=strictness)
+            settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
             decider = Decider(Round(options=Options()))
             consumer = TestConsumer(publisher.journal, output, decider, settings)
             consumer.world = self
@@ -458,7 +426,7 @@ class World:
                 self.change_outputs()
             if self.frozen and rng.random() < 0.2:
                 self.wake()
-            elif not self.quiet and rng.random() < 0.08 and not self.frozen:
+            elif self.freezes and not self.quiet and rng.random() < 0.08 and not self.frozen:
                 self.turns_in_a_thread(self.publisher)
             else:
                 self.turns(self.publisher)
@@ -482,9 +450,11 @@ class World:
         for record in sorted(self.held):
             self._release(record)
         self.held.clear()
-        self.run_sql("UPDATE event_log_output SET paused = NULL")
-        if self.publisher is not None:
-            self.publisher.journal.forget_memory()
+        if self.publisher is None:
+            self.run_sql("UPDATE event_log_output SET paused = NULL")
+            return
+        for name in self.outputs():  # not by SQL: what memory knows must suffice to come to rest
+            self.publisher.journal.pause(name, None)
 
     # --- the end ---------------------------------------------------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(java: None, place: Place) 
 def test_no_java_is_a_sentence(place: Place, tmp_path: Path) -> None:
     told = {"JAVA_HOME": str(tmp_path)}
     code, _, err = finished(command(*place.arguments("none"), environment=told))
-    assert (code, err) == (78, f"eventlog: JAVA_HOME is {tmp_path}, where there is no Java. Mend it, or unset it.\n")
+    assert (code, err) == (78, f"eventlog: JAVA_HOME is {tmp_path}, where there is no Java. Correct it, or unset it.\n")
     assert not (place.folder / "none").exists()
 
 

@@ -157,8 +157,8 @@ def test_a_batch_that_fails_after_a_signal_is_told(
 
 def test_a_batch_of_rows_that_are_all_held_is_none(log: LogTable, tmp_path: Path) -> None:
     out, outcomes = tmp_path / "out", Log(log.engine, NAMES)
-    log.write_all(range(1, 4))
-    hold(outcomes, [(1, 3)])
+    log.write_all(range(1, 4))  # of one object: what comes behind a held row waits with it
+    hold(outcomes, [(1, 1), (3, 3)])
     assert follow(log, out) == 0
     assert batches(out) == []
     release(outcomes, [(1, 2)])
@@ -260,4 +260,4 @@ def test_a_folder_with_something_else_is_refused(
 ) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     assert follow(log, tmp_path) == 64
-    assert "is not empty. Choose another folder; one that was followed into is gone on with." in capsys.readouterr().err
+    assert "is not empty. Choose another folder, or continue there with --follow." in capsys.readouterr().err

@@ -35,7 +35,7 @@ def test_java_home_comes_first(tmp_path: Path, version: str, major: int) -> None
 
 
 def test_a_java_home_that_is_none_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"where there is no Java\. Mend it, or unset it"):
+    with pytest.raises(ConfigError, match=r"where there is no Java\. Correct it, or unset it"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
 
 

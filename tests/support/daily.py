@@ -1,4 +1,4 @@
-"""New examples each day in CI, where else a property has the same ones each time (decision 54).
+"""New examples each day in CI, where else a property has the same ones each time.
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.

@@ -181,7 +181,7 @@ def _helm(folder: Path) -> None:
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
-    "containers": {"containers": _images},
+    "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": _moto},
     "linters": {"linters": _linters},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},

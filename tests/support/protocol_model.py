@@ -2,7 +2,7 @@
 
 Each step is what is atomic in the program: a transaction on the log, one on the target, one rename, one request. Between
 two steps a publisher may be killed, or frozen for as long as one likes, while the other one takes the lock over; rows
-commit late, are held and released, and are requeued. `docs/decisions/0014-a-plan-has-an-identity.md` tells the same in words.
+commit late, are held and released, and are requeued. `docs/decisions/0055-the-journal.md` tells the same in words.
 
 `Rules` switches single rules of the protocol off: then the search must find what goes wrong, or it proves nothing.
 """

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -44,6 +45,7 @@ class Found(Struct, frozen=True):
     key: bytes | None
     value: bytes | None
     partition: int
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Broker:
@@ -219,7 +221,8 @@ def consumed(servers: str, topic: str) -> list[Found]:
         assert message is not None, f"{topic} does not come to an end"
         error = message.error()
         if error is None:
-            found.append(Found(message.key(), message.value(), message.partition() or 0))
+            headers: Any = message.headers() or ()
+            found.append(Found(message.key(), message.value(), message.partition() or 0, tuple(headers)))
         else:
             assert error.code() == KafkaError._PARTITION_EOF, error
             left.discard(message.partition() or 0)

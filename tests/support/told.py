@@ -22,12 +22,12 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
 from eventlog.sql.triggers.track import with_schema
+from tests.support.log_rows import LogRows
 from tests.support.logged import run
 from tests.support.random_work import KEYS, TABLES, RandomWork, Told, pairs, typed
 
@@ -64,7 +64,7 @@ def taken(engine: Engine) -> tuple[Catalog, Batch, list[Change]]:
     """All that waits, as one batch, and what it tells; the log is empty afterwards."""
     with engine.connect() as connection:
         catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))
-    source = LogSource(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
+    source = LogRows(engine, log_columns(engine, LogNames()), catalog, LogSettings(transactions=True, ends=True))
     batch = source.read(0)
     decision = Round(catalog=catalog).decide(batch.events)
     assert not decision.outcomes.others

@@ -17,11 +17,12 @@ from eventlog.admin.listing import Filters
 from eventlog.admin.outputs import standings
 from eventlog.admin.refresh import RefreshPace
 from eventlog.admin.rows import LogRow
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import UsageError
 from eventlog.core.policies import steps
 from eventlog.daemon.logging import journal
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -69,10 +70,7 @@ def page(log: LogTable) -> Iterator[PageServer]:
 
 
 def held(log: LogTable) -> list[tuple[int, str]]:
-    return [
-        (number, note)
-        for number, note in log.ask("SELECT record_id, note FROM event_log_outcome WHERE held = 1 ORDER BY record_id")
-    ]
+    return [(number, note) for number, note in log.ask("SELECT record_id, note FROM event_log_hold ORDER BY record_id")]
 
 
 def test_all_rows_of_a_list_are_held_after_a_question_that_says_how_many(page: PageServer, log: LogTable) -> None:

@@ -12,7 +12,9 @@ from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
+from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
+from eventlog.core.registry import loaded, offers
 from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
@@ -20,6 +22,7 @@ from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState
 from eventlog.sql.triggers.plan import Style
 from eventlog.web.acts import OutputAct, RowsAct, possible, said_of
+from eventlog.web.collector import parts_of
 from eventlog.web.pages import (
     NEAR_ROWS,
     SHOWN_CHARACTERS,
@@ -38,7 +41,10 @@ from eventlog.web.pages import (
     table_page,
     tables_page,
 )
-from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PageReading, ReasonCount, Sample
+from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PagePart, PageReading, ReasonCount, Sample
+from tests.support.plugins import Site, site
+
+__all__ = ["site"]
 
 NOW = 1_800_000_000.0
 LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
@@ -173,17 +179,56 @@ def test_letters_reasons_outputs_and_triggers_are_told() -> None:
             READING,
             facts=replace(FACTS, ignored={"X": 2}, last_error=error),
             reasons=(ReasonCount(status="E", reason="refused", rows=4), ReasonCount(status="N", reason=None, rows=1)),
-            triggers=triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"}),
-            in_hand="10 rows, 1 to 10",
+            parts=tables_part({"usr_insert": "CURRENT", "usr_update": "OUTDATED"}),
+            on_the_way=10,
             loop=loop("publishing"),
         )
     )
-    for said in ("ignored: only N", "the format or the receiver did not take it", "OUTDATED", "10 rows, 1 to 10"):
+    for said in ("ignored: only N", "the format or the receiver did not take it", "OUTDATED", "<dd>10 rows</dd>"):
         assert said in drawn
     assert '<a href="/rows/9">row 9</a>' in drawn
     assert "The last error" in drawn
     assert "publishing" in drawn
-    assert "No table is tracked." in live(READING)
+    assert "No table is tracked." in live(replace(READING, parts=tables_part({})))
+
+
+def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
+    """The part that eventlog brings itself, by the door that others have."""
+    ours = next(offer for offer in offers("page") if offer.is_ours)
+    return (
+        PagePart(
+            title="Tables", table=loaded(ours).part(PageOrder(config=None, engine=None, triggers=triggers(states)))
+        ),
+    )
+
+
+STRANGERS = """
+from eventlog.plugins import PageCell, PagePlugin, PageTable
+
+def part(order):
+    cells = (PageCell(text="<b>", to="javascript:alert(1)"), PageCell(text="ok", to="https://a.example/?<", look="good"))
+    return PageTable(caption="Queues", columns=("queue", "state"), rows=(cells,))
+
+def failing(order):
+    raise ValueError("no route")
+
+PART = PagePlugin(title="Queues", part=part)
+FAILING = PagePlugin(title="Broken", part=failing)
+NOTHING = PagePlugin(title="Idle", part=lambda order: PageTable(caption="", columns=(), rows=(), empty="No jobs."))
+"""
+
+
+def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_place(site: Site) -> None:
+    points = {name: f"eventlog_queues:{name.upper()}" for name in ("part", "failing", "nothing")}
+    site.install("eventlog-queues", {"page": points | {"odd": "eventlog_queues:STRANGE"}}, STRANGERS)
+    parts = tuple(parts_of(PageOrder(config=None, engine=None, triggers=())))
+    assert [part.title for part in parts] == ["Tables", "Broken", "Idle", "odd", "Queues"]
+    drawn = live(replace(READING, parts=parts))
+    assert '<th scope="row"><bdi>&lt;b&gt;</bdi></th>' in drawn, "what runs in a browser is no link"
+    assert '<span class="good"><a href="https://a.example/?&lt;"><bdi>ok</bdi></a></span>' in drawn
+    assert "failing of the package eventlog-queues 1.0 failed: ValueError: no route" in drawn
+    assert "odd of the package eventlog-queues 1.0 cannot be loaded" in drawn
+    assert "No jobs." in drawn
 
 
 def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
@@ -195,7 +240,7 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
     busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
-    assert "<td>4.2, 3 documents on the way</td><td><bdi>a</bdi> </td>" in busy
+    assert "<td>4.2, 3 rows on the way</td><td><bdi>a</bdi> </td>" in busy
     assert f"<bdi>{'e' * 160}…</bdi>" in busy
 
 
@@ -372,7 +417,7 @@ def test_an_output_that_is_not_configured_is_named_where_rows_are_kept_for_it() 
 def test_tables_and_a_table_are_drawn() -> None:
     found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
     drawn = tables_page(replace(READING, triggers=found), LOOK)
-    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td class="word">field</td><td>2</td>' in drawn
+    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td><bdi>field</bdi></td><td><bdi>2</bdi></td>' in drawn
     assert "No table is tracked." in tables_page(READING, LOOK)
     assert "are being read" in tables_page(replace(READING, counted=None), LOOK)
     broken = tables_page(replace(READING, counted=None, trouble="the disk is gone."), LOOK)

@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.admin.explain import explain
-from eventlog.config.settings import Config, FilesOutput, SourceConfig, StdoutOutput
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.policies import Steps, steps
 from eventlog.daemon.logging import library_journal
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from tests.conformance.event_logs import LogTable, installed

@@ -32,6 +32,15 @@ FILTERS = {
     "words": Filters(text="nowhere"),
     "waiting words": Filters(letters="N", text="nowhere"),
 }
+PARKED = (
+    (2, "a", "behind", 0, None),
+    (2, "b", "retry", 3, 1_742_727_439_000),
+    (4, "a", "retry", 1, 2**62),
+    (6, "a", "behind", 0, None),
+    (8, "a", "behind", 0, 0),
+    (12, "b", "retry", 1, 0),
+)
+"""Rows that wait, for which output, why, after how many attempts, and until when."""
 
 
 @pytest.fixture
@@ -45,7 +54,11 @@ def log(engine: Engine) -> Log:
     table.run(
         "INSERT INTO event_log_outcome (record_id, status, reason, note, held) VALUES (10, 'E', 'refused', 'no Such', 0)"
     )
-    table.run("INSERT INTO event_log_outcome (record_id, held) VALUES (4, 1)")
+    table.run("INSERT INTO event_log_hold (record_id, note) VALUES (4, 'held since noon')")
+    for number, output, reason, attempts, due in PARKED:
+        columns = "record_id, output, object, reason, note, attempts, due"
+        values = f"{number}, '{output}', 'x', '{reason}', 'a {reason}', {attempts}, {'NULL' if due is None else due}"
+        table.run(f"INSERT INTO event_log_parked ({columns}) VALUES ({values})")
     return Log(engine, NAMES)
 
 
@@ -74,6 +87,9 @@ def test_filters_find_what_they_say(log: Log, numbered: bool) -> None:
         (Filters(letters="NE"), list(range(30, 0, -2))),
         (Filters(letters="N"), [n for n in range(30, 0, -1) if n % 2 == 0 and n % 10]),
         (Filters(reason="held"), [4]),
+        (Filters(reason="behind"), [8, 6]),
+        (Filters(reason="retry"), [12, 2]),
+        (Filters(text="a retry"), [12, 2]),
         (Filters(reason="refused"), [10]),
         (Filters(reason="published", key="idu=1"), [25, 19, 13, 7, 1]),
         (Filters(table="USR", key="idu=1", letters="E"), [10]),
@@ -85,6 +101,15 @@ def test_filters_find_what_they_say(log: Log, numbered: bool) -> None:
         (Filters(text="fname", letters="E"), [30, 20, 10]),
     ):
         assert numbers(log, filters, numbered=numbered) == expected, filters
+
+
+def test_a_row_says_what_it_waits_for_and_when_it_comes_again(log: Log) -> None:
+    found = {row.record_id: row for row in listing(log, Filters(letters="N"), Cursor(), numbered=True).rows}
+    said = {number: (row.reason, row.note, row.attempts, row.next_attempt) for number, row in found.items()}
+    assert said[2] == ("retry", "a retry", 3, "2025-03-23 10:57:19")
+    assert said[4] == ("held", "held since noon", 1, None)
+    assert said[6] == said[8] == ("behind", "a behind", None, None)
+    assert said[14] == (None, None, None, None)
 
 
 def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +251,8 @@ def test_what_is_measured_again_and_again_reads_no_table(database: str, request:
     engine: Engine = request.getfixturevalue(database)
     _fill(engine, indexed=False)
     log = Log(engine, NAMES)
-    for name in ("count_waiting", "oldest_waiting"):
-        every = {"among": "among_all", "except": "except_none", "unread": "unread_none", "kept": "kept_any"}
-        query = log.query(name, **(every if name == "oldest_waiting" else {}))
+    for name, kept in (("count_waiting", ""), ("oldest_waiting", "kept_any")):
+        query = log.query(name, **({"among": "among_all", "kept": kept} if kept else {}))
         query = query.bindparams(beyond=0, limit=1) if name == "oldest_waiting" else query
         sent = str(query.compile(engine, compile_kwargs={"literal_binds": True}))
         with engine.connect() as connection:
@@ -256,13 +280,20 @@ def _fill(engine: Engine, *, indexed: bool) -> None:
         "INSERT INTO event_log_outcome (record_id, status, reason) SELECT record_id, 'S', 'superseded' FROM event_log"
         " WHERE record_id % 4 = 0"
     )
+    table.run("INSERT INTO event_log_hold (record_id) SELECT record_id FROM event_log")
+    table.run(
+        "INSERT INTO event_log_parked (record_id, output, object, reason, attempts)"
+        " SELECT record_id, 'a', 'x', 'behind', 0 FROM event_log"
+    )
     if engine.dialect.name == "postgresql":
         table.run("UPDATE event_log SET new_value = repeat('x', 1500)")
     if not indexed and engine.dialect.name == "postgresql":
         table.run("DROP INDEX event_log_done")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         mysql = engine.dialect.name == "mysql"
-        connection.execute(text("ANALYZE TABLE event_log, event_log_outcome" if mysql else "ANALYZE"))
+        connection.execute(
+            text("ANALYZE TABLE event_log, event_log_outcome, event_log_hold, event_log_parked" if mysql else "ANALYZE")
+        )
 
 
 def _sent(log: Log, filters: Filters, *, numbered: bool) -> list[tuple[str, Any]]:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from eventlog.config.build import NAME_CHARACTERS, outputs_of
-from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.delivery.output import OutputState
-from eventlog.sources.marks import as_text
-from eventlog.sources.notes import Planned, Progress
+from eventlog.publisher.states import OutputPlace
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
 from eventlog.web.collector import named_outputs, with_standings
 from eventlog.web.reading import OutputView
 
@@ -44,23 +46,14 @@ def test_a_long_name_is_that_of_its_notes(tmp_path: Path) -> None:
     assert place.noted == made.name
 
 
-@pytest.mark.parametrize(
-    "note, position, document, on_the_way",
-    [
-        (None, (7,), "0007", 0),
-        (Progress(done="8..9", planned=(Planned("0011", "10..11"),), after="0009"), (9,), "0009", 1),
-        (Progress(done="3"), (7,), "0007", 0),
-        ("no note", (7,), "0007", 0),
-        ('{"done": "x"}', (7,), "0007", 0),
-    ],
-)
-def test_notes_know_more_than_what_was_entered_before(
-    note: Progress | str | None, position: tuple[int], document: str, on_the_way: int
-) -> None:
-    place = OutputView(name="here", noted="there", format="xds")
-    notes = {} if note is None else {"there": note if isinstance(note, str) else as_text(note)}
-    [found] = with_standings([place], {"there": OutputState(document="0007", position=(7,), at=1.0)}, notes)
-    assert (found.standing.position, found.standing.document, found.on_the_way) == (position, document, on_the_way)
+def test_the_journal_says_what_is_on_the_way_to_an_output_also_under_its_former_name() -> None:
+    views = [OutputView(name=name, noted=name, format="xds", former_names=("was",)) for name in ("new", "kept")]
+    places = {
+        name: OutputPlace(name=name, position=1, plan="p", ahead=0, on_the_way=rows, paused=paused)
+        for name, rows, paused in (("was", 3, None), ("kept", 2, "since noon"))
+    }
+    found = with_standings(views, {}, places)
+    assert [(one.on_the_way, one.paused) for one in found] == [(3, None), (2, "since noon")]
 
 
 @pytest.mark.parametrize(

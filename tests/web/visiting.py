@@ -13,10 +13,11 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable, installed

@@ -9,19 +9,18 @@ from sqlalchemy import Engine
 
 from eventlog.admin.check.log import log_points
 from eventlog.admin.check.outputs import output_points
+from eventlog.admin.check.plugins import plugin_points
 from eventlog.admin.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.admin.check.server import local_time, server_points
 from eventlog.admin.policies import policies_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
-from eventlog.core.errors import ConfigError, EventlogError, MachineError
+from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.plural import counted
 from eventlog.core.suggest import did_you_mean
 
 __all__ = ["Point", "PointLevel", "check"]
-REFUSED = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
-SILENT = "See that the server runs and takes connections there."
 
 
 def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = None) -> Iterator[Point]:
@@ -45,6 +44,7 @@ def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = 
             yield warning("configuration", f"{setting}: {WEAK}", MEND)
         yield from _database_points(config, clock or local_time)
     yield from output_points(config)
+    yield from plugin_points(config)
 
 
 def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
@@ -55,11 +55,27 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
     try:
         yield from points("server", lambda: server_points(engine, clock))
         yield from points("schema", lambda: _schema(engine, config.source.schema))
+        if config.source.kind == "compare":
+            yield from points("tables", lambda: _compared(engine, config))
+            return
         yield from points("log", lambda: log_points(engine, config.source.wanted_names, config))
         yield from points("policies", lambda: _policies(engine, config))
-        yield from points("notes", lambda: _notes(engine, config))
     finally:
         engine.dispose()
+
+
+def _compared(engine: Engine, config: Config) -> Iterator[Point]:
+    """Whether the tables that are compared can be read and have keys."""
+    from eventlog.sql.dialect import dialect_of
+    from eventlog.sql.reflect import reflect
+
+    schema = config.source.schema if dialect_of(engine).schemas else None
+    found = reflect(engine, config.source.tables or None, schema)
+    loose = [table.whole for table in found if not table.key]
+    if loose or not len(found):
+        what = f"{loose[0]} has no key" if loose else "No table has a key"
+        raise ConfigError(f"{what}, so its rows cannot be compared.", hint="Name others in source.tables.")
+    yield ok("tables", f"{counted(len(found), 'table')} can be compared")
 
 
 def _policies(engine: Engine, config: Config) -> Iterator[Point]:
@@ -70,28 +86,6 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
     if found and config.source.kind == "log":
         checked_needs(found, catalog_of(engine, config.source.wanted_names, config))
         yield ok("policies", f"all is there that the policies of {counted(len(found), 'output')} name")
-
-
-def _notes(engine: Engine, config: Config) -> Iterator[Point]:
-    """Whether the batch in hand has notes of outputs that there are no more; nothing where all is known."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from eventlog.config.build import former_names_of, name_of
-    from eventlog.sources.marks import Marks, notes_of
-    from eventlog.sql.log import Log
-
-    log = Log(engine, config.source.wanted_names)
-    try:
-        with log.transaction() as connection:
-            notes = notes_of(Marks(log).all(connection))
-    except (EventlogError, SQLAlchemyError):  # the points about the log say what is wrong with it
-        return
-    known = {name for output in config.output for name in (name_of(output), *former_names_of(output))}
-    gone = sorted(notes.keys() - known - {"decided"})
-    if gone and config.output:
-        said = f"A batch is on its way to {gone[0]}, and no output is called so. Another one gets all of it again."
-        mend = f'If one was renamed, give it former_names = ["{gone[0]}"], and it goes on where that was.'
-        yield warning("notes", said, mend)
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
@@ -127,6 +121,4 @@ def _connected(config: Config) -> tuple[Engine | None, Point]:
         return None, failure("connection", error)
     except SQLAlchemyError as error:
         engine.dispose()
-        told = in_words(error, "The database cannot be reached")
-        told.hint = REFUSED if isinstance(told, MachineError) and not told.may_pass else SILENT
-        return None, failure("connection", told)
+        return None, failure("connection", in_words(error, "The database cannot be reached"))

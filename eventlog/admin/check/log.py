@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from sqlalchemy import Engine
 
+from eventlog.admin.check.journal import journal_points
 from eventlog.admin.check.point import Point, failure, findings, ok, points, warning
 from eventlog.admin.check.server import time_points
 from eventlog.admin.check.triggers import (
+    gap_points,
     image_points,
     loopback_points,
     owner_points,
@@ -26,8 +28,9 @@ from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import failing, read_output_states
-from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
-from eventlog.sources.log.flow import read_flow, said_of_parts
+from eventlog.publisher.flow import read_flow, unread_tables
+from eventlog.sources.log.backlog import Backlog, backlog
+from eventlog.sources.log.flow import said_of_parts
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
@@ -37,6 +40,7 @@ from eventlog.sql.install import revisions
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
 from eventlog.sql.names import LogNames
+from eventlog.sql.rights import present_companions
 from eventlog.sql.triggers import tracked
 from eventlog.sql.triggers.track import with_schema
 
@@ -56,7 +60,10 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
         yield failure("log", SourceError(error.message, hint=hint))
         return
     yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
-    yield from points("companions", lambda: [_companions(engine, found)])
+    tables = list(points("companions", lambda: [_companions(engine, found)]))
+    yield from tables
+    if not any(point.exit_code for point in tables):
+        yield from points("journal", lambda: journal_points(engine, found, config))
     yield from points("index", lambda: index_points(engine, found))
     yield from points("newest rows", lambda: newest_points(engine, found))
     yield from number_points(engine, found, config)
@@ -65,6 +72,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from unseen_points(engine)
     yield from points("loopback", lambda: loopback_points(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
+    yield from points("triggers", lambda: gap_points(engine, found))
     future = config.publisher.handle_future_events
     yield from points("images", lambda: image_points(engine, found, config))
     yield from transaction_points(dialect_of(engine), found, config)
@@ -89,7 +97,14 @@ def _companions(engine: Engine, names: LogNames) -> Point:
         raise InstallError(
             f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
         )
-    return ok("companions", f"{names.outcomes}, {names.marks} and {names.history} are there, at migration {current}")
+    with engine.connect() as connection:
+        present = present_companions(connection, names)
+    for table in names.own[1:]:
+        if table not in present:
+            message = f"The table {table} beside the event log {names.whole} is not there, or not for this login."
+            raise InstallError(message, hint=f"{gives_rights(engine)} Else restore it from a backup.")
+    told = f"{names.outcomes}, {names.marks}, {names.history} and the journal's {len(names.journal)} tables are there"
+    return ok("companions", f"{told}, at migration {current}")
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
@@ -118,9 +133,11 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 
 
 def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
-    """Tables that a publisher could not read; nothing where the marks cannot be read, which was told already."""
+    """Tables that a publisher could not read; nothing where the journal cannot be read, which was told already."""
+    log = Log(engine, names)
     try:
-        return unread_tables(engine, names)
+        with log.transaction() as connection:
+            return unread_tables(connection, log)
     except SourceError:
         return {}
 
@@ -135,7 +152,7 @@ def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config)
     for what, queries in own.items():
         for query in queries:
             for part in statement(dialect, query, **holes).split(";\n"):
-                yield f"The {what}" if what == "event log" else f"The companion table {what}", part
+                yield f"The {what}" if what == "event log" else f"The state table {what}", part
     for table in _captured(engine, names):
         yield f"{TABLE}{table}", statement(dialect, "attempt_table", target=table)
 
@@ -160,7 +177,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
     elif flow.state == "retrying":
         said = f"{_rows_wait(flow.parts.total)} because a receiver did not take a row; {waits}."
-        yield warning("rows", said, "`eventlog status` says what the receiver said; the rows are offered again.")
+        yield warning("rows", said, "`eventlog status` shows the receiver's answer; the rows are offered again.")
     else:
         age = "" if flow.oldest is None else f", the oldest that nobody holds for {duration(flow.lag or 0.0)}"
         yield ok("rows", f"{_rows_wait(flow.parts.total)}{age}")
@@ -176,7 +193,7 @@ def _rows_wait(number: int) -> str:
 def _letters(found: Backlog) -> Iterator[Point]:
     for letter, number in found.other.items():
         mend = "Set their status to N to have them published."
-        yield warning("rows", f"{counted(number, 'row')} with the letter {letter!r}, which no publisher reads.", mend)
+        yield warning("rows", f"{counted(number, 'row')} with the status {letter!r}, which no publisher reads.", mend)
     bad = found.by_status[Status.ERROR] + found.by_status[Status.FATAL]
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
@@ -216,9 +233,7 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
         said = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
         yield failure("numbers", InstallError(said, hint="Give them numbers, or take them away."))
     if doubled:
-        said = (
-            f"{counted(doubled, 'row')} with a record_id that another row has: rows of one number end with one letter."
-        )
+        said = f"{counted(doubled, 'row')} with a record_id that another row has: rows with one number end with the same status."
         yield warning("numbers", said, "Number them again, and make a unique index on the column.")
     if low:
         said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."

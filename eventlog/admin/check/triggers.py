@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.admin.check.point import Point, PointLevel, findings, ok, points, warning
 from eventlog.config.settings import Config
@@ -23,6 +24,7 @@ from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.access import answers, fetched, transaction, verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import held_rights, role_powers
@@ -57,6 +59,24 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         )
     if found and not other:
         yield ok("triggers", f"{counted(len(found), 'trigger')} on {counted(len(asked), 'table')}, all current")
+
+
+def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """A warning for each table whose triggers followed its last change later, so that changes of new columns may be missing."""
+    try:
+        with engine.connect() as connection:
+            known = latest(read_history(connection, with_schema(connection, names)))
+    except SQLAlchemyError:  # a log of before
+        return
+    for one in known.values():
+        since = None if one.described is None else one.described.unlogged_from
+        if since is not None and one.first is not None and since < one.first:
+            columns = ", ".join(one.changed.get("added", ()))
+            said = (
+                f"Triggers of {one.table} followed a change of the table later: between rows {since} and {one.first} of"
+                f" the log, changes of {columns} may not have been logged."
+            )
+            yield warning("triggers", said, f"`eventlog refresh {one.table}` publishes its rows again.")
 
 
 def not_followed(log: Log) -> dict[str, str]:

@@ -23,7 +23,7 @@ from eventlog.core.errors import DataError, MachineError, SourceError, UsageErro
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
 from eventlog.sources.marks import Marks
-from eventlog.sql.access import transaction
+from eventlog.sql.access import is_denied, transaction
 from eventlog.sql.log import Log
 
 JOB_RANGES: Final = 4
@@ -89,6 +89,10 @@ class Refresh:
                     stand = self._stretch(connection, stand)
             except SourceError as error:
                 tries += 1
+                if is_denied(self._log.dialect, getattr(error.__cause__, "orig", None)):
+                    error.hint = (
+                        f"A full load needs INSERT on {self._log.name}: run it as the login that installed the log."
+                    )
                 if tries == LOCK_TRIES or not stopped_by_lock(self._log, error):
                     raise
                 continue
@@ -186,7 +190,7 @@ class Refresh:
             return int(connection.execute(self._sql.waiting, {"limit": most}).scalar_one())
 
 
-GO_ON: Final = "What was written stands, and the same command goes on from there."
+GO_ON: Final = "What was written stays, and the same command continues from there."
 
 
 def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[int], None]) -> None:
@@ -203,7 +207,11 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
         _await(ends)
         raise
     if crew.failures:
-        raise _with_the_way_out(crew.failures[0])
+        failure = crew.failures[0]
+        # Only of a machine's trouble it makes sense to say that the same command goes on.
+        if isinstance(failure, MachineError):
+            failure.hint = f"{failure.hint} {GO_ON}" if failure.hint else GO_ON
+        raise failure
     load.end(stands)
 
 
@@ -249,10 +257,3 @@ class RefreshJobs:
 def _await(ends: Sequence[Event]) -> None:
     for end in ends:
         end.wait()
-
-
-def _with_the_way_out(failure: BaseException) -> BaseException:
-    """What went wrong; where trying again makes sense, that it goes on where it was."""
-    if isinstance(failure, MachineError):
-        failure.hint = f"{failure.hint} {GO_ON}" if failure.hint else GO_ON
-    return failure

@@ -422,8 +422,13 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
             if change.beside is not None and not change.beside:
                 return filtered(change, number, "its object is gone by now, so the condition cannot be decided")
             return undecided(change, error)
-        if step.when_leaving == "delete" and change.op is Op.MODIFY and _may_have_been(held, old, change):
-            return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
+        if step.when_leaving == "delete" and change.op is Op.MODIFY:
+            try:
+                was_held = held(old, old, change)
+            except Undecided:
+                was_held = True  # nobody knows
+            if was_held:
+                return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
         return filtered(change, number, "the condition is not true")
 
     def entered(old: Row, change: Change) -> Change:
@@ -442,14 +447,6 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         return replace(change, op=op, edits=tuple(edits), whole=False)
 
     return asked
-
-
-def _may_have_been(held: Callable[[Row, Row, Change], bool], old: Row, change: Change) -> bool:
-    """Whether the condition was true of the object before, or nobody knows."""
-    try:
-        return held(old, old, change)
-    except Undecided:
-        return True
 
 
 _MADE: Mapping[type, Callable[[Any, Shape, int], Action | None]] = {

@@ -16,7 +16,7 @@ from eventlog.core.policies.columns import Action, Looking, Places, together
 from eventlog.core.policies.shape import Shape
 from eventlog.core.policies.steps import Steps
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import Format, Writer
+from eventlog.core.seams import Format, FormerNames, Writer
 from eventlog.core.suggest import did_you_mean
 
 KNOWN_CHANGES = 1000
@@ -210,6 +210,11 @@ class PolicyFormat:
     def counts(self) -> bool:
         """As the other format does, of what the policy tells."""
         return self._form.counts
+
+    @property
+    def former_names(self) -> FormerNames:
+        """By today's names alone: a step knows no others, and must not let pass what it does not know."""
+        return FormerNames.ONLY_NEW
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """Writes what the policy makes of each change, or says why nothing is written of it."""

@@ -44,6 +44,7 @@ STATUS: Final = {
     Reason.SKIPPED: Status.WARNING,
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
+    Reason.BEHIND: Status.NEW,
     Reason.NO_ROOM: Status.NEW,
     Reason.GOES_ON: Status.NEW,
     Reason.NO_RIGHT: Status.NEW,
@@ -53,8 +54,8 @@ STATUS: Final = {
 
 EXPLANATION: Final = {
     Reason.PUBLISHED: "it is part of a published change",
-    Reason.SUPERSEDED: "a read-back of the same row or column says more; marked together with its winner",
-    Reason.NOTHING: "it changes nothing that could be said",
+    Reason.SUPERSEDED: "a query-back of the same row or column covers it; it ends together with that row",
+    Reason.NOTHING: "there is nothing to publish",
     Reason.FILTERED: "the policies of every output leave it out: see its note",
     Reason.LOOPBACK: "the publisher's own user made the change, and allow_loopback is off",
     Reason.VANISHED: "its values would be read back, but the object no longer exists",
@@ -64,17 +65,18 @@ EXPLANATION: Final = {
     Reason.SKIPPED: "somebody gave it up for an output that lagged: see its note",
     Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
+    Reason.BEHIND: "an earlier row of its object waits: it goes after that one",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
-    Reason.GOES_ON: "its transaction goes on behind the batch: it comes with the next one, so that its last event is known",
+    Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one, so that the last event is known",
     Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
     Reason.RETRY: "the receiver asked for another time",
 }
 
 PRECEDENCE: Final = (
-    ("delete closes a lifetime", "rows after a type 4 row begin the object's next lifetime"),
-    ("vanished rows drop out", "a read-back (5-8) in a closed lifetime, or whose row is gone, supersedes no row"),
-    ("row beats field", "the last 5 or 6 of a lifetime makes one full modify; its other rows are superseded"),
-    ("read-back beats data", "7 or 8 on a column supersedes every 1, 2, 3 on that column"),
+    ("delete ends a life", "rows after a type 4 row belong to the next object with that key"),
+    ("vanished rows drop out", "a query-back (5-8) before a delete, or whose row is gone, supersedes no row"),
+    ("row beats field", "the last 5 or 6 of a life makes one full modify; its other rows are superseded"),
+    ("query-back beats data", "7 or 8 on a column supersedes every 1, 2, 3 on that column"),
     ("neighbours merge", "rows of one object and one operation make one change until a column repeats"),
 )
 """The rules of one lifetime, in the order in which they are applied."""

@@ -34,7 +34,11 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
         row = row.row
     whole = [event for event in events if event.kind in ROW_BACK]
     if whole:  # a row that was read as a whole has no key columns, which a field may name
-        return _row_beats_fields(screened, events, whole[-1])
+        winner = whole[-1]
+        for event in events:
+            if event is not winner:
+                _supersede(screened, event, winner, "which reads the whole row back")
+        return [winner]
     return _back_beats_data(screened, _without_unread(screened, events, row))
 
 
@@ -65,13 +69,6 @@ def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[E
         else:
             read.append(event)
     return read
-
-
-def _row_beats_fields(screened: Screened, events: list[Event], winner: Event) -> list[Event]:
-    for event in events:
-        if event is not winner:
-            _supersede(screened, event, winner, "which reads the whole row back")
-    return [winner]
 
 
 def _back_beats_data(screened: Screened, events: list[Event]) -> list[Event]:

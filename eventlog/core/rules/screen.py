@@ -100,7 +100,8 @@ class Identities:
         try:
             return self.identify(table, key, row_event=row_event)[2]
         except DataError:
-            return None
+            former = None if self._catalog is None else self._catalog.former
+            return None if former is None else former.row_id(table, key, row_event=row_event)
 
     def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId, RowId]:
         """What the table_name means, the object as documents name it, and what it is told apart by."""
@@ -199,6 +200,7 @@ class Meeting(Struct, frozen=True, gc=False):
     subject: Subject
     naming: Naming
     names: dict[str | None, str]
+    gone: tuple[str, ...] = ()
 
 
 class Screened:
@@ -260,7 +262,9 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
             _gather_row_event(screened, meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
-            if attribute is not None:
+            if meaning.back and attribute is not None and attribute in meeting.gone:
+                _gather_gone(screened, meeting, event, attribute)
+            elif attribute is not None:
                 meeting.subject.events.append(event if attribute == event.column else replace(event, column=attribute))
                 if meaning.back:
                     meeting.subject.plain = False
@@ -300,7 +304,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
-    return Meeting(identity, subject, naming, naming.known)
+    return Meeting(identity, subject, naming, naming.known, naming.table.gone if naming.table is not None else ())
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
@@ -309,6 +313,22 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
     except DataError as error:
         screened.aside(event, Reason.INVALID, str(error))
         return None
+
+
+def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: str) -> None:
+    """A column that is to be read back and is there no more: the value that was logged counts, where there is one. Of a
+    new object all is read back then, for nothing else may say that it is there.
+    """
+    inserted = event.kind == Kind.INSERT_FIELD_BACK
+    if event.new is not None:
+        kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD
+        meeting.subject.events.append(replace(event, kind=int(kind), column=attribute))
+    elif inserted:
+        screened.gather(meeting, replace(event, kind=int(Kind.INSERT_ROW_BACK), column=None))
+    else:
+        table = meeting.subject.row.table
+        note = f"{table} has no captured column {attribute} any more to be read back, and no value of it was logged."
+        screened.aside(event, Reason.VANISHED, note)
 
 
 def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:

@@ -61,7 +61,9 @@ def in_utc(time: str, zone: dt.tzinfo) -> str:
         return time
     fraction = FRACTION(time) if time[:1].isdecimal() else None
     told = there.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
-    return told + (fraction[1] if fraction else f".{there.microsecond:06d}" if there.microsecond else "")
+    if fraction:  # as it was written: nine digits, perhaps, of which datetime holds six
+        return told + fraction[1]
+    return f"{told}.{there.microsecond:06d}" if there.microsecond else told
 
 
 def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
@@ -77,12 +79,9 @@ def in_iso_form(text: str) -> str:
     if text[:1].isalpha() and (found := SYBASE(text)) is not None:
         name, date, year, hour, minute, second, millis, half = found.groups()
         month = MONTHS.index(name.capitalize()) + 1
-        return f"{year}-{month:02d}-{int(date):02d}T{_hour(int(hour), half):02d}:{minute}:{second}.{millis}"
+        # The hour of the day: with AM and PM it counts from 12 over 1 to 11.
+        if not 1 <= int(hour) <= 12:
+            raise ValueError(hour)
+        of_day = int(hour) % 12 + (12 if half.upper() == "PM" else 0)
+        return f"{year}-{month:02d}-{int(date):02d}T{of_day:02d}:{minute}:{second}.{millis}"
     return text
-
-
-def _hour(hour: int, half: str) -> int:
-    """The hour of the day: with AM and PM it counts from 12 over 1 to 11."""
-    if not 1 <= hour <= 12:
-        raise ValueError(hour)
-    return hour % 12 + (12 if half.upper() == "PM" else 0)

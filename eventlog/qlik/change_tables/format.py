@@ -13,7 +13,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Position, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Writer
+from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
@@ -37,6 +37,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
     suffix: ClassVar[str] = ".parquet"
     """How files with its rows end, where nobody chose another form."""
+    former_names: ClassVar[FormerNames] = FormerNames.OWN
     counts: ClassVar[bool] = False
     """The rows of a transaction are not counted."""
 
@@ -47,7 +48,9 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenRows | WrittenColumns | Refusal]:
             source, count = iter(changes), 0
-            while run := list(islice(source, _surely(size - count))):
+            # A change has two rows at most, so that half as many changes surely fit, but for the last; and no more than
+            # stay small in memory.
+            while run := list(islice(source, min((size - count + 1) // 2, BLOCK_CHANGES))):
                 columns = laid(tables, run)
                 if columns is not None:
                     count += columns.count
@@ -79,11 +82,6 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
     def heartbeat(self) -> None:
         """There is none."""
-
-
-def _surely(rows: int) -> int:
-    """How many changes cannot have more rows than that, but for the last; no more than stay small in memory."""
-    return min((rows + 1) // 2, BLOCK_CHANGES)
 
 
 WORTHWHILE_CHANGES: Final = 8

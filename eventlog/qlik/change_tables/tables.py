@@ -122,7 +122,7 @@ class ChangeTable:
             )
         if "change_mask" in settings.headers and len(self.columns) > MOST_COLUMNS:
             raise ExpressionError(
-                f"it would have {len(self.columns)} columns, and a mask has room for {MOST_COLUMNS}; leave change_mask"
+                f"it would have {len(self.columns)} columns, and a mask has bits for {MOST_COLUMNS}; leave change_mask"
                 " out of change_tables.headers"
             )
 

@@ -44,7 +44,11 @@ class JsonCoder:
         enveloped = shape.settings.mode in ("envelope", "metadata")
         named = {"schema": shape.table.schema or "", "table": shape.table.name} if shape.settings.table_names else {}
         opened = _encode(named)[:-1] + (b',"data":' if named else b'"data":')
-        self._open = (envelope_head("DT", _id(shape), None) if enveloped else b"") + opened
+        if enveloped:
+            # Without messages of metadata nobody could look the number of a schema up.
+            schema_id = shape.schema_id if shape.settings.mode == "metadata" else None
+            opened = envelope_head("DT", schema_id, None) + opened
+        self._open = opened
         self._external = f',"externalSchemaId":"{shape.schema_id}"' if shape.settings.external_schema_id else ""
         self._close = "}}}" if enveloped else "}}"
 
@@ -107,10 +111,6 @@ def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes
     """An envelope up to the message in it; one brace closes it."""
     fields = {"magic": "atMSG", "type": kind, "headers": None, "messageSchemaId": schema_id, "messageSchema": schema}
     return _encode(fields)[:-1] + b',"message":'
-
-
-def _id(shape: MessageShape) -> str | None:
-    return shape.schema_id if shape.settings.mode == "metadata" else None
 
 
 def _both(read: Callable[[Any], Any], write: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -26,7 +26,9 @@ def kept(content: bytes) -> Iterator[Kept]:
     """The messages of a file that is no container."""
     content = content.removeprefix(BOM_UTF8)
     text = content.decode("utf-8", "surrogateescape")
-    if _is_value(text):
+    begin = _end_of_blank(text, 0)
+    # The whole file is one value: an envelope, what has a number of a registry, or Avro without either.
+    if text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None:
         yield "value", content
         return
     at, line = 0, 1
@@ -59,12 +61,6 @@ def read_record(reader: MessageReader, record: Any) -> Read | DataError:
         return reader.read_record(record)
     except DataError as error:
         return error
-
-
-def _is_value(text: str) -> bool:
-    """Whether the whole file is one value: an envelope, what has a number of a registry, or Avro without either."""
-    begin = _end_of_blank(text, 0)
-    return text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None
 
 
 def _next(text: str, begin: int) -> tuple[Any, int]:

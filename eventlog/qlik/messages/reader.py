@@ -58,7 +58,9 @@ class MessageReader:
         if value is None:
             return Read(kind="tombstone", operation="DELETE")
         if value.startswith(b"atMSG"):
-            return self._avro_envelope(value)
+            from eventlog.qlik.messages.schemas import ENVELOPE
+
+            return self._avro_envelope_of(decoded(ENVELOPE, value))
         if value.startswith(b"\x00") and len(value) > 5:
             return self._numbered_message(value)
         if value.lstrip()[:1] == b"{":
@@ -91,11 +93,6 @@ class MessageReader:
             self._numbered[number] = lenient(self._registered(number))
         space = str(self._numbered[number].get("namespace", ""))
         return _data(decoded(self._numbered[number], value[5:]), ".".join(space.split(".")[-2:]) or None, str(number))
-
-    def _avro_envelope(self, value: bytes) -> Read:
-        from eventlog.qlik.messages.schemas import ENVELOPE
-
-        return self._avro_envelope_of(decoded(ENVELOPE, value))
 
     def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
         try:

@@ -16,7 +16,7 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
 from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Writer
+from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
@@ -67,6 +67,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     body: bool = True
 
     suffix: ClassVar[str] = ".jsonl"
+    former_names: ClassVar[FormerNames] = FormerNames.OWN
     counts: ClassVar[bool] = True
     """Every message says which one of its transaction's it is."""
 

@@ -41,7 +41,9 @@ def description(
     table = block.table
     # A name goes to the last point of the whole one.
     name, _, extension = f"{stem}.{form.ending}".rpartition(".")
-    first, last = _change_seqs(block)
+    first = last = ""
+    if block.columns[0].is_called("change_seq"):
+        first, last = str(block.cells[0][0]), str(block.cells[0][-1])
     said = {
         "dfmVersion": "1.1",
         "taskInfo": {
@@ -72,12 +74,6 @@ def description(
         },
     }
     return msgspec.json.format(msgspec.json.encode(said), indent=2)
-
-
-def _change_seqs(block: RowBlock) -> tuple[str, str]:
-    """The first and the last change_seq of a block, where there is that column."""
-    sequenced = block.columns[0].is_called("change_seq")
-    return (str(block.cells[0][0]), str(block.cells[0][-1])) if sequenced else ("", "")
 
 
 def _iso(at: dt.datetime) -> str:

@@ -10,7 +10,9 @@ from msgspec.structs import asdict, replace
 from eventlog.core.errors import ConfigError
 
 RowFormat = Literal["parquet", "csv", "json"]
-SET_ASIDE: Final = 'Mend the table or the row; or set output.on_refused = "set-aside", which marks such rows as errors.'
+SET_ASIDE: Final = (
+    'Correct the table or the row; or set output.on_refused = "set-aside", which marks such rows as errors.'
+)
 
 
 class RowFiles(Struct, frozen=True, kw_only=True):

@@ -85,7 +85,8 @@ class Evolution:
             )
         if there is None:
             self._create(connection, block)
-            self._note(connection, record, former, change_seq, "CREATE_TABLE", _all_added(block.columns))
+            added = {column.name: _told(column, "ADD", place) for place, column in enumerate(block.columns)}
+            self._note(connection, record, former, change_seq, "CREATE_TABLE", added)
         else:
             self._alter(connection, block, record, former, there, change_seq)
         return self._shaped(connection, block)
@@ -95,9 +96,7 @@ class Evolution:
         limit = connection.dialect.max_identifier_length
         for name in (block.target, *[column.name for column in block.columns]):
             if len(name.encode()) > limit or not name or "\0" in name:
-                raise ExpressionError(
-                    f"the target cannot hold the name {shortened(name)!r}; it has room for {limit} bytes"
-                )
+                raise ExpressionError(f"the target cannot hold the name {shortened(name)!r}; it takes {limit} bytes")
         folded = [column.name.casefold() for column in block.columns]
         doubled = [name for name in folded if folded.count(name) > 1]
         if doubled:
@@ -194,10 +193,6 @@ class Evolution:
         found, types = names or {}, dialect_of(connection).types
         made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type, types)) for c in columns]
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
-
-
-def _all_added(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
-    return {column.name: _told(column, "ADD", place) for place, column in enumerate(columns)}
 
 
 def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:

@@ -84,7 +84,10 @@ class Filling:
         cursor: Any = self._connection.connection.cursor()
         try:
             if hasattr(cursor, "copy"):
-                with cursor.copy(self._copying()) as copy:
+                table = self._shape.table
+                columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
+                copying = f"COPY {self._preparer.format_table(table)} ({columns}) FROM STDIN"
+                with cursor.copy(copying) as copy:
                     write = copy.write_row
                     for row in rows:
                         write(row)
@@ -93,11 +96,6 @@ class Filling:
             cursor.close()
         names = [column.name for column in self._shape.table.columns]
         self._connection.execute(self._shape.table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
-
-    def _copying(self) -> str:
-        table = self._shape.table
-        columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
-        return f"COPY {self._preparer.format_table(table)} ({columns}) FROM STDIN"
 
     def _suited(self, block: RowBlock) -> Rows:
         """The rows with the columns that the target has, the masks in its order, values as it stores them."""

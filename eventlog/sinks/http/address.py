@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.outputs import OutputKeys
+from eventlog.core.plugins import Finding
 
 if TYPE_CHECKING:
     import ssl
@@ -21,7 +24,7 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
     """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
 
     `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more
-    than `reply_limit` bytes is not read. Over several `connections` documents of different objects go at the same time.
+    than `reply_limit` bytes is not read. `proxy` is an address of http. Over several `connections` documents of different objects go at the same time.
     """
 
     url: str
@@ -35,6 +38,7 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
     client_key: str | None = None
     reply_limit: int = 1_048_576
     connections: int = 1
+    proxy: str | None = None
 
     def __post_init__(self) -> None:
         """Refuses what no request could be made with; a secret never gets into the message."""
@@ -46,6 +50,10 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
         _check_url(self.url)
         if self.authorization is not None and not _is_header(self.authorization):
             raise ConfigError("output.authorization holds a character that no HTTP header can carry; remove it.")
+        if self.proxy is not None and not _is_proxy(self.proxy):
+            raise ConfigError(
+                "output.proxy is no address of a proxy; it is http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT."
+            )
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")
 
@@ -72,6 +80,22 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
     return context
 
 
+def reach(settings: HttpSettings) -> Finding:
+    """What `eventlog check` says of an address: whether it takes connections, by the way that documents take."""
+    parts, by = urlsplit(settings.url), urlsplit(settings.proxy or settings.url)
+    host, port = str(by.hostname), by.port or (443 if by.scheme == "https" else 80)
+    place = f"{by.scheme}://{host}:{port}"
+    context = trust(settings) if parts.scheme == "https" else None
+    try:
+        with closing(socket.create_connection((host, port), timeout=settings.connect_timeout)) as reached:
+            if context is not None and not settings.proxy:
+                context.wrap_socket(reached, server_hostname=host).close()
+    except OSError as error:
+        hint = "Start what listens there, or change the output's `url`."
+        raise SinkError(f"{place} cannot be reached: {error.strerror or error}.", hint=hint) from error
+    return Finding(said=f"{place} takes connections")
+
+
 def _no_password() -> str:
     """A key with a password would have OpenSSL ask for it on the terminal, which a daemon has not."""
     return ""
@@ -87,6 +111,14 @@ def _check_url(url: str) -> None:
         raise ConfigError("output.url is no address that documents can be sent to; it is http://… or https://….")
     if "@" in parts.netloc:
         raise ConfigError("output.url holds a user or a password.", hint="Write them as `authorization`.")
+
+
+def _is_proxy(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "http" and bool(parts.hostname) and parts.port != 0 and parts.path in ("", "/")
+    except ValueError:
+        return False
 
 
 def _is_header(value: str) -> bool:

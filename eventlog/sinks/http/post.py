@@ -8,14 +8,14 @@ import re
 import socket
 import ssl
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected, responses
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
-from urllib.parse import quote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from msgspec import Struct
 
@@ -68,6 +68,8 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
     status: int
     body: bytes
     location: str = ""
+    retry_after: str = ""
+    """When it may be tried again, as the receiver writes it."""
     overtaken: bool = False
     """It was refused because the receiver has documents of a later publisher."""
 
@@ -94,6 +96,11 @@ class Poster:
         self._port = parts.port
         self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
         self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
+        self._proxy = urlsplit(settings.proxy) if settings.proxy else None
+        self._proxy_headers = _proxy_login(self._proxy)
+        # A proxy is told the whole address, unless it only carries what is encrypted.
+        plain = self._proxy is not None and self._trust is None
+        self._proxied = f"{parts.scheme}://{parts.netloc}" if plain else ""
         self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
         self._connection: HTTPConnection | None = None
         self._broken_off = False
@@ -158,9 +165,14 @@ class Poster:
         from urllib3.connection import HTTPConnection, HTTPSConnection
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
+        proxy = self._proxy
+        host, port = (self._host, self._port) if proxy is None else (proxy.hostname or "", proxy.port or 80)
         if self._trust is None:
-            return HTTPConnection(self._host, self._port, timeout=timeout)
-        return HTTPSConnection(self._host, self._port, timeout=timeout, ssl_context=self._trust)
+            return HTTPConnection(host, port, timeout=timeout)
+        connection = HTTPSConnection(host, port, timeout=timeout, ssl_context=self._trust)
+        if proxy is not None:
+            connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
+        return connection
 
     def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> HttpAnswer:
         if self._broken_off:
@@ -173,14 +185,17 @@ class Poster:
 
         connection.timeout = self._seconds_left(deadline)
         connection.response_class = partial(WholeHead, wait=wait)  # type: ignore[assignment]  # what makes one will do
-        headers = self._headers(document, plan) | {"Content-Length": str(len(document.body))}
-        pieces = _pieces(document.body, wait)
-        connection.request("POST", self._target(document.route), pieces, headers, preload_content=False)
+        headers, body = self._content(document, plan)
+        headers["Content-Length"] = str(len(body))
+        pieces = _pieces(body, wait)
+        target = self._proxied + self._target(document.route)
+        connection.request("POST", target, pieces, headers, preload_content=False)
         with closing(connection.getresponse()) as response:
             answer = HttpAnswer(
                 status=response.status,
                 body=self._body(response) if response.status < 300 else self._complaint(response),
                 location=self.discreet(response.headers.get("Location", "")) if 300 <= response.status < 400 else "",
+                retry_after=response.headers.get("Retry-After", "") if response.status >= 400 else "",
                 overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
             )
         if not answer.taken:
@@ -203,6 +218,11 @@ class Poster:
         """What stands behind the host: the address, and where a route leads below it."""
         path = f"{self._path.rstrip('/')}/{quote(route, safe='/%~')}" if route else self._path or "/"
         return path + self._query
+
+    def _content(self, document: Document, plan: str) -> tuple[dict[str, str], bytes]:
+        """The headers and the body of a request."""
+        login = self._proxy_headers if self._proxied else {}
+        return self._headers(document, plan) | login, document.body
 
     def _headers(self, document: Document, plan: str) -> dict[str, str]:
         headers = {
@@ -256,11 +276,21 @@ class Poster:
         return SinkError(f"{self.place} cannot be reached: {_reason(error)}.", hint="It is tried again.")
 
 
+def _proxy_login(proxy: SplitResult | None) -> dict[str, str]:
+    """The header with the user and the password of a proxy's address."""
+    if proxy is None or proxy.username is None:
+        return {}
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+    return {"Proxy-Authorization": f"Basic {b64encode(login).decode()}"}
+
+
 def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
     """The secrets of an address in each form in which a receiver may repeat them."""
     authorization = settings.authorization or ""
     login = authorization.rpartition(" ")[2]
     yield from filter(None, (authorization, login))
+    proxy = _proxy_login(urlsplit(settings.proxy) if settings.proxy else None)
+    yield from (login.rpartition(" ")[2] for login in proxy.values())
     if authorization.lower().startswith("basic "):
         with suppress(ValueError):
             plain = b64decode(login, validate=True).decode("utf-8", "replace")

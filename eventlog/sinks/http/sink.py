@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +38,11 @@ HINTS: Final[dict[int, str]] = {
 }
 
 _log = logging.getLogger(__name__)
+
+
+def may_pass(status: int) -> bool:
+    """Whether trying again may get over an answer with this status."""
+    return status in MAY_PASS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class HttpLane:
@@ -100,21 +105,23 @@ class HttpLane:
 
     def _refused(self, answer: HttpAnswer) -> SinkError:
         """What an answer outside 2xx means."""
-        may_pass = answer.status in MAY_PASS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        hint = "It is tried again." if may_pass else HINTS.get(answer.status)
+        passes = may_pass(answer.status)
+        hint = "It is tried again." if passes else HINTS.get(answer.status)
         if answer.location:
             hint = f"It points to {answer.location}; write the address that takes documents into the output's `url`."
-        return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=may_pass)
+        return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=passes)
 
 
 class HttpSink(HttpLane):
     """Several connections to one address, of which it is the first itself: who hands over one by one needs no other."""
 
-    def __init__(self, settings: HttpSettings) -> None:
-        poster = Poster(settings)
+    lane: ClassVar[type[HttpLane]] = HttpLane
+
+    def __init__(self, settings: HttpSettings, poster: Poster | None = None) -> None:
+        poster = poster or Poster(settings)
         super().__init__(poster)
         _prepare_for_threads()  # also where it has one connection: each output that lags has a thread
-        others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
+        others = [self.lane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
 
     @property
@@ -193,7 +200,9 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
 def again_later(document: Document, why: str) -> Reply:
     """The reply of a receiver of whom nobody knows what it did with the document: it is sent once more."""
     positions = _positions(document)
-    retries = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why) for one in positions]
+    retries = [
+        Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why, unread=True) for one in positions
+    ]
     return Reply(outcomes=tuple(retries))
 
 

@@ -55,7 +55,7 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
     if name in _AWAY:
         return SinkError(f"Kafka at {servers} does not answer: {said}.", hint=hint)
     may_pass = bool(error.retriable() or error.txn_requires_abort() or not error.fatal())
-    hint = hint if may_pass else "Mend that and start again."
+    hint = hint if may_pass else "Correct that and start again."
     return SinkError(f"Kafka at {servers} does not take messages: {said} ({name}).", hint=hint, may_pass=may_pass)
 
 

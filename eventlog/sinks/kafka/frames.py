@@ -12,6 +12,7 @@ from eventlog.qlik.change_seq import CHARACTERS
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.qlik.messages.write import WrittenMessage
+from eventlog.sinks.events.write import WrittenEvent
 from eventlog.sinks.kafka.registry import Registry, registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 
@@ -51,8 +52,12 @@ class Frames:
                 taken.append(framed)
         return taken, refused
 
-    def refuses(self, written: WrittenMessage) -> str | None:
+    def refuses(self, written: WrittenMessage | WrittenEvent) -> str | None:
         """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
+        if isinstance(written, WrittenEvent):
+            [message, *_] = written.messages()
+            size = len(message.key or b"") + len(message.value or b"")
+            return too_large(message) if size > self._settings.max_message_bytes else None
         key, limit = len(written.key or b""), self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None

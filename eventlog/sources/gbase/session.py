@@ -88,7 +88,7 @@ class CaptureSession:
             self._call("activatesess", self.number, start, doing="starting to read")
         except SourceError as error:
             if str(POSITION_GONE) in error.message:
-                hint = "What happened since is lost to capturing: load the tables again, and begin without the marks."
+                hint = "What happened since is lost: load the tables again, and begin without the state file."
                 raise SourceError(error.message, hint=hint, may_pass=False) from None
             raise
         self._undo.callback(self._undoing, "deactivatesess", self.number)

@@ -144,14 +144,10 @@ class GBaseReader:
         self._feed.close()
 
 
-def gbase_source(
-    settings: GBaseSettings,
-    known: Catalog | None = None,
-    *,
-    report: Callable[[str], None] = lambda _: None,
-    backoff: Backoff | None = None,
-) -> StreamSource:
-    """The source that the settings describe: captured files if they name a path, else a server."""
+def gbase_reader(
+    settings: GBaseSettings, known: Catalog | None = None, *, report: Callable[[str], None] = lambda _: None
+) -> GBaseReader:
+    """Reads what the settings describe: captured files if they name a path, else a server."""
     if settings.dirty:  # a line that is still being written would look like one with rubbish behind it
         hint = (
             "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
@@ -160,4 +156,16 @@ def gbase_source(
     feed: Feed = (
         FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
     )
-    return StreamSource(GBaseReader(feed, settings, known, report), FileMarks(Path(settings.marks)), backoff=backoff)
+    return GBaseReader(feed, settings, known, report)
+
+
+def gbase_source(
+    settings: GBaseSettings,
+    known: Catalog | None = None,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+    backoff: Backoff | None = None,
+) -> StreamSource:
+    """The source that the settings describe."""
+    reader = gbase_reader(settings, known, report=report)
+    return StreamSource(reader, FileMarks(Path(settings.marks)), backoff=backoff)

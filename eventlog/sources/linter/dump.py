@@ -172,7 +172,7 @@ class QueueRestart(Struct, frozen=True, kw_only=True):
             told = "A restart begins at the beginning: no transaction has ended"
         if self.first is None:
             return f"{told}; none is open."
-        return f"{told}; {counted(self.open, 'open transaction')} may go on, so the rows from {address(self.first)} ({self.first}) on are needed."
+        return f"{told}; {counted(self.open, 'open transaction')} may continue, so the rows from {address(self.first)} ({self.first}) on are needed."
 
 
 class FollowedQueue:

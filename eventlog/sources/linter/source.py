@@ -23,7 +23,7 @@ from eventlog.sources.linter.images import ROW_BYTES, CommittedRows, Report
 from eventlog.sources.linter.queue import Queue, QueueSession
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.marks import IN_HAND, NOTE, as_text, notes_of
+from eventlog.sources.marks import as_text
 from eventlog.sources.stream.source import (
     PLACE,
     FileMarks,
@@ -156,6 +156,9 @@ def linter_source(
 
 T = TypeVar("T")
 POSITION: Final = "position"
+IN_HAND, NOTE = "in hand", "note: "
+"""Marks of a file from before the place was one mark."""
+
 BEHIND: Final = (1 << 64) - 1
 """Behind every operation of a transaction."""
 
@@ -188,7 +191,7 @@ def adopt_former_marks(marks: FileMarks) -> None:
         in_hand=batch.last if batch is not None and not waiting else (),
         commits=batch.ends if batch is not None and not waiting else (),
         failed=() if settled.spared is None else (settled.spared,),
-        notes=notes_of(marks.all()),
+        notes={name.removeprefix(NOTE): text for name, text in marks.all().items() if name.startswith(NOTE)},
     )
     former = [name for name in marks.all() if name.startswith(NOTE)]
     marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *former])})

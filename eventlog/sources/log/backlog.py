@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
-from eventlog.sources.marks import UNREAD, Marks, value_of
 from eventlog.sql.log import Log
-from eventlog.sql.names import LogNames
 
 _letters = {status.value: status for status in Status}
 
@@ -30,13 +28,6 @@ class Backlog(Struct, frozen=True, kw_only=True):
     @property
     def waiting(self) -> int:
         return self.by_status[Status.NEW]
-
-
-def unread_tables(engine: Engine, names: LogNames) -> dict[str, str]:
-    """Tables that the publisher may not read, as far as it has noticed, and what the database said of them."""
-    log = Log(engine, names)
-    with log.transaction() as connection:
-        return value_of(Marks(log).get(connection, UNREAD), dict[str, str]) or {}
 
 
 def backlog(log: Log) -> Backlog:

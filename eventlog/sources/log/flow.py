@@ -9,35 +9,15 @@ Rows that nobody holds and whose time has come make up the lag. What waits becau
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, Protocol, get_args
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, Protocol, get_args
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
-from sqlalchemy import Connection
-from sqlalchemy.sql.elements import TextClause
+from msgspec.structs import asdict
 
 from eventlog.core.plural import duration
-from eventlog.core.rules.screen import Identities
-from eventlog.core.rules.times import moment
-from eventlog.sources.log.backlog import Pace, Rate, rate
-from eventlog.sources.log.left_out import EVER, Ahead, LeftOut, Passed, Rows, held_ahead, read_held, read_retries
-from eventlog.sources.log.lock import read_holder
-from eventlog.sources.log.owed import Resumed, read_resumed
-from eventlog.sources.log.reading import written_tables
-from eventlog.sources.marks import (
-    IN_HAND,
-    PACE,
-    PUBLISHER,
-    RETRIED,
-    Marks,
-    Stretches,
-    notes_of,
-    read_runs,
-    value_of,
-)
-from eventlog.sql.log import Log
+from eventlog.sources.marks import RESUMED
 
 LATE_SECONDS: Final = 300.0
 """Of lag from which on somebody should look, if nothing else is said of how often rows are published."""
@@ -46,15 +26,6 @@ PATIENCE_INTERVALS: Final = 10
 """Polling intervals after which a row that waits is one that nobody fetches."""
 
 DAY_SECONDS: Final = 86_400.0
-
-MOST_LOOKS: Final = 100
-"""Ways to write objects that are passed over which one look learns at most."""
-
-TOLD_KEYS: Final = 20
-"""Of more objects that are passed over, rows are looked at here: MariaDB and MySQL compare each row with each object."""
-
-PAGE_ROWS: Final = 20_000
-"""So many rows are looked at here at once."""
 
 FlowState = Literal[
     "flowing", "waiting", "held", "retrying", "lagging", "suspended", "stuck", "unpublished", "untracked"
@@ -104,6 +75,19 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
 
     def by_name(self) -> dict[str, int]:
         return asdict(self)
+
+
+class Resumed(Struct, frozen=True, array_like=True):
+    """How far an output was behind when somebody resumed it: it may catch up from there."""
+
+    rows: int = 0
+    seconds: float = 0.0
+
+
+def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
+    """How far an output was behind when it was resumed; None once it was inside its bound, or where nobody has resumed it."""
+    text = marks.get(f"{RESUMED}{name}")
+    return None if text is None else msgspec.json.decode(text, type=Resumed)
 
 
 class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -181,7 +165,7 @@ def said_of_state(flow: Flow) -> str:
     nobody = "" if flow.publishing else " No publisher works on this log."
     match state_of(flow):
         case "stuck":
-            age = "longer than can be said" if flow.lag is None else duration(flow.lag)
+            age = "for an unknown time" if flow.lag is None else duration(flow.lag)
             return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
         case "waiting":
             return f"Rows wait.{nobody}" if flow.parts.ready else "Rows wait for their time."
@@ -190,7 +174,7 @@ def said_of_state(flow: Flow) -> str:
         case "retrying":
             return f"A receiver did not take rows; they are offered again.{nobody}"
         case "lagging":
-            return f"An output lags behind the others, which go on.{nobody}"
+            return f"An output lags behind the others, which continue.{nobody}"
         case "suspended":
             return f"Rows wait until their table may be read.{nobody}"
         case "unpublished":
@@ -221,182 +205,11 @@ def _counted(rows: int) -> str:
     return "1 row is" if rows == 1 else f"{rows:,} rows are"
 
 
-def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: bool = False) -> tuple[Flow, Rate]:
-    """The facts of a log as they are now, but for its triggers, and how fast it is.
-
-    `failing` says that an output did not take the last that it was given. Rows are looked at one by one only where some
-    of them are passed over; else this reads nothing but the index.
-    """
-    marks = Marks(log).all(connection)
-    now = moment(log.rows(connection, log.query("clock_now"))[0][0])
-    seconds = 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp()
-    settled = rate(value_of(marks.get(PACE), Pace) or (), seconds)
-    look = FlowLook(connection, log, settings, marks, now)
-    parts = look.parts()
-    oldest, lag = look.oldest(look.free) if parts.nobody_wants else (None, 0.0)
-    if parts.ready in (0, parts.nobody_wants):
-        ready_lag = lag if parts.ready else 0.0
-    else:
-        _, ready_lag = look.oldest(look.ready, look.beyond_owed)
-    return Flow(
-        parts=parts,
-        oldest=oldest,
-        lag=lag,
-        ready_lag=ready_lag,
-        first_held=look.first_held,
-        publishing=_published(marks.get(PUBLISHER), now),
-        failing=failing and IN_HAND in marks,
-        settled=settled.rows,
-        patience=patience(settings),
-        lags=look.lags(),
-    ), settled
-
-
-def read_lags(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
-    """How far outputs are behind the others, and which are paused."""
-    now = moment(log.rows(connection, log.query("clock_now"))[0][0])
-    return FlowLook(connection, log, settings, Marks(log).all(connection), now).lags()
-
-
 def patience(settings: Polling) -> float:
     """Seconds after which a row that waits is late."""
     if settings.time_of_day:
         return DAY_SECONDS + LATE_SECONDS
     return max(LATE_SECONDS, float(PATIENCE_INTERVALS * settings.polling_interval))
-
-
-class _Kind(Struct, frozen=True, kw_only=True):
-    """Rows that are left when others are left out: those of objects that are passed over, of tables, and by their record."""
-
-    passed: Passed
-    kept: str
-    unread: str = ""
-
-
-class FlowLook:
-    """One look at what waits. Each kind leaves out what the one before it leaves out, so that a row is counted once."""
-
-    def __init__(
-        self, connection: Connection, log: Log, settings: Polling, marks: Mapping[str, str], now: dt.datetime | None
-    ) -> None:
-        self._connection = connection
-        self._log = log
-        self._now = now
-        self._identities = Identities(None)
-        self._among = "among_due" if settings.handle_future_events else "among_all"
-        self._marks = marks
-        left_out = LeftOut(log)
-        left_out.learn(marks)
-        self._lags, self._paused, self._owed = left_out.owed, left_out.paused, left_out.any_owed
-        held = read_held(connection, log, left_out.held)
-        retries = read_retries(connection, log, read_runs(marks.get(RETRIED, ""))).rows
-        self.first_held = min((number for number, _, _ in held), default=None)
-        self._stopped = bool(retries) and settings.on_retry == "stop"
-        ahead = held_ahead(held, notes_of(marks))
-        tried = [(EVER, retry.table, retry.key) for retry in retries]
-        unread = written_tables(left_out.unread.notes)
-        kept = "kept_free" if held else "kept_any"
-        self._due = _Kind(passed=Passed(), kept="kept_any")
-        self.free = _Kind(passed=self._learnt(ahead), kept=kept)
-        self._readable = _Kind(passed=self.free.passed, kept=kept, unread=unread)
-        self.ready = _Kind(passed=self._learnt([*ahead, *tried]), kept="kept_ready" if retries else kept, unread=unread)
-
-    def parts(self) -> WaitingParts:
-        """What the rows wait for. Kinds that leave out no more than the one before are not counted anew."""
-        waiting = int(self._ask(self._log.query("count_waiting"), {})[0][0])
-        due = self._count(self._due) if waiting and self._among == "among_due" else waiting
-        free = self._count(self.free) if due and self.free != self._due else due
-        readable = self._count(self._readable) if free and self._readable.unread else free
-        ready = 0 if self._stopped else readable
-        if ready and self.ready.kept != self._readable.kept:
-            ready = self._count(self.ready)
-        retrying = max(0, readable - ready)
-        lagging = min(len(self._owed), ready)
-        return WaitingParts(
-            ready=ready - lagging,
-            lagging=lagging,
-            retrying=retrying,
-            suspended=max(0, free - readable),
-            held=max(0, due - free),
-            not_due=max(0, waiting - due),
-        )
-
-    @property
-    def beyond_owed(self) -> int:
-        """The last number that a lagging output is owed: what those who do not lag get comes behind it, but for late rows."""
-        return self._owed.parts[-1][1] if self._owed else EVER
-
-    def lags(self) -> dict[str, OutputLag]:
-        """How far outputs are behind, and which are paused."""
-        return {name: self._lag(name) for name in sorted({*self._lags, *self._paused})}
-
-    def _lag(self, name: str) -> OutputLag:
-        owed, paused = self._lags.get(name, Stretches()), name in self._paused
-        if not owed:
-            return OutputLag(paused=paused)
-        first = owed.parts[0][0]
-        found = self._oldest(self._due, 1, first - 1)
-        seconds = self._aged(found[0])[1] if found and int(found[0][0]) in owed else None
-        resumed = read_resumed(self._marks, name)
-        return OutputLag(rows=len(owed), first=first, seconds=seconds, paused=paused, resumed=resumed)
-
-    def oldest(self, kind: _Kind, beyond: int = EVER) -> tuple[int | None, float | None]:
-        """The row of a kind that has waited longest, and for how many seconds; of those with numbers beyond that one."""
-        if len(kind.passed) > TOLD_KEYS:
-            pages = (row for page in self._pages(kind) for row in page)
-            return next((self._aged(row) for row in pages if int(row[0]) > beyond), (None, 0.0))
-        for _ in range(MOST_LOOKS):
-            found = self._oldest(kind, 1, beyond)
-            _, news = kind.passed.free(found, self._identities)
-            if not news:
-                return self._aged(found[0]) if found else (None, 0.0)
-        return None, 0.0
-
-    def _count(self, kind: _Kind) -> int:
-        if len(kind.passed) > TOLD_KEYS:
-            return sum(map(len, self._pages(kind)))
-        if kind.passed:
-            self.oldest(kind)  # which learns how rows write objects that are passed over
-        return int(self._ask(*self._asked("count_part", kind))[0][0])
-
-    def _pages(self, kind: _Kind) -> Iterator[Rows]:
-        """The rows of a kind, page by page, chosen here and not by the database."""
-        beyond, every = EVER, replace(kind, passed=Passed())
-        while rows := self._oldest(every, PAGE_ROWS, beyond):
-            beyond = int(rows[-1][0])
-            yield kind.passed.free(rows, self._identities)[0]
-
-    def _oldest(self, kind: _Kind, limit: int, beyond: int = EVER) -> Rows:
-        """The rows of a kind that have waited longest: number, time and object."""
-        query, parameters = self._asked("oldest_waiting", kind)
-        return self._ask(query, {**parameters, "beyond": beyond, "limit": limit})
-
-    def _aged(self, row: tuple[Any, ...]) -> tuple[int, float | None]:
-        return int(row[0]), self._age(self._log.utc(row[1]))
-
-    def _learnt(self, ahead: Iterable[Ahead]) -> Passed:
-        passed = Passed()
-        passed.learn(ahead, self._identities)
-        return passed
-
-    def _age(self, time: str | None) -> float | None:
-        since = moment(time) if time else None
-        return None if since is None or self._now is None else max(0.0, (self._now - since).total_seconds())
-
-    def _asked(self, query: str, kind: _Kind) -> tuple[TextClause, dict[str, Any]]:
-        parameters: dict[str, Any] = {"passed": kind.passed.told()} if kind.passed else {}
-        if kind.unread:
-            parameters["unread"] = kind.unread
-        holes = {"except": "except_passed" if kind.passed else "except_none"}
-        unread = "unread_tables" if kind.unread else "unread_none"
-        return self._log.query(query, among=self._among, unread=unread, kept=kind.kept, **holes), parameters
-
-    def _ask(self, query: TextClause, parameters: Mapping[str, Any]) -> Rows:
-        return self._log.rows(self._connection, query, parameters)
-
-
-def _published(mark: str | None, now: dt.datetime | None) -> bool:
-    return mark is not None and now is not None and not read_holder(mark).is_over(now)
 
 
 def _late(lag: float | None, patience: float) -> bool:

@@ -30,8 +30,7 @@ from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.sources.log.left_out import note_change
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, stored
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, note_change, stored
 from eventlog.sql.connect import place_of
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
@@ -125,6 +124,22 @@ class LogLock:
         if not self.taken or not self._touch(connection, self.token):
             self._lose()
 
+    def enter(self, connection: Connection, *, soon: bool) -> str:
+        """Locks the mark `holding` and the lease after it, and says what the mark holds; OccupiedError as `assure`.
+
+        `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
+        """
+        if offers(self.log.dialect, "journal_enter"):
+            values = {"token": self.token, "lease": self.lease, "soon": soon}
+            found = self.log.rows(connection, self.log.query("journal_enter", until="lock_until"), values)
+            kept = bool(found)
+        else:
+            found = self.log.rows(connection, self.log.query("journal_lock"))
+            kept = self._touch(connection, self.token, soon=soon)
+        if not self.taken or not kept:
+            self._lose()
+        return str(found[0][0])
+
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark if this process still has the lock, else OccupiedError.
 
@@ -134,16 +149,6 @@ class LogLock:
         values = {"name": name, "value": stored(value), "token": self.token}
         if not self.taken or not self._holds(connection) or connection.execute(statement, values).rowcount == 0:
             self._lose()
-
-    def take_in_hand(self, connection: Connection, value: str, holding: str) -> bool:
-        """Notes a batch unless the lock is lost, or rows were held or released since the mark `holding` was read.
-
-        The caller's transaction returns before it is on disk.
-        """
-        values = {"value": value, "holding": holding, "token": self.token}
-        if not self.taken or not self._holds(connection):
-            return False
-        return connection.execute(self.log.query("lock_take_in_hand"), values).rowcount > 0
 
     def _holds(self, connection: Connection) -> bool:
         """Whether the lock is still ours, where what makes a mark cannot lock the row of the lease by itself."""

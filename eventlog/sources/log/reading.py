@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
@@ -28,8 +27,6 @@ from eventlog.core.rules.screen import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.sources.log.left_out import NEVER, OBJECT, LeftOut, Passed, Rows
-from eventlog.sources.log.seen import SeenNumbers
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
@@ -54,6 +51,11 @@ LONGEST_BYTES: Final = 2**30
 
 NEAR_ROWS: Final = 32
 """So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
+
+Rows = list[tuple[Any, ...]]
+
+OBJECT: Final = slice(2, 4)
+"""Where table_name and table_key stand in the rows."""
 
 VALUES: Final = slice(5, 7)
 """Where old_value and new_value stand, if they are not too long to come with the others."""
@@ -93,105 +95,42 @@ class _Fit(Struct, frozen=True, kw_only=True):
 
 
 class WaitingRows:
-    """Reads rows of a log that wait, but for those that are passed over, and for tables that cannot be read back."""
+    """Reads rows of a log that wait."""
 
-    def __init__(
-        self,
-        log: Log,
-        catalog: Catalog | None,
-        settings: LogSettings,
-        left_out: LeftOut,
-        seen: SeenNumbers | None = None,
-    ) -> None:
+    def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
         self._log = log
         self._catalog = catalog
         self._settings = settings
-        self._left_out = left_out
-        self._seen = seen
         self._ends = TransactionEnds(log)
 
     def next(self, connection: Connection, request: Request) -> Batch:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
-        identities, passed = Identities(self._catalog), self._left_out.objects
+        identities = Identities(self._catalog)
         limit, plain = request.limit, self._plain(request.limit)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
         while True:
             asked = limit + run + len(request.known) if limit > 0 else ALL
-            found = self._unseen(connection, request, asked, plain)
-            new = [row for row in found if row[0] not in request.known] if request.known else found
-            rows, news = passed.free(new, identities)
-            if news:
-                continue
+            found = self._asked(connection, request, asked, plain)
+            rows = [row for row in found if row[0] not in request.known] if request.known else found
             end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
             goes_on = end == len(rows) and len(found) == asked
             if goes_on and run < most:
                 run = min(run * 4, most)
                 continue
-            if passed and (seen := self._remembering(request)) is not None:
-                upto = int(found[-1][0]) if len(found) == asked else NEVER
-                seen.learn(connection, passed, identities, upto)
             if goes_on:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows, end, plain, request, more=goes_on)
 
-    def noted(self, connection: Connection, numbers: Sequence[int], passed: Passed) -> Batch:
-        """The events with these numbers that still wait, in this order, but for those that are passed over.
-
-        They have fitted before, so they do now. What they weigh is not looked at again: nothing is read besides them.
-        """
-        identities = Identities(self._catalog)
-        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(numbers)})
-        plain = min(self._settings.value_limit // 2, LONGEST_BYTES)
-        found = self._asked(connection, request, ALL, plain, LeftOut(self._log))
-        rows, _ = passed.free(found, identities)
-        portion = self._portion(connection, rows, len(rows), plain, request, more=False)
-        events: dict[int, list[Event]] = {}
-        for event in portion.rows:
-            events.setdefault(event.position[0], []).append(event)
-        ordered = [event for number in numbers for event in events.get(number, ())]
-        return Batch(events=ordered, repeated=True, weight=self._settings.query_bytes)
-
-    def going_on(
-        self, connection: Connection, events: Sequence[Event], before: Sequence[Event], *, more: bool
-    ) -> frozenset[int] | None:
-        """The transactions of these events, and of those before them, of which rows wait behind them; None where nobody
-        can say it.
+    def going_on(self, connection: Connection, events: Sequence[Event]) -> frozenset[int] | None:
+        """The transactions of these events of which rows wait behind them; None where nobody can say it.
 
         A row is there once its transaction is committed, so then all rows of that are there.
         """
         if not self._settings.ends or self._transaction != "transaction_written" or self._settings.handle_future_events:
             return None
-        if not more:
-            return frozenset()
-        of = {one.transaction.mark for one in (*before, *events) if one.transaction is not None}
-        first = min([event.position[0] for event in (*before, *events)])
+        of = {one.transaction.mark for one in events if one.transaction is not None}
+        first = min([event.position[0] for event in events])
         return self._ends.behind(connection, of, first, max([event.position[0] for event in events]))
-
-    def _remembering(self, request: Request) -> SeenNumbers | None:
-        """What is remembered of rows that are left out; nothing in the order of times, where all are read anyway."""
-        return self._seen if request.among is None and not self._settings.handle_future_events else None
-
-    def _unseen(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
-        """The first rows that are not remembered. Late ones come last: what was there before the others is seen then.
-
-        A transaction may be committed between the statements, with one row of an object in a gap and the next one
-        above. So where there are late rows, those of their objects above are asked for once more.
-        """
-        left_out, seen = self._left_out, self._remembering(request)
-        if seen is None or not seen.known:
-            return self._asked(connection, request, limit, plain, left_out)
-        above = replace(request, among="among_beyond", bounds={"beyond": seen.last})
-        rows = self._asked(connection, above, limit, plain, left_out)
-        numbers = seen.late(connection, left_out.objects.told(), written_tables(left_out.tables), limit)
-        if not numbers:
-            return rows[:limit]
-        among = replace(request, among="among_noted", bounds={"ids": id_list(numbers)})
-        late = self._asked(connection, among, limit, plain, left_out)
-        identities, known = Identities(self._catalog), {row[0] for row in rows}
-        objects = {identities.row_id(*row[OBJECT]) for row in late}
-        again = self._asked(connection, above, limit, plain, left_out)
-        rows = [row for row in again if row[0] in known or identities.row_id(*row[OBJECT]) in objects]
-        return [*late, *rows][:limit]
 
     @property
     def _transaction(self) -> str:
@@ -205,26 +144,17 @@ class WaitingRows:
         rows = limit if limit > 0 else USUAL_ROWS
         return min(max(SHORT_BYTES, self._settings.share // (2 * rows)), LONGEST_BYTES)
 
-    def _asked(self, connection: Connection, request: Request, limit: int, plain: int, left_out: LeftOut) -> Rows:
-        passed, unread = left_out.objects, left_out.tables
+    def _asked(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         noted = request.among == "among_noted"
         future = self._settings.handle_future_events and not noted
         query = self._log.query(
             "waiting_rows",
             among=request.among or ("among_due" if future else "among_all"),
-            **{"except": "except_passed" if passed else "except_none"},
-            unread="unread_tables" if unread else "unread_none",
             order="order_by_time" if future else "order_by_number",
             transaction=self._transaction,
         )
         parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
-        if passed:
-            parameters["passed"] = passed.told()
-        if unread:
-            parameters["unread"] = written_tables(unread)
-        ahead = request.among == "among_ahead"  # there is another thread that computes
-        ask = self._log.rows_at_once if ahead else self._log.rows
-        return ask(connection, query, parameters)
+        return self._log.rows(connection, query, parameters)
 
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
@@ -295,11 +225,6 @@ class TransactionEnds:
             found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
             self._ends = {int(one): int(end) for one, end in found if one is not None}
         return frozenset([one for one in transactions if self._ends.get(one, last) > last])
-
-
-def written_tables(tables: Collection[str]) -> str:
-    """Names of tables as a query takes them; nothing where there are none."""
-    return msgspec.json.encode(sorted(tables)).decode() if tables else ""
 
 
 def _judged(event: Event, faults: Mapping[int, str]) -> Event:
@@ -374,11 +299,6 @@ def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
     return meaning and meaning.op, _transaction(row) if len(row) == TRANSACTION_COLUMNS else None
 
 
-def numbers_of(batch: Batch) -> list[int]:
-    """The record_ids of a batch, each once, though a log that somebody else made may give one to several rows."""
-    return list(dict.fromkeys(event.position[0] for event in batch.events))
-
-
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
     """Where the object of row number `limit` ends among the neighbouring rows; rows of one number stay together."""
     if len(rows) <= limit:
@@ -432,7 +352,7 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)
     if None in map(itemgetter(0), rows):
-        message = "A waiting row of the log has no record_id, so nothing can be said about it."
+        message = "A waiting row of the log has no record_id, so its status cannot be written."
         raise SourceError(message, hint="Give it one, or take it away; `eventlog check` counts such rows.")
     if rows and len(rows[0]) == TRANSACTION_COLUMNS:
         return _of_transactions(rows)

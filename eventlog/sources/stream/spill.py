@@ -32,8 +32,10 @@ class FileSpill(Generic[T]):
             self._file.write(content)
             self._file.flush()
         except OSError as error:
-            hint = "Make room for it, or let it have more memory."
-            raise SourceError(f"A large transaction finds no room on the disk: {error.strerror}.", hint=hint) from error
+            hint = "Free some space, or give it more memory."
+            raise SourceError(
+                f"There is no space on the disk for a large transaction: {error.strerror}.", hint=hint
+            ) from error
         self._places.append((start, len(content)))
         return len(self._places) - 1
 

@@ -1,19 +1,5 @@
 -- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
 
--- count_held: how many waiting rows of a run are held
-SELECT count(*) FROM /* log */event_log AS entry
-JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
-
--- held_numbers: every row that is held
-SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
-
--- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
-UPDATE /* outcomes */event_log_outcome
-SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
-    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
-WHERE held <> 0 AND record_id BETWEEN :first AND :last;
-
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
 WHERE /* record_id */record_id BETWEEN :first AND :last

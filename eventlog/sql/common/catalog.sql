@@ -2,3 +2,9 @@
 
 -- try_condition: whether a condition can be asked of a table
 SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;
+
+-- newest_number: the number of the newest row of the log
+SELECT MAX(/* record_id */record_id) FROM /* log */event_log;
+
+-- history_stamp: what grows with each version of a table that somebody enters, or the database itself
+SELECT COUNT(*) FROM /* history */event_log_schema;

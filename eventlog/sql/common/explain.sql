@@ -16,7 +16,7 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, attempts, CAST(next_attempt AS text), document, held, CAST(settled_at AS text)
+SELECT status, reason, note, CAST(settled_at AS text)
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error

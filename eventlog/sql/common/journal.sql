@@ -75,9 +75,6 @@ DELETE FROM /* planned */event_log_planned WHERE output = :output;
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
 VALUES (:output, :record_id, :object, :reason, :note, :attempts, :due);
 
--- parked_drop: a row waits no longer
-DELETE FROM /* parked */event_log_parked WHERE output = :output AND record_id = :record_id;
-
 -- parked_drop_run: no output has these rows waiting any more, for they are gone or have a letter
 DELETE FROM /* parked */event_log_parked WHERE record_id BETWEEN :first AND :last;
 
@@ -89,6 +86,9 @@ UPDATE /* parked */event_log_parked SET due = :due WHERE output = :output AND re
 
 -- parked_count: how many rows wait, and between which numbers
 SELECT COUNT(*), MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked;
+
+-- parked_any: whether any row waits
+SELECT MIN(record_id) FROM /* parked */event_log_parked;
 
 -- parked_numbers: the rows that wait for any output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
@@ -108,6 +108,12 @@ GROUP BY output, object HAVING COUNT(due) = 0;
 
 -- parked_retried: when the last row may be offered again that a receiver did not take
 SELECT MAX(due) FROM /* parked */event_log_parked WHERE output = :output AND reason = 'retry';
+
+-- parked_readable: rows that nobody might read are tried again
+UPDATE /* parked */event_log_parked SET due = 0 WHERE reason = 'no right' AND due IS NOT NULL;
+
+-- parked_offered_again: the first row that each output's receiver did not take
+SELECT output, MIN(record_id) FROM /* parked */event_log_parked WHERE reason = 'retry' GROUP BY output ORDER BY output;
 
 -- parked_soonest: when the next row may go
 SELECT MIN(due) FROM /* parked */event_log_parked WHERE output = :output;
@@ -157,9 +163,10 @@ DELETE FROM /* said */event_log_said WHERE output = :output;
 -- said_any: whether anything is kept
 SELECT MIN(record_id) FROM /* said */event_log_said;
 
--- parked_due: objects whose turn it is, with the row that lets them go
+-- parked_due: objects whose turn it is, with the row that lets them go. In the order of the index: in that of the
+-- numbers a million rows without a time would be looked at.
 SELECT object, record_id FROM /* parked */event_log_parked
-WHERE output = :output AND due <= :now ORDER BY record_id LIMIT :limit;
+WHERE output = :output AND due <= :now ORDER BY due, record_id LIMIT :limit;
 
 -- parked_gone: rows that wait and that somebody has taken away, or settled
 SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked AS kept
@@ -174,3 +181,22 @@ WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETW
   AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY 1 LIMIT :limit;
+
+-- outcome_last: the highest number of which is recorded how its row ended
+SELECT MAX(record_id) FROM /* outcomes */event_log_outcome;
+
+-- outcome_drop: forgets how rows ended before
+DELETE FROM /* outcomes */event_log_outcome WHERE record_id BETWEEN :first AND :last;
+
+-- count_between: how many rows of a stretch wait
+SELECT COUNT(*) FROM /* log */event_log waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id BETWEEN :first AND :last;
+
+-- behind_held: waiting rows between two numbers that come after a held one of the same object
+SELECT DISTINCT later./* record_id */record_id
+FROM /* holds */event_log_hold kept
+JOIN /* log */event_log held ON held./* record_id */record_id = kept.record_id AND held./* status */status = 'N'
+JOIN /* log */event_log later ON later./* table_name */table_name = held./* table_name */table_name
+     AND later./* table_key */table_key = held./* table_key */table_key
+     AND later./* record_id */record_id > held./* record_id */record_id AND later./* status */status = 'N'
+WHERE later./* record_id */record_id BETWEEN :first AND :last;

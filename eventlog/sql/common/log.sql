@@ -45,19 +45,10 @@ DELETE FROM /* marks */event_log_mark WHERE name = :name;
 -- kept_any: condition: whatever is recorded of the row
 (1 = 1);
 
--- kept_free: condition: rows that nobody holds
-(NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
-             WHERE kept.record_id = waiting./* record_id */record_id AND kept.held <> 0));
-
--- kept_ready: condition: rows that nobody holds, and that wait for no other attempt
-(NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
-             WHERE kept.record_id = waiting./* record_id */record_id
-               AND (kept.held <> 0 OR kept.next_attempt IS NOT NULL)));
-
 -- count_part: how many of the waiting rows are of one kind
 SELECT COUNT(*) FROM /* log */event_log waiting
 WHERE waiting./* status */status = 'N'
-  AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1);
+  AND /* among */(1 = 1) AND /* kept */(1 = 1);
 
 -- oldest_waiting: the rows above a number that wait longest, of all or of one kind, and their objects
 SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text),
@@ -65,5 +56,5 @@ SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N'
   AND waiting./* record_id */record_id > :beyond
-  AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
+  AND /* among */(1 = 1) AND /* kept */(1 = 1)
 ORDER BY waiting./* record_id */record_id LIMIT :limit;

@@ -1,19 +1,7 @@
--- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
+-- One publisher a log, and what it must know between two turns: who holds the lock, and which rows wait.
 
 -- marks_read: every mark that a publisher may have to know; what tables were tracked with, and rights, are none of them
 SELECT name, value FROM /* marks */event_log_mark WHERE name NOT LIKE 'asked: %' AND name NOT LIKE 'given: %';
-
--- notes_clear: takes the notes about the batch in hand away
-DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
-
--- batch_clear: lets go of the batch in hand, notes and all
-DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
-
--- except_none: condition: no object is passed over
-(1 = 1);
-
--- unread_none: condition: every table can be read
-(1 = 1);
 
 -- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
 UPDATE /* marks */event_log_mark

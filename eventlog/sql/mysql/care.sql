@@ -1,22 +1,6 @@
 -- Letters are compared as bytes, because most collations take 'n' for 'N'. Old rows are taken away in stretches of
 -- record_ids, which is the order that the table has.
 
--- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
--- Assignments see what those before them did, so held comes last.
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, held)
-SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', :note, 1 FROM /* log */event_log AS entry
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
-ON DUPLICATE KEY UPDATE status = 'N', reason = CASE WHEN attempts > 0 THEN reason ELSE 'held' END,
-  note = CASE WHEN held <> 0 THEN note
-              WHEN attempts > 0 THEN CONCAT(VALUES(note), COALESCE(CONCAT(' Before: ', note), '')) ELSE VALUES(note) END,
-  held = 1;
-
--- count_held: how many waiting rows of a run are held
-SELECT count(*) FROM /* log */event_log AS entry
-JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
-  AND kept.held <> 0;
-
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
 WHERE /* record_id */record_id BETWEEN :first AND :last

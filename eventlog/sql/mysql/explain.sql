@@ -18,7 +18,7 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, attempts, CAST(next_attempt AS CHAR), document, held, CAST(settled_at AS CHAR)
+SELECT status, reason, note, CAST(settled_at AS CHAR)
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error

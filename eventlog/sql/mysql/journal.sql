@@ -7,6 +7,14 @@ FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS list
      ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin
 ORDER BY kept.record_id LIMIT :limit;
 
+-- parked_first: the first row that waits of each of these objects
+SELECT kept.record_id, kept.due
+FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
+     STRAIGHT_JOIN /* parked */event_log_parked AS kept
+     ON kept.output = :output AND kept.record_id = (
+         SELECT MIN(waiting.record_id) FROM /* parked */event_log_parked AS waiting
+         WHERE waiting.output = :output AND waiting.object = listed.object COLLATE utf8mb4_bin);
+
 -- parked_objects: of which of these objects rows wait
 SELECT DISTINCT kept.object
 FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS listed
@@ -66,3 +74,8 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
   AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY 1 LIMIT :limit;
+
+-- count_between: how many rows of a stretch wait
+SELECT COUNT(*) FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+  AND waiting./* record_id */record_id BETWEEN :first AND :last;

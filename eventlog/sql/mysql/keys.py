@@ -121,16 +121,15 @@ class MysqlLookup:
         self, connection: Connection, dialect: Dialect, question: Question, forms: Sequence[MysqlKeyForm]
     ) -> list[str]:
         names = [column.name for column in question.matched]
-        known = self._collations(connection, dialect, question) if any(form.collated for form in forms) else {}
+        known = {}
+        if any(form.collated for form in forms):
+            where = {"schema": question.schema, "table": question.table}
+            rows = fetched(connection, text(statement(dialect, "column_collations")), where)
+            known = {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
         return [
             comparison(form, f"found.{in_text(dialect.quoted(name))}", f"asked.k{place}", known.get(name))
             for place, (name, form) in enumerate(zip(names, forms, strict=True))
         ]
-
-    def _collations(self, connection: Connection, dialect: Dialect, question: Question) -> dict[str, Collation]:
-        where = {"schema": question.schema, "table": question.table}
-        rows = fetched(connection, text(statement(dialect, "column_collations")), where)
-        return {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         return value_text(dialect, column, name) if column.category is Category.NUMBER else mysql_value(name, column)
@@ -148,8 +147,11 @@ class MysqlLookup:
 
 
 def _signed(written: str) -> int | None:
+    # BOOLEAN is TINYINT here, so that a key may say true.
     truth = truth_of(written)
-    value = int(written) if _whole(written) else None if truth is None else int(truth)
+    value = truth if truth is None else int(truth)
+    if _whole(written):
+        value = int(written)
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 

@@ -1,41 +1,14 @@
--- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
-
--- except_passed: condition: rows of objects that are passed over from a row of theirs on
-(NOT EXISTS (SELECT 1
-             FROM JSON_TABLE(:passed, '$[*]' COLUMNS (name LONGTEXT PATH '$[0]', object LONGTEXT PATH '$[1]',
-                                                      first BIGINT PATH '$[2]')) AS passed
-             WHERE passed.first <= waiting./* record_id */record_id
-               AND CAST(passed.name AS BINARY)
-                   = CAST(CONVERT(waiting./* table_name */table_name USING utf8mb4) AS BINARY)
-               AND CAST(passed.object AS BINARY)
-                   = CAST(CONVERT(waiting./* table_key */table_key USING utf8mb4) AS BINARY)));
-
--- unread_tables: condition: tables whose rows may not be read back are passed over
-(NOT EXISTS (SELECT 1 FROM JSON_TABLE(:unread, '$[*]' COLUMNS (name LONGTEXT PATH '$')) AS unread
-             WHERE CAST(unread.name AS BINARY)
-                   = CAST(CONVERT(waiting./* table_name */table_name USING utf8mb4) AS BINARY)));
+-- One publisher a log, and what it must know between two turns: who holds the lock, and which rows wait.
 
 -- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one
 SELECT 1 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
-  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                  WHERE kept.record_id = waiting./* record_id */record_id
-                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
-LIMIT 1;
-
--- anything_beyond: finds one row above a number that could be read now, and is of no object that is passed over
-SELECT 1 FROM /* log */event_log AS waiting
-WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND waiting./* record_id */record_id > :beyond AND /* except */(1 = 1)
-  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                  WHERE kept.record_id = waiting./* record_id */record_id
-                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 LIMIT 1;
 
 -- late_numbers: numbers of rows in the gaps between those that were seen. Ranges are found by constants only: joined with
 -- a list of gaps, the index would be read as a whole for each of them.
 SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
-  AND /* except */(1 = 1) AND /* unread */(1 = 1)
   AND (waiting./* record_id */record_id BETWEEN :from_0 AND :to_0
        OR waiting./* record_id */record_id BETWEEN :from_1 AND :to_1
        OR waiting./* record_id */record_id BETWEEN :from_2 AND :to_2
@@ -68,50 +41,7 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
        OR waiting./* record_id */record_id BETWEEN :from_29 AND :to_29
        OR waiting./* record_id */record_id BETWEEN :from_30 AND :to_30
        OR waiting./* record_id */record_id BETWEEN :from_31 AND :to_31)
-  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                  WHERE kept.record_id = waiting./* record_id */record_id
-                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
-
--- passed_runs: rows of objects that are passed over, as runs of numbers without gaps: of each object in a run its first and
--- last number. Between them lie rows of other objects that are passed over as well.
-SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
-FROM (SELECT found.id, found.name, found.object, found.id - ROW_NUMBER() OVER (ORDER BY found.id) AS island
-      FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
-                   waiting./* table_key */table_key AS object
-            FROM /* log */event_log AS waiting
-            WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
-              AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
-              AND NOT /* except */(1 = 1)
-            ORDER BY waiting./* record_id */record_id
-            LIMIT :limit) AS found) AS place
-GROUP BY place.island, CAST(place.name AS BINARY), CAST(place.object AS BINARY);
-
--- count_some: how many rows could be read now, counted up to a limit
-SELECT COUNT(*) FROM (
-    SELECT 1 FROM /* log */event_log AS waiting
-    WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
-      AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                      WHERE kept.record_id = waiting./* record_id */record_id
-                        AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
-    LIMIT :limit) AS found;
-
--- retried_rows: rows that were offered and not taken: their object, the attempts, the seconds to the next one
-SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key,
-       kept.attempts, TIMESTAMPDIFF(MICROSECOND, /* now */CURRENT_TIMESTAMP, kept.next_attempt) / 1000000
-FROM /* log */event_log AS tried
-JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record_id */record_id
-WHERE tried./* record_id */record_id IN
-      (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
-  AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.next_attempt IS NOT NULL;
-
--- held_rows: waiting rows that somebody holds, with their objects
-SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key
-FROM /* log */event_log AS tried
-JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record_id */record_id
-WHERE tried./* record_id */record_id IN
-      (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
-  AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.held <> 0;
 
 -- still_waiting: which of these rows wait, held or not
 SELECT tried./* record_id */record_id
@@ -119,35 +49,6 @@ FROM /* log */event_log AS tried
 WHERE tried./* record_id */record_id IN
       (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
   AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N';
-
--- note_waiting: records why rows go on waiting that were read
-INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
-SELECT waiting./* record_id */record_id, 'N', 'held', :note
-FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
-STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
-WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
-ON DUPLICATE KEY UPDATE status = 'N', reason = 'held', note = :note;
-
--- note_behind: records of rows that nobody reads yet which row of their object they wait for;
--- only of those that have waited longest, for there may be very many
-INSERT IGNORE INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
-SELECT behind./* record_id */record_id, 'N', 'held',
-       CONCAT('row ', MIN(ahead./* record_id */record_id), ' of the same object comes first.')
-FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
-STRAIGHT_JOIN /* log */event_log AS ahead ON ahead./* record_id */record_id = listed.id
-JOIN (
-      SELECT waiting./* record_id */record_id, waiting./* table_name */table_name, waiting./* table_key */table_key
-      FROM /* log */event_log AS waiting
-      WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
-      ORDER BY waiting./* record_id */record_id LIMIT :most
-) AS behind
-  ON behind./* table_name */table_name = ahead./* table_name */table_name
- AND behind./* table_key */table_key = ahead./* table_key */table_key
- AND behind./* record_id */record_id > ahead./* record_id */record_id
-WHERE ahead./* status */status = 'N' AND CAST(ahead./* status */status AS BINARY) = 'N'
-  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                  WHERE kept.record_id = behind./* record_id */record_id)
-GROUP BY behind./* record_id */record_id;
 
 -- lock_mark: makes or replaces a mark if the lock is still ours; nobody else takes it before the commit
 INSERT INTO /* marks */event_log_mark (name, value)
@@ -159,14 +60,6 @@ ON DUPLICATE KEY UPDATE value = :value;
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT :name, :value FROM /* marks */event_log_mark AS own
 WHERE own.name = 'publisher' AND own.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
-ON DUPLICATE KEY UPDATE value = :value;
-
--- lock_take_in_hand: notes the batch in hand as `lock_mark_soon` does, unless rows were held or released meanwhile
-INSERT INTO /* marks */event_log_mark (name, value)
-SELECT 'in hand', :value FROM /* marks */event_log_mark AS own
-WHERE own.name = 'publisher' AND own.value LIKE CONCAT('% ', :token)
-  AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark AS held WHERE held.name = 'holding' AND held.value <> :holding)
-LOCK IN SHARE MODE
 ON DUPLICATE KEY UPDATE value = :value;
 
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock

@@ -1,23 +1,5 @@
 -- Old rows are taken away in stretches of record_ids.
 
--- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
-MERGE INTO /* outcomes */event_log_outcome kept
-USING (SELECT DISTINCT entry./* record_id */record_id AS record_id FROM /* log */event_log entry
-       WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N') given
-ON (kept.record_id = given.record_id)
-WHEN MATCHED THEN UPDATE
-  SET kept.status = 'N', kept.reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'held' END,
-      kept.note = CASE WHEN kept.held <> 0 THEN kept.note
-                       WHEN kept.attempts > 0 AND kept.note IS NOT NULL THEN TO_CLOB(:note) || ' Before: ' || kept.note
-                       ELSE TO_CLOB(:note) END,
-      kept.held = 1
-WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, held) VALUES (given.record_id, 'N', 'held', :note, 1);
-
--- count_held: how many waiting rows of a run are held
-SELECT COUNT(*) FROM /* log */event_log entry
-JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
-
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
 WHERE /* record_id */record_id BETWEEN :first AND :last

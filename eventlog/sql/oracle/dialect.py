@@ -9,15 +9,15 @@ from eventlog.sql.oracle.keys import JsonTableLookup
 from eventlog.sql.oracle.types import TYPES
 
 ADVICE: Final[dict[int | str, str]] = {
-    18: "The server has no session left: raise SESSIONS, or end some. It goes on when one is free.",
-    20: "The server has no process left: raise PROCESSES, or end some sessions. It goes on when one is free.",
-    257: "The archive log destination is full: a DBA backs up and deletes archive logs. It goes on when there is room.",
+    18: "The server has no session left: raise SESSIONS, or end some. It continues when one is free.",
+    20: "The server has no process left: raise PROCESSES, or end some sessions. It continues when one is free.",
+    257: "The archive log destination is full: a DBA backs up and deletes archive logs. It continues when there is space.",
     2391: "This user has as many sessions as SESSIONS_PER_USER of its profile allows: raise it, or end some.",
     4031: "The shared pool is full: a DBA enlarges SHARED_POOL_SIZE or flushes it. It is tried again.",
     8103: "A table was truncated, moved or dropped while it was read. It is tried again with the table as it is now.",
-    12516: "The listener knows no free process: raise PROCESSES, or end some sessions. It goes on when one is free.",
-    12520: "The listener knows no free process: raise PROCESSES, or end some sessions. It goes on when one is free.",
-    16000: "The database is open for reading only, as a standby is. It goes on when it is the primary again.",
+    12516: "The listener knows no free process: raise PROCESSES, or end some sessions. It continues when one is free.",
+    12520: "The listener knows no free process: raise PROCESSES, or end some sessions. It continues when one is free.",
+    16000: "The database is open for reading only, as a standby is. It continues when it is the primary again.",
     30036: "The undo tablespace is full: enlarge it, or wait for long transactions to end. It is tried again.",
 }
 """What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the driver tells of a listener."""

@@ -16,8 +16,7 @@ WHERE /* record_id */record_id BETWEEN :first AND :last
 ORDER BY /* record_id */record_id;
 
 -- recorded: what the companion table says of one row
-SELECT status, reason, note, attempts, TO_CHAR(next_attempt, 'YYYY-MM-DD HH24:MI:SS.FF6'), document, held,
-       TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6')
+SELECT status, reason, note, TO_CHAR(settled_at, 'YYYY-MM-DD HH24:MI:SS.FF6')
 FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
 
 -- last_error: the newest row that ended as an error

@@ -9,6 +9,13 @@ SELECT * FROM (
     ORDER BY kept.record_id
 ) WHERE ROWNUM <= :limit;
 
+-- parked_first: the first row that waits of each of these objects
+SELECT MIN(kept.record_id), MIN(kept.due) KEEP (DENSE_RANK FIRST ORDER BY kept.record_id)
+FROM /* parked */event_log_parked kept
+WHERE kept.output = :output AND kept.object IN
+      (SELECT listed.object FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR2(400) PATH '$')) listed)
+GROUP BY kept.object;
+
 -- parked_objects: of which of these objects rows wait
 SELECT DISTINCT kept.object FROM /* parked */event_log_parked kept
 WHERE kept.output = :output AND kept.object IN
@@ -28,10 +35,10 @@ INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, not
 SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
 FROM /* parked */event_log_parked WHERE output = :former;
 
--- parked_due: objects whose turn it is, with the row that lets them go
+-- parked_due: objects whose turn it is, with the row that lets them go; in the order of the index
 SELECT * FROM (
     SELECT object, record_id FROM /* parked */event_log_parked
-    WHERE output = :output AND due <= :now ORDER BY record_id
+    WHERE output = :output AND due <= :now ORDER BY due, record_id
 ) WHERE ROWNUM <= :limit;
 
 -- hold_make: holds rows of a run that wait

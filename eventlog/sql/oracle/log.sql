@@ -9,7 +9,7 @@ ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
     NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF' NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF TZH:TZM'
     NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' NLS_COMP = BINARY NLS_SORT = BINARY TIME_ZONE = '+00:00';
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain characters are only told by their length, and fetched by `large_values` where there is room.
 SELECT * FROM (
     SELECT waiting./* record_id */record_id AS record_id, waiting./* event_type */event_type AS event_type,
@@ -23,11 +23,7 @@ SELECT * FROM (
            CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END AS new_bytes/* transaction */
     FROM /* log */event_log waiting
     WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
-      AND /* among */(1 = 1) AND /* except */(1 = 1)
-      AND /* unread */(1 = 1)
-      AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
-                      WHERE kept.record_id = waiting./* record_id */record_id
-                        AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
+      AND /* among */(1 = 1)
     ORDER BY /* order */record_id
 ) WHERE ROWNUM <= :limit;
 
@@ -69,23 +65,7 @@ EXCEPTION
 END;
 /
 
--- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
--- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
-(waiting./* record_id */record_id > :last
- AND NOT EXISTS (SELECT 1 FROM /* log */event_log late
-                 WHERE late./* status */status = 'N'
-                   AND /* late_number */late.record_id < :first
-                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
-                                   WHERE kept.record_id = late./* record_id */record_id
-                                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP))))
- AND NOT EXISTS (SELECT 1 FROM /* log */event_log late
-                 WHERE late./* status */status = 'N'
-                   AND late./* record_id */record_id IN (SELECT listed.n FROM JSON_TABLE(:missing, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
-                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
-                                   WHERE kept.record_id = late./* record_id */record_id
-                                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))));
-
--- among_noted: condition: the rows of the batch in hand
+-- among_noted: condition: rows with these numbers
 (waiting./* record_id */record_id IN
  (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed));
 
@@ -121,38 +101,6 @@ BEGIN
 END;
 /
 
--- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
-BEGIN
-    MERGE INTO /* outcomes */event_log_outcome kept
-    USING (SELECT listed.id, listed.status, listed.reason, listed.note, listed.delay
-           FROM JSON_TABLE(:records, '$[*]' COLUMNS (
-                   id NUMBER PATH '$.id', status VARCHAR2(8) PATH '$.status',
-                   reason VARCHAR2(64) PATH '$.reason', note CLOB PATH '$.note',
-                   delay NUMBER PATH '$.delay')) listed
-           WHERE EXISTS (SELECT 1 FROM /* log */event_log waiting
-                         WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) tried
-    ON (kept.record_id = tried.id)
-    WHEN MATCHED THEN UPDATE SET kept.status = tried.status, kept.reason = tried.reason, kept.note = tried.note,
-        kept.next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(tried.delay, 'SECOND'),
-        kept.attempts = NVL(kept.attempts, 0) + 1
-    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, attempts, next_attempt)
-        VALUES (tried.id, tried.status, tried.reason, tried.note, 1,
-                SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(tried.delay, 'SECOND'));
-END;
-/
-
--- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
-UPDATE /* outcomes */event_log_outcome
-SET next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND')
-WHERE next_attempt IS NOT NULL
-  AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
-
--- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
-UPDATE /* outcomes */event_log_outcome
-SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP)
-WHERE (next_attempt IS NOT NULL OR status = 'N')
-  AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
-
 -- mark_write: makes or replaces a mark
 BEGIN
     UPDATE /* marks */event_log_mark SET value = :value WHERE name = :name;
@@ -172,6 +120,6 @@ SELECT * FROM (
            waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key
     FROM /* log */event_log waiting
     WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id > :beyond
-      AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
+      AND /* among */(1 = 1) AND /* kept */(1 = 1)
     ORDER BY /* waiting_number */waiting.record_id
 ) WHERE ROWNUM <= :limit;

@@ -1,6 +1,6 @@
 -- The status page: lists that read a bounded stretch of the log, by its numbers or by the index of waiting rows.
 
--- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
+-- list_rows: the rows of a stretch that are asked for, the newest first, with how they ended or what they wait for
 SELECT * FROM (
 SELECT entry./* record_id */record_id AS record_id,
        entry./* status */status AS status,
@@ -12,15 +12,20 @@ SELECT entry./* record_id */record_id AS record_id,
        entry./* column_name */column_name AS column_name,
        SUBSTR(entry./* old_value */old_value, 1, :width) AS old_value,
        SUBSTR(entry./* new_value */new_value, 1, :width) AS new_value,
-       CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+       CASE WHEN entry./* status */status = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
             WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
             ELSE kept.reason END AS reason,
-       kept.note AS note,
-       kept.attempts AS attempts,
-       TO_CHAR(kept.next_attempt, 'YYYY-MM-DD HH24:MI:SS.FF6') AS next_attempt,
+       CASE WHEN entry./* status */status = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END AS note,
+       waits.attempts AS attempts,
+       waits.due AS next_attempt,
        kept.document AS document
 FROM /* entries */event_log entry
 LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
+LEFT JOIN /* holds */event_log_hold holds ON holds.record_id = entry./* record_id */record_id
+LEFT JOIN /* parked */event_log_parked waits ON waits.record_id = entry./* record_id */record_id
+  AND CASE waits.reason WHEN 'behind' THEN '2' ELSE '1' END || waits.output = (
+      SELECT MIN(CASE one.reason WHEN 'behind' THEN '2' ELSE '1' END || one.output) FROM /* parked */event_log_parked one
+      WHERE one.record_id = entry./* record_id */record_id)
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
   AND /* since */(1 = 1)
@@ -30,8 +35,8 @@ WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
             OR LOWER(entry./* column_name */column_name) LIKE :pattern ESCAPE '!'
             OR LOWER(entry./* old_value */old_value) LIKE :pattern ESCAPE '!'
             OR LOWER(entry./* new_value */new_value) LIKE :pattern ESCAPE '!'
-            OR LOWER(kept.note) LIKE :pattern ESCAPE '!')
-  AND (:any_reason = 1 OR CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+            OR LOWER(CASE WHEN entry./* status */status = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END) LIKE :pattern ESCAPE '!')
+  AND (:any_reason = 1 OR CASE WHEN entry./* status */status = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
             WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
             ELSE kept.reason END = :reason)
 ORDER BY entry./* record_id */record_id DESC

@@ -1,16 +1,6 @@
 -- A log has no index on its processed rows, so old ones are taken away in stretches of the table itself: `ctid` says in
 -- which page a row stands, and PostgreSQL 14 and later read just these pages.
 
--- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
-INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, held)
-SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', CAST(:note AS text), 1 FROM /* log */event_log AS entry
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
-ON CONFLICT (record_id) DO UPDATE
-SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'held' END,
-    note = CASE WHEN kept.held <> 0 THEN kept.note
-                WHEN kept.attempts > 0 THEN excluded.note || coalesce(' Before: ' || kept.note, '') ELSE excluded.note END,
-    held = 1;
-
 -- cutoff: the time before which rows are old, by the clock of the log and in UTC
 SELECT CAST(CAST(/* local */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
             AS text),

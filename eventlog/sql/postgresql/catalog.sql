@@ -161,3 +161,16 @@ WHERE nspname = COALESCE(:schema, current_schema()) AND relname = :table AND att
 SELECT NULLIF(nspname, current_schema())::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relname = 'eventlog_applied' AND relkind = 'r' AND has_schema_privilege(pg_namespace.oid, 'USAGE')
   AND has_table_privilege(pg_class.oid, 'SELECT');
+
+-- newest_number: the number of the newest row of the log: each of the two indexes knows one
+SELECT GREATEST((SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status = 'N'),
+  (SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status IS DISTINCT FROM 'N'));
+
+-- numbered_table: a table by its number, and its columns by theirs, which stay when names change
+SELECT /* numbers */'{}'::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = :schema AND relname = :table;
+
+-- numbers_of: what `numbered_table` tells of a table, in JSON
+(SELECT json_build_object('relation', pg_class.oid::bigint, 'schema', nspname, 'name', relname, 'columns',
+   (SELECT COALESCE(json_agg(json_build_array(attnum, attname, atttypid::bigint, atttypmod, format_type(atttypid, atttypmod))
+      ORDER BY attnum), '[]') FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.postgresql.keys import ArrayLookup, fetched_at_once
+from eventlog.sql.postgresql.keys import ArrayLookup
 from eventlog.sql.postgresql.types import TYPES
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
@@ -16,7 +16,6 @@ POSTGRESQL = Dialect(
     driver="psycopg",
     extra="postgres",
     copying_driver="psycopg",
-    fetch_at_once=fetched_at_once,
     lock_codes=frozenset({"55P03"}),
     deadlock_codes=frozenset({"40P01"}),
     oldest_server=(13,),

@@ -1,13 +1,26 @@
 -- The journal: what takes lists.
 
--- parked_rows: the rows that wait of some objects, in their order
-SELECT record_id, object, reason, attempts, due FROM /* parked */event_log_parked
-WHERE output = :output AND object = ANY (ARRAY(SELECT json_array_elements_text(CAST(:objects AS json))))
-ORDER BY record_id LIMIT :limit;
+-- parked_rows: the rows that wait of some objects, in their order. Of each object no more are read than are wanted:
+-- a million may wait.
+SELECT kept.record_id, kept.object, kept.reason, kept.attempts, kept.due
+FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
+CROSS JOIN LATERAL (SELECT * FROM /* parked */event_log_parked AS waiting
+                    WHERE waiting.output = :output AND waiting.object = listed.object
+                    ORDER BY waiting.record_id LIMIT :limit) AS kept
+ORDER BY kept.record_id LIMIT :limit;
+
+-- parked_first: the first row that waits of each of these objects
+SELECT kept.record_id, kept.due
+FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
+CROSS JOIN LATERAL (SELECT waiting.record_id, waiting.due FROM /* parked */event_log_parked AS waiting
+                    WHERE waiting.output = :output AND waiting.object = listed.object
+                    ORDER BY waiting.record_id LIMIT 1) AS kept;
 
 -- parked_objects: of which of these objects rows wait
-SELECT DISTINCT object FROM /* parked */event_log_parked
-WHERE output = :output AND object = ANY (ARRAY(SELECT json_array_elements_text(CAST(:objects AS json))));
+SELECT listed.object
+FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
+CROSS JOIN LATERAL (SELECT 1 FROM /* parked */event_log_parked AS waiting
+                    WHERE waiting.output = :output AND waiting.object = listed.object LIMIT 1) AS kept;
 
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
@@ -27,6 +40,18 @@ SELECT CAST(:output AS text), listed, CAST(:object AS text), CAST(:reason AS tex
        CAST(:attempts AS integer), CAST(:due AS bigint)
 FROM unnest(CAST(translate(:ids, '[]', '{}') AS bigint[])) AS listed;
 
--- parked_drop_many: rows wait no longer
+-- parked_drop_many: rows wait no longer. As a list the numbers would be compared with each row of the output, until
+-- somebody has gathered statistics: 4 s for 10,000 rows.
 DELETE FROM /* parked */event_log_parked
-WHERE output = :output AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
+WHERE output = :output AND record_id IN (SELECT unnest(CAST(translate(:ids, '[]', '{}') AS bigint[])));
+
+-- journal_enter: waits for who writes the journal, and renews the lease if the lock is still ours; says how often holds
+-- have changed. The lease is locked last: it is written to when both rows are at hand. With :soon the transaction is on
+-- disk only with the next one.
+WITH held AS MATERIALIZED (SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE)
+UPDATE /* marks */event_log_mark AS lease
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
+FROM held, set_config('synchronous_commit',
+                      CASE WHEN :soon THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+WHERE lease.name = 'publisher' AND lease.value LIKE '% ' || CAST(:token AS text)
+RETURNING held.value;

@@ -8,7 +8,7 @@ SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD',
        set_config('bytea_output', 'hex', false),
        set_config('plan_cache_mode', 'force_custom_plan', false), set_config('jit', 'off', false);
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* table_name */table_name, waiting./* table_key */table_key,
@@ -20,11 +20,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CASE WHEN octet_length(waiting./* old_value */old_value) > :plain THEN octet_length(waiting./* old_value */old_value) END,
        CASE WHEN octet_length(waiting./* new_value */new_value) > :plain THEN octet_length(waiting./* new_value */new_value) END/* transaction */
 FROM /* log */event_log AS waiting
-WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
-  AND /* unread */(1 = 1)
-  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                  WHERE kept.record_id = waiting./* record_id */record_id
-                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY /* order */record_id
 LIMIT :limit;
 
@@ -57,26 +53,7 @@ WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= :
 GROUP BY 1 ORDER BY MIN(waiting./* record_id */record_id)
 LIMIT :most;
 
--- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
--- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
--- Asked as EXISTS, the first question is answered by reading the whole log, for its statistics still speak of waiting
--- rows there; asked in order, by the index of waiting rows.
-(waiting./* record_id */record_id > :last
- AND (SELECT late./* record_id */record_id FROM /* log */event_log AS late
-      WHERE late./* status */status = 'N'
-        AND late./* record_id */record_id < :first
-        AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                        WHERE kept.record_id = late./* record_id */record_id
-                          AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
-      ORDER BY late./* record_id */record_id LIMIT 1) IS NULL
- AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS late
-                 WHERE late./* status */status = 'N'
-                   AND late./* record_id */record_id = ANY (CAST(translate(:missing, '[]', '{}') AS bigint[]))
-                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                                   WHERE kept.record_id = late./* record_id */record_id
-                                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))));
-
--- among_noted: condition: the rows of the batch in hand
+-- among_noted: condition: rows with these numbers
 (waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])));
 
 -- mark_rows: gives a status to rows that still wait
@@ -88,7 +65,7 @@ DELETE FROM /* log */event_log
 WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
 
 -- note_outcome: records why waiting rows end as they do. One statement, for psycopg sends many in a
--- pipeline, whose last message stops the server's clock for sessions that are idle in a transaction (decision 14).
+-- pipeline, whose last message stops the server's clock for sessions that are idle in a transaction (decision 55).
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
 SELECT noted.id, noted.status, noted.reason, noted.note, /* now */CURRENT_TIMESTAMP
 FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS noted (id bigint, status text, reason text, note text)
@@ -99,27 +76,12 @@ ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
     next_attempt = NULL;
 
--- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
-INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, attempts, next_attempt)
-SELECT tried.id, tried.status, tried.reason, tried.note, 1,
-       /* now */CURRENT_TIMESTAMP + tried.delay * INTERVAL '1 second'
-FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS tried (id bigint, status text, reason text, note text, delay double precision)
-CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
-                    WHERE waiting./* record_id */record_id = tried.id AND waiting./* status */status = 'N'
-                    LIMIT 1) AS still
-ON CONFLICT (record_id) DO UPDATE
-SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
-    attempts = coalesce(kept.attempts, 0) + 1;
-
--- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
-UPDATE /* outcomes */event_log_outcome
-SET next_attempt = /* now */CURRENT_TIMESTAMP + CAST(:delay AS double precision) * INTERVAL '1 second'
-WHERE next_attempt IS NOT NULL AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
-
--- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
-UPDATE /* outcomes */event_log_outcome
-SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
-WHERE (next_attempt IS NOT NULL OR status = 'N') AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
-
 -- count_by_status: how many rows carry each letter
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;
+
+-- newest_processed: the greatest number of a row that does not wait
+SELECT MAX(done./* record_id */record_id) FROM /* log */event_log AS done WHERE done./* status */status IS DISTINCT FROM 'N';
+
+-- processed_among: those of these numbers that rows have which do not wait
+SELECT DISTINCT done./* record_id */record_id FROM /* log */event_log AS done
+WHERE done./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND done./* status */status IS DISTINCT FROM 'N';

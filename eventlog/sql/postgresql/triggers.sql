@@ -110,6 +110,23 @@ FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new);
 
+-- listed_columns: the columns of a row, which the event trigger puts in: their names, and their values before and after
+CROSS JOIN LATERAL (SELECT listed.place, listed.name, listed.old, listed.new, count(listed.new) OVER () AS filled,
+  bool_or((listed.old) COLLATE "C" IS DISTINCT FROM (listed.new) COLLATE "C") OVER () AS changed, /* image */NULL AS row
+  FROM (VALUES /* columns */(1, 'fname', 'x', 'x')) AS listed (place, name, old, new)) AS image;
+
+-- listed_image: the row before, as a text of JSON
+'{' || string_agg(to_json(listed.name)::text || ':' || coalesce(to_json(listed.old)::text, 'null'), ',') OVER () || '}';
+
+-- listed_nothing: where nobody asks for it
+NULL::text;
+
+-- listed_filled: whether a value of a row that came is logged; of one without any the first column speaks
+(image.new IS NOT NULL OR (image.filled = 0 AND image.place = 1));
+
+-- listed_changed: whether a column of a row that stayed has another value
+(image.old) COLLATE "C" IS DISTINCT FROM (image.new) COLLATE "C";
+
 -- hand_each: as `log_each`, for the next trigger to write
 eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
   CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
@@ -310,7 +327,7 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $eventlog$
 DECLARE
 changed record; held record; watched record;
-bridge json; marker jsonb; body text; keys text[]; formerly text; today text; renamed boolean;
+bridge json; marker jsonb; body text; keys text[]; formerly text; today text; renamed boolean; token text[];
 BEGIN
 FOR changed IN
   SELECT found.watch, found.shape, found.told, tgname, tgrelid FROM (
@@ -373,6 +390,36 @@ LOOP
       USING HINT = format('Run eventlog untrack %s before, and eventlog track afterwards.', formerly);
     END IF;
   END LOOP;
+  -- Where values are logged, they are listed as they are now, each with what makes a text of it.
+  IF strpos(body, 'eventlog{columns:') > 0 AND EXISTS (SELECT FROM pg_attribute
+      WHERE attrelid = changed.tgrelid AND attnum > 0 AND NOT attisdropped AND strpos(attname, 'eventlog{') > 0) THEN
+    RAISE EXCEPTION 'eventlog: % cannot be followed with a column whose name contains "eventlog{".', formerly;
+  END IF;
+  LOOP
+    token := regexp_match(body, 'eventlog[{]columns:([^:}]*):([^}]*)[}]');
+    EXIT WHEN token IS NULL;
+    body := replace(body, format('eventlog{columns:%s:%s}', token[1], token[2]), (
+      SELECT string_agg(format('(%s, %L, %s, %s)', place, name,
+        CASE token[1] WHEN '-' THEN 'NULL' ELSE replace(form, 'eventlog{value}', token[1] || '.' || quote_ident(name)) END,
+        CASE token[2] WHEN '-' THEN 'NULL' ELSE replace(form, 'eventlog{value}', token[2] || '.' || quote_ident(name)) END),
+        E',\n  ' ORDER BY place)
+      FROM (
+        SELECT row_number() OVER (ORDER BY attnum) AS place, attname::text AS name, CASE WHEN atttypid >= 16384 THEN /* made_text */''
+          WHEN atttypid = 17 THEN /* octet_text */'' WHEN atttypid = 16 OR (atttypid = 1560 AND atttypmod = 1) THEN /* state_text */''
+          WHEN atttypid = 790 THEN /* money_text */'' WHEN atttypid = 1082 THEN /* date_text */''
+          WHEN atttypid = 1114 THEN /* timestamp_text */'' WHEN atttypid = 1184 THEN /* zoned_text */''
+          ELSE /* string_text */'' END AS form
+        FROM pg_attribute AS own WHERE attrelid = changed.tgrelid AND attnum > 0 AND NOT attisdropped
+          AND to_jsonb(own) ->> 'attgenerated' IS DISTINCT FROM 'v'
+          AND (attnum IN (SELECT value::integer FROM json_array_elements_text(bridge -> 'columns'))
+            OR (bridge ->> 'columns' IS NULL AND attnum NOT IN (SELECT value::integer FROM json_array_elements_text(bridge -> 'key')))
+            -- A row of a table that is all key is known by the first column of it.
+            OR (attnum = (bridge -> 'key' ->> 0)::integer AND NOT EXISTS (SELECT FROM pg_attribute AS other
+              WHERE attrelid = changed.tgrelid AND attnum > 0 AND NOT attisdropped AND CASE WHEN bridge ->> 'columns' IS NULL
+                THEN attnum NOT IN (SELECT value::integer FROM json_array_elements_text(bridge -> 'key'))
+                ELSE attnum IN (SELECT value::integer FROM json_array_elements_text(bridge -> 'columns')) END)))
+      ) AS listed));
+  END LOOP;
   -- A key that is not the primary one, or not any more, is kept by its columns, so that objects keep their names.
   SELECT array_agg(attname::text ORDER BY place) INTO keys FROM json_array_elements_text(bridge -> 'key') WITH ORDINALITY AS told (number, place)
   JOIN pg_attribute ON attrelid = (bridge ->> 'parent')::oid AND attnum = number::integer;
@@ -392,8 +439,42 @@ LOOP
     END IF;
   END IF;
 END LOOP;
+-- Each class as it is now begins with the next row of the log. Nobody writes to an altered table until this transaction ends.
+FOR changed IN
+  SELECT parent, min(called) AS called, json_build_object('raw', json_agg(raw ORDER BY relation <> parent, relation),
+    'key', min(key)::json) AS described
+  FROM (
+    SELECT DISTINCT ON (tgrelid) tgrelid AS relation, (known.bridge ->> 'parent')::oid AS parent,
+      known.bridge #>> '{marker,table}' AS called, known.bridge ->> 'key' AS key,
+      (SELECT /* numbers */'{}'::json FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+       WHERE pg_class.oid = tgrelid) AS raw
+    FROM (
+      SELECT followed.oid, convert_from(decode(followed.part[3], 'base64'), 'UTF8')::json AS bridge FROM (
+        SELECT pg_proc.oid, regexp_match(prosrc, '/[*] eventlog ddl ([^ ]+) ([^ ]+) ([^ ]+) [*]/') AS part FROM pg_proc
+        WHERE pronamespace = /* schema */'public'::regnamespace AND prorettype = 'trigger'::regtype
+          AND proowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)
+      ) AS followed WHERE followed.part IS NOT NULL OFFSET 0
+    ) AS known JOIN pg_trigger ON tgfoid = known.oid AND tgparentid = 0
+    ORDER BY tgrelid
+  ) AS seen GROUP BY parent
+LOOP
+  IF (changed.described -> 'raw')::jsonb IS DISTINCT FROM (
+    SELECT (described::json -> 'raw')::jsonb FROM /* history */event_log_schema
+    WHERE (described::json #>> '{raw,0,relation}')::oid = changed.parent
+    ORDER BY (described::json ->> 'place')::bigint DESC NULLS LAST, table_version DESC LIMIT 1) THEN
+    INSERT INTO /* history */event_log_schema (table_name, table_version, seen_at, first_record, described)
+    SELECT changed.called, coalesce(max(table_version), 0) + 1,
+      to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'),
+      coalesce(/* next */(0), (SELECT max(/* record_id */record_id) FROM /* log */event_log)),
+      (changed.described::jsonb || jsonb_build_object('place', (SELECT count(*) FROM /* history */event_log_schema)))::text
+    FROM /* history */event_log_schema WHERE table_name = changed.called;
+  END IF;
+END LOOP;
 END
 $eventlog$;
+
+-- next_of_identity: the next number of a column that numbers itself; none where it does not
+nextval(pg_get_serial_sequence(/* log_name */'event_log', /* column_name */'record_id'));
 
 -- own_function: the event trigger changes only what is its owner's, and a function that is replaced keeps the owner that it had
 ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO CURRENT_USER;

@@ -1,7 +1,7 @@
 -- Lists read by the two indexes of the log, of its waiting rows and of its processed ones, or by one of all numbers, or
 -- else by the pages of the table. LATERAL has the companion's rows looked up one by one.
 
--- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
+-- list_rows: the rows of a stretch that are asked for, the newest first, with how they ended or what they wait for
 SELECT entry./* record_id */record_id AS record_id,
        CAST(entry./* status */status AS text) AS status,
        CAST(entry./* event_type */event_type AS text) AS event_type,
@@ -12,16 +12,21 @@ SELECT entry./* record_id */record_id AS record_id,
        CAST(entry./* column_name */column_name AS text) AS column_name,
        substr(CAST(entry./* old_value */old_value AS text), 1, CAST(:width AS integer)) AS old_value,
        substr(CAST(entry./* new_value */new_value AS text), 1, CAST(:width AS integer)) AS new_value,
-       CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+       CASE WHEN entry./* status */status = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
             WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
             ELSE kept.reason END AS reason,
-       kept.note AS note,
-       kept.attempts AS attempts,
-       CAST(kept.next_attempt AS text) AS next_attempt,
+       CASE WHEN entry./* status */status = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END AS note,
+       waits.attempts AS attempts,
+       waits.due AS next_attempt,
        kept.document AS document
 FROM /* entries */event_log AS entry
 LEFT JOIN LATERAL (SELECT * FROM /* outcomes */event_log_outcome AS noted
                    WHERE noted.record_id = entry./* record_id */record_id LIMIT 1) AS kept ON true
+LEFT JOIN LATERAL (SELECT * FROM /* holds */event_log_hold AS one
+                   WHERE one.record_id = entry./* record_id */record_id LIMIT 1) AS holds ON true
+LEFT JOIN LATERAL (SELECT reason, note, attempts, due FROM /* parked */event_log_parked AS one
+                   WHERE one.record_id = entry./* record_id */record_id
+                   ORDER BY one.reason = 'behind', one.output LIMIT 1) AS waits ON true
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
   AND /* since */(1 = 1)
@@ -31,8 +36,8 @@ WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS 
             OR lower(CAST(entry./* column_name */column_name AS text)) LIKE CAST(:pattern AS text) ESCAPE '!'
             OR lower(CAST(entry./* old_value */old_value AS text)) LIKE CAST(:pattern AS text) ESCAPE '!'
             OR lower(CAST(entry./* new_value */new_value AS text)) LIKE CAST(:pattern AS text) ESCAPE '!'
-            OR lower(kept.note) LIKE CAST(:pattern AS text) ESCAPE '!')
-  AND (:any_reason = 1 OR CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+            OR lower(CASE WHEN entry./* status */status = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END) LIKE CAST(:pattern AS text) ESCAPE '!')
+  AND (:any_reason = 1 OR CASE WHEN entry./* status */status = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
             WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
             ELSE kept.reason END = :reason)
 ORDER BY entry./* record_id */record_id DESC

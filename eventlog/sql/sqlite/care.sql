@@ -1,15 +1,5 @@
 -- Old rows are taken away in stretches of the table in the order of `rowid`, which a log has with a key or without.
 
--- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
-INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, held)
-SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', :note, 1 FROM /* log */event_log AS entry
-WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
-ON CONFLICT (record_id) DO UPDATE
-SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'held' END,
-    note = CASE WHEN kept.held <> 0 THEN kept.note
-                WHEN kept.attempts > 0 THEN excluded.note || coalesce(' Before: ' || kept.note, '') ELSE excluded.note END,
-    held = 1;
-
 -- cutoff: the time before which rows are old, by the clock of the log and in UTC
 SELECT strftime('%Y-%m-%d %H:%M:%f', /* local */CURRENT_TIMESTAMP, '-' || :age || ' seconds'),
        strftime('%Y-%m-%d %H:%M:%f', /* clock */CURRENT_TIMESTAMP, '-' || :age || ' seconds');

@@ -5,9 +5,16 @@ SELECT record_id, object, reason, attempts, due FROM /* parked */event_log_parke
 WHERE output = :output AND object IN (SELECT value FROM json_each(:objects))
 ORDER BY record_id LIMIT :limit;
 
+-- parked_first: the first row that waits of each of these objects
+SELECT kept.record_id, kept.due FROM json_each(:objects) AS listed
+CROSS JOIN /* parked */event_log_parked AS kept
+ON kept.output = :output AND kept.record_id = (SELECT MIN(waiting.record_id) FROM /* parked */event_log_parked AS waiting
+                                               WHERE waiting.output = :output AND waiting.object = listed.value);
+
 -- parked_objects: of which of these objects rows wait
-SELECT DISTINCT object FROM /* parked */event_log_parked
-WHERE output = :output AND object IN (SELECT value FROM json_each(:objects));
+SELECT listed.value FROM json_each(:objects) AS listed
+WHERE EXISTS (SELECT 1 FROM /* parked */event_log_parked AS waiting
+              WHERE waiting.output = :output AND waiting.object = listed.value);
 
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked

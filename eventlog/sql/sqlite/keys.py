@@ -72,8 +72,13 @@ def _listed(
     connection: Connection, dialect: Dialect, holes: Mapping[str, str], numbers: list[int], columns: list[list[Any]]
 ) -> list[Answer]:
     """The rows with these keys, whose values stand in a list for each column."""
+    import sqlite3
+
     found: list[Answer] = []
-    for start, end in key_stretches(len(numbers), _parameter_limit(connection) // len(columns)):
+    # SQLite is built with different limits.
+    driver: Any = connection.connection.driver_connection
+    parameters = int(driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))
+    for start, end in key_stretches(len(numbers), parameters // len(columns)):
         places = ", ".join(["?"] * len(columns))
         listed = ", ".join([f"({number}, {places})" for number in numbers[start:end]])
         rows = zip(*(column[start:end] for column in columns), strict=True)
@@ -135,11 +140,3 @@ def _number(written: str) -> float | str | None:
 _fraction = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|Inf)", re.ASCII).fullmatch
 _READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: octets_of, Category.NUMBER: _number}
 """Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
-
-
-def _parameter_limit(connection: Connection) -> int:
-    """How many parameters a statement may have here; SQLite is built with different limits."""
-    import sqlite3
-
-    driver: Any = connection.connection.driver_connection
-    return int(driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))

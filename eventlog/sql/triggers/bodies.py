@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.model import Kind
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
@@ -16,6 +17,7 @@ from eventlog.sql.triggers.plan import (
     VALUED,
     ChildPlan,
     Fact,
+    Fate,
     Side,
     Style,
     Test,
@@ -23,10 +25,13 @@ from eventlog.sql.triggers.plan import (
     When,
     child_facts,
     facts,
+    listed_kinds,
 )
 from eventlog.sql.triggers.words import Row, kind_text, parameters, present, same_key
 
 SEPARATOR = ";\n"
+NO_ROW = "-"
+"""Stands for a row that there is not, where the database lists columns."""
 _mentioned = re.compile(r"\b(old|new|sets)_(\d+)\b")
 
 
@@ -99,6 +104,46 @@ class Bodies(Struct, frozen=True, kw_only=True):
             self.dialect, _writing("log_facts", hands=self.hands), **self.log, source=source, facts=written
         )
 
+    def listed(self, when: When) -> str:
+        """The body of a trigger whose columns the database itself puts in, where the table was altered."""
+        by_statement = isinstance(self, StatementBodies)
+        clauses = self._clauses("o", "n", outer=True) if by_statement else self._clauses(*self.dialect.row_names)
+        source = self._source(clauses, when) if isinstance(self, StatementBodies) else "(VALUES (1)) AS one (row)"
+        style = self.plan.listed or Style.FIELD
+        old = NO_ROW if when is When.INSERT else clauses.old.alias
+        new = clauses.new.alias if when in (When.INSERT, When.UPDATE) else NO_ROW
+        row = "listed_image" if style == Style.IMAGE and when is not When.INSERT else "listed_nothing"
+        image = statement(self.dialect, row)
+        columns = f"eventlog{{columns:{old}:{new}}}"
+        listed = statement(self.dialect, "listed_columns", columns=columns, image=image)
+        return self._log_facts(f"{source} {listed}", self._listed_facts(clauses, style, when))
+
+    def _listed_facts(self, clauses: Clauses, style: Style, when: When) -> list[dict[str, str]]:
+        moves, valued, whole = when is When.UPDATE, style != Style.FIELD_BACK, style == Style.IMAGE
+        came, stayed = (kind_text(self.dialect, kind) for kind in listed_kinds(style))
+        old, new = ("image.old", "image.new") if valued else ("NULL", "NULL")
+        found: list[dict[str, str]] = []
+
+        def add(side: Side, fate: Fate, kind: str, column: str, old: str, new: str, condition: Sequence[str]) -> None:
+            fates = clauses.fate(fate) if moves else []
+            said = {"key": clauses.key_text(side), "kind": kind, "column": column, "old": old, "new": new}
+            found.append({**said, "condition": all_of([*fates, *condition])})
+
+        if when is not When.INSERT:
+            kind, first = kind_text(self.dialect, Kind.DELETE_ROW), ["image.place = 1"]
+            add(Side.OLD, Fate.LEFT, kind, "NULL", "image.row" if whole else "NULL", "NULL", first)
+        if when in (When.INSERT, When.UPDATE):
+            filled = [] if whole else [statement(self.dialect, "listed_filled")]
+            add(Side.NEW, Fate.CAME, came, "image.name", "NULL", new, filled)
+        if moves:
+            changed = "image.changed" if whole else statement(self.dialect, "listed_changed")
+            add(Side.NEW, Fate.STAYED, stayed, "image.name", old, new, [changed])
+        if moves and self.plan.others:
+            differs = statement(self.dialect, "row_differs", before=clauses.old.alias, after=clauses.new.alias)
+            only = ["image.place = 1", "NOT image.changed", differs]
+            add(Side.NEW, Fate.STAYED, kind_text(self.dialect, Kind.UPDATE_ROW_BACK), "NULL", "NULL", "NULL", only)
+        return found
+
 
 class RowBodies(Bodies, frozen=True, kw_only=True):
     """Bodies of triggers that fire for one row after another."""
@@ -109,7 +154,13 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         if self.dialect.procedural_triggers:  # where conditions hold no queries
             found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
         if not self.dialect.transition_tables:
-            return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
+            statements = self._questions(clauses, when)
+            for fact in found:
+                if fact.each:
+                    statements.append(self._log_together(clauses, fact))
+                else:
+                    statements.append(statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)}))
+            return SEPARATOR.join(statements)
         return self._log_facts("(VALUES (1)) AS one (row)", holes_of(clauses, found))
 
     def by_event(self) -> str:
@@ -130,11 +181,6 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             return []
         sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
         return [clauses.question(side) for side in sides]
-
-    def _log_row(self, clauses: Clauses, fact: Fact) -> str:
-        if fact.each:
-            return self._log_together(clauses, fact)
-        return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})
 
     def _log_together(self, clauses: Clauses, fact: Fact) -> str:
         """All columns of a row, for which it is asked once whether they are written."""

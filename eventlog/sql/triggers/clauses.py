@@ -92,7 +92,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def condition(self, fact: Fact) -> str:
         """All that must hold for the fact to be logged, in parentheses."""
-        parts = [*self._fate(fact.fate), *self._test(fact), *self._relevant(fact)]
+        parts = [*self.fate(fact.fate), *self._test(fact), *self._relevant(fact)]
         if fact.filled and self._seen(fact.watched[0].column):
             parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
@@ -128,21 +128,17 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """The query about one side that `when` makes necessary."""
         if self.child is not None:
             return self._stands(side, "parent_stands")
-        columns = self.row(side).list(self._asked_of)
+        asked_of = self.plan.table.columns
+        if self.dialect.procedural_triggers and self.plan.options.when is not None:
+            # Each column that a question brings along takes room in the trigger there: only those that `when` may name.
+            condition = self.plan.options.when.replace('""', '"').casefold()
+            asked_of = tuple(column for column in asked_of if column.name.casefold() in condition) or self.plan.key
+        columns = self.row(side).list(asked_of)
         row = self.dialect.quoted(self.plan.table.name)
         condition = f"({self.plan.options.when})"
         return statement(
             self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_variable(side, "holds")
         )
-
-    @property
-    def _asked_of(self) -> tuple[Column, ...]:
-        """The columns that a question about a row brings along: where each takes room in the trigger, those that `when` may name."""
-        columns = self.plan.table.columns
-        if not self.dialect.procedural_triggers or self.plan.options.when is None:
-            return columns
-        told = self.plan.options.when.replace('""', '"').casefold()
-        return tuple(column for column in columns if column.name.casefold() in told) or self.plan.key
 
     def parent_stands(self, side: Side) -> str:
         """Whether the parent of a child's row is there, and one that `when` is about."""
@@ -152,7 +148,11 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _stands(self, side: Side, query: str) -> str:
         """Whether the class has a row with this key, and one that `when` is about."""
-        parent = Row(dialect=self.dialect, alias=self._parent_alias)
+        # `when` speaks of the parent by its own name, unless a row of the child is called so.
+        name = self.plan.table.name
+        taken = {row.alias.casefold() for row in (self.old, self.new)} | {"old", "new"}
+        alias = self.dialect.quoted(f"{name}_" if name.casefold() in taken else name)
+        parent = Row(dialect=self.dialect, alias=alias)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         value = parent.matched
         if self.plan.options.when is not None and any(column.made for column in self.plan.table.columns):
@@ -170,13 +170,6 @@ class Clauses(Struct, frozen=True, kw_only=True):
             answer=_variable(side, "holds"),
         )
 
-    @property
-    def _parent_alias(self) -> str:
-        """The parent by its own name, by which `when` may speak of it, unless a row of the child is called so."""
-        name = self.plan.table.name
-        taken = {row.alias.casefold() for row in (self.old, self.new)} | {"old", "new"}
-        return self.dialect.quoted(f"{name}_" if name.casefold() in taken else name)
-
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
         """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
         parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
@@ -193,7 +186,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         both = fact.fate is Fate.STAYED
         return [any_of([self.holds(Side.OLD), self.holds(Side.NEW)]) if both else self.holds(fact.side)]
 
-    def _fate(self, fate: Fate) -> list[str]:
+    def fate(self, fate: Fate) -> list[str]:
+        """That an update did this to the object."""
         if fate is Fate.ANY:
             return []
         if not self.outer:

@@ -1,8 +1,9 @@
 """The event trigger by which a database follows ALTER TABLE itself: what it is told of tables, how it is made and taken off.
 
 The bridge is what it makes of a trigger's function when the table is altered, so that the trigger goes on: it is prepared when
-the table is tracked, and logs rows to be read back. It names no column but those of the key, and these by their numbers, so
-that the database has to put in nothing but names. `eventlog track` makes the whole trigger.
+the table is tracked. It names no column but those of the key, and these by their numbers; where others are told, the
+database lists them as it puts the names in. Classes with child tables, and those whose keys wait for the end of their
+transaction, log rows to be read back then. `eventlog track` makes the whole trigger.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
     looked_at = [(held[0][0], [number for _, number, _ in held]) for held in children] if plan.looks_back else []
     watch = watching(keys[0][0], numbers if plan.whole_rows else None, looked_at=looked_at)
     own_table = _numbered(connection, keys, watch)
+    if plan.options.columns or plan.options.exclude:
+        own_table = replace(own_table, columns=tuple([own[one.column.name][1] for one in plan.watched]))
     others = [_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)) for held in children]
     return replace(plan, numbered=(own_table, *others))
 
@@ -124,14 +127,31 @@ def _function(dialect: Dialect, names: LogNames) -> str:
     shape = statement(dialect, "shape_of", watch="called.part[1]")
     schema = names.schema or ""
     holes = _holes(dialect, names) | log_holes(dialect, names)
+    log = dialect.literal(dialect.qualified(names.schema, names.table))
+    record_id = dialect.literal(names.column("record_id"))
+    next_number = statement(dialect, "next_of_identity", log_name=log, column_name=record_id)
+    if names.sequence and dialect.next_number is not None:
+        sequence = dialect.qualified(names.schema, names.sequence)
+        next_number = dialect.next_number.format(sequence=sequence)
     return statement(
         dialect,
         "ddl_function",
         **holes,
         shape_of_watch=shape,
+        numbers=statement(dialect, "numbers_of"),
+        **_texts(dialect),
+        next=next_number,
         schema=dialect.literal(dialect.quoted(schema)),
         schema_name=dialect.literal(schema),
     )
+
+
+def _texts(dialect: Dialect) -> dict[str, str]:
+    """The fragments that make a text of a value, as constants of the function that lists columns."""
+    kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
+    found = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
+    found["made"] = statement(dialect, "made_type", value=VALUE)
+    return {f"{kind}_text": dialect.literal(text) for kind, text in found.items()}
 
 
 def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
@@ -141,14 +161,18 @@ def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     }
 
 
+VALUE: Final = "eventlog{value}"
+"""In place of a value, in the fragments that make a text of one."""
 HERE: Final = "eventlog{ddl}"
 """Where the bridge's own comment goes."""
 SCHEMA: Final = "eventlog{}"
 """In place of a schema, so that a table with its schema is told from the bare name of a row."""
 
 
-class Bridge(Struct, frozen=True, kw_only=True):
-    """A function in two parts, with numbers in place of names; the trigger's table, the class's, its key, and its marker."""
+class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A function in two parts, with numbers in place of names; the trigger's table, the class's, its key, its marker, and
+    the columns that are told, where these are not all.
+    """
 
     head: str
     body: str
@@ -156,10 +180,14 @@ class Bridge(Struct, frozen=True, kw_only=True):
     parent: int
     key: list[int]
     marker: Marker
+    columns: list[int] | None = None
 
 
 def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
-    """The plan by row-back, with every name that may change replaced by a number, and without all other columns."""
+    """The plan with every name that may change replaced by a number, and without all other columns: the database lists
+    them, or rows are read back.
+    """
+    listed = plan.options.style != Style.ROW_BACK and not (plan.children or plan.looks_back)
     own, *others = plan.numbered
     key = tuple(
         replace(column, name=_column(own, place), key=place + 1) for place, column in enumerate(plan.table.key_columns)
@@ -171,6 +199,8 @@ def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
         options=replace(plan.options, style=Style.ROW_BACK, columns=(), exclude=()),
         watched=(),
         children=tuple([ChildPlan(child=child, watched=()) for child in children]),
+        listed=plan.options.style if listed else None,
+        others=bool(plan.options.exclude),
     )
 
 

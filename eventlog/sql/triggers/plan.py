@@ -74,23 +74,31 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
 class Numbered(Struct, frozen=True, kw_only=True):
     """A table of a class as the catalog numbers it: its own number, and number and type of each key column.
 
-    `shape` changes when something of it does that its triggers depend on, or of what else `watch` names.
+    `shape` changes when something of it does that its triggers depend on, or of what else `watch` names. `columns` are the
+    numbers of what is watched, where that is not all of it.
     """
 
     number: int
     keys: tuple[tuple[int, int], ...]
     watch: str
     shape: str
+    columns: tuple[int, ...] | None = None
 
 
 class TriggerPlan(Struct, frozen=True, kw_only=True):
-    """What the triggers of one class have to do; `numbered` are its table and child tables, where DDL is followed."""
+    """What the triggers of one class have to do; `numbered` are its table and child tables, where DDL is followed.
+
+    With `listed` the database itself puts the columns into their text: it says in which style they are told. With `others`
+    a row in which only columns have changed that are not told is to be read back: nobody has said whether they may be.
+    """
 
     table: Table
     options: TriggerOptions
     watched: tuple[Attribute, ...]
     children: tuple[ChildPlan, ...] = ()
     numbered: tuple[Numbered, ...] = ()
+    listed: Style | None = None
+    others: bool = False
 
     @property
     def remembered(self) -> tuple[str, ...]:
@@ -350,6 +358,11 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
     return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
 
 
+def listed_kinds(style: Style) -> tuple[Kind, Kind]:
+    """What the columns of a row are told as that came, and of one that stayed."""
+    return _inserted.get(style, Kind.INSERT_FIELD), _updated.get(style, Kind.UPDATE_FIELD)
+
+
 def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     """What a statement on a child table writes, all of it under the parent's key."""
     style = plan.options.style
@@ -361,15 +374,16 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE
     sides = {When.INSERT: (Side.NEW,), When.UPDATE: (Side.OLD, Side.NEW)}.get(when, (Side.OLD,))
     kinds = {Side.OLD: Kind.UPDATE_FIELD, Side.NEW: Kind.INSERT_FIELD}
-    each = [_value(kinds[side], one, side, test=test) for one in child.watched for side in sides]
-    return [_end_of_a_repeated(plan, one) for one in each]
-
-
-def _end_of_a_repeated(plan: TriggerPlan, fact: Fact) -> Fact:
-    """The end of a value that other rows under the parent may have too: who reads all of them back knows if it is there."""
-    if fact.side is Side.NEW or fact.column not in plan.options.repeated:
-        return fact
-    return replace(fact, kind=Kind.UPDATE_FIELD_BACK, old=False)
+    facts = []
+    for one in child.watched:
+        for side in sides:
+            fact = _value(kinds[side], one, side, test=test)
+            # Other rows under the parent may have the value too, and end it for this row alone: who reads all of them
+            # back knows if it is still there.
+            if side is Side.OLD and fact.column in plan.options.repeated:
+                fact = replace(fact, kind=Kind.UPDATE_FIELD_BACK, old=False)
+            facts.append(fact)
+    return facts
 
 
 def _child_read_back(fact: Fact, when: When) -> list[Fact]:

@@ -103,7 +103,10 @@ class _Writer(Struct, frozen=True, kw_only=True):
             *("mark_trigger", *always, "after_trigger"),
         )
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
-        self._check_length(table, texts[form])
+        limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
+        if limit is not None and length > limit:
+            message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
+            raise InstallError(message, hint="Choose --events row-back, or fewer columns with --columns.")
         return Trigger(
             name=name,
             table=table,
@@ -130,7 +133,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
-            "result": self._result(events[0]),
+            # What a function returns; a view's must let the next trigger, which does the writing, have its turn.
+            "result": self.dialect.row_names[0 if events[0] is When.DELETE else 1] if self.plan.table.view else "NULL",
             "declared": declarations(self.dialect, self.names, body),
             "guard": self._guard(child, events[0]) if part is TriggerPart.WHOLE else "",
             "body": body,
@@ -154,7 +158,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if not self.plan.options.foreign or when is When.TRUNCATE or not columns:
             return ""
         by_statement, gone = self._by_statement(when), when is When.DELETE
-        alias = ("o" if gone else "n") if by_statement else self.dialect.row_names[0 if gone else 1]
+        old, new = ("o", "n") if by_statement else self.dialect.row_names
+        alias = old if gone else new
         row = Row(dialect=self.dialect, alias=alias)
         types = ", ".join(f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns))
         query = "guard_rows" if by_statement else "guard_row"
@@ -170,11 +175,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return self.plan.key
         return self._read(None)
 
-    @property
-    def _compares_rows(self) -> bool:
-        """Whether an update is told by the row as a whole, and no column but the key is spoken of."""
-        return self.plan.whole_rows and offers(self.dialect, "row_differs")
-
     def _settling(self, name: str, digest: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
         literal, schema, called = self.dialect.literal, self.plan.table.schema, self._trigger_name(name)
@@ -189,12 +189,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "complaint": literal(f"The trigger {name} does not compile and is disabled"),
             "rights": literal(f"Its owner needs {rights}, granted directly and not by a role"),
         }
-
-    def _check_length(self, table: str, text: str) -> None:
-        limit, length = self.dialect.trigger_bytes, len(text.encode())
-        if limit is not None and length > limit:
-            message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
-            raise InstallError(message, hint="Choose --events row-back, or fewer columns with --columns.")
 
     def _log(self) -> dict[str, str]:
         """What fills the holes of a row of the log that are the same for all."""
@@ -223,6 +217,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if part is TriggerPart.READING:
             return self._reading(child, events[0], log)
         bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
+        if self.plan.listed is not None:
+            return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).listed(events[0])
         return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).body(events[0])
 
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
@@ -230,6 +226,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         dialect = replace(self.dialect, declared_constants=False)
         bodies = StatementBodies if self._by_statement(when) else RowBodies
         found = bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
+        if self.plan.listed is not None:
+            return found.listed(when)
         if child is None or when in (When.INSERT, When.TRUNCATE) or self.plan.options.when is not None:
             return found.body(when)
         parent = self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name))
@@ -248,25 +246,22 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return "compound_trigger"
         return "statement_trigger" if self._by_statement(when) else "row_trigger"
 
-    def _result(self, when: When) -> str:
-        """What a function returns; a view's must let the next trigger, which does the writing, have its turn."""
-        if not self.plan.table.view:
-            return "NULL"
-        return self.dialect.row_names[0 if when is When.DELETE else 1]
-
     def _settings(self, child: ChildPlan | None, when: When) -> str:
         queries = ["settings_of_statements"] if self._by_statement(when) else []
         looks_up = child is not None or (self.plan.looks_back and bool(self.plan.children))
         queries += ["settings_of_children"] if looks_up and when in (When.UPDATE, When.DELETE) else []
         queries += ["settings_of_pairs"] if self._by_statement(when) and when is When.UPDATE and child is None else []
-        queries += [] if settled(self.dialect, self._read(child)) else ["settings"]
+        settles = self.plan.listed is None and settled(self.dialect, self._read(child))
+        queries += [] if settles else ["settings"]
         return " ".join(statement(self.dialect, query) for query in queries)
 
     def _read(self, child: ChildPlan | None) -> tuple[Column, ...]:
         if child:
             return child.child.columns
-        watched = () if self._compares_rows else tuple(one.column for one in self.plan.watched)
-        return self.plan.key + watched
+        # Where the row is compared as a whole, no column but the key is spoken of.
+        if self.plan.whole_rows and offers(self.dialect, "row_differs"):
+            return self.plan.key
+        return self.plan.key + tuple(one.column for one in self.plan.watched)
 
     def _bridge(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
         """A comment with what the database makes of this function when the table is altered: it names the key only."""
@@ -282,6 +277,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             name=child.child.name if child else self.plan.table.name,
             parent=own.number,
             key=[number for number, _ in own.keys],
+            columns=None if own.columns is None else list(own.columns),
             marker=self._marker(""),
         )
         return bridge_comment(bridge, this, own)

@@ -232,7 +232,12 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     one that it updates is heard as updated before an action deletes it. To be deleted is to be met once, by whatever.
     """
     deleted = _deleted(root, references)
-    updates = _updates(root, references, deleted)
+    # How often each reference may update one row. One leads to another, so it is asked until nothing changes; more than
+    # twice is twice, else a circle of them would never end.
+    updates, before = [0] * len(references), None
+    while updates != before:
+        before = updates
+        updates = [min(2, _times(one, root, references, before, deleted)) for one in references]
     own = [(one, times) for one, times in zip(references, updates, strict=True) if one.table == table]
     if not any(times for _, times in own):
         return False
@@ -250,16 +255,6 @@ def _deleted(root: Name, references: list[Reference]) -> set[Name]:
         grown = not more <= found
         found |= more
     return found
-
-
-def _updates(root: Name, references: list[Reference], deleted: set[Name]) -> list[int]:
-    """How often each reference may update one row; more than twice is twice."""
-    times = [0] * len(references)
-    while True:
-        found = [min(2, _times(one, root, references, times, deleted)) for one in references]
-        if found == times:
-            return times
-        times = found
 
 
 def _times(one: Reference, root: Name, references: list[Reference], times: list[int], deleted: set[Name]) -> int:

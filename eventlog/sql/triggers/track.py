@@ -7,7 +7,7 @@ that was taken off and cannot be made again would lose changes.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
@@ -20,11 +20,12 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, is_denied, verbatim
 from eventlog.sql.clocks import zone_of
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, number_holes, offers, statement
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
+from eventlog.sql.history import enter_versions
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.reflect import Classes
+from eventlog.sql.reflect import Classes, parts_of
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers.asked import (
     AskedClass,
@@ -38,8 +39,9 @@ from eventlog.sql.triggers.asked import (
 )
 from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
 from eventlog.sql.triggers.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
-from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
+from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, captured
 from eventlog.sql.triggers.render import Trigger, dropping, function_name, render
+from eventlog.sql.triggers.tried import try_log, try_triggers
 from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.sql.triggers.words import Row
 
@@ -54,29 +56,40 @@ def track(
     names: LogNames | None = None,
     schema: str | None = None,
     note: Note = lambda _text: None,
+    leave: Note | None = None,
+    since: int | None = None,
 ) -> list[TriggerState]:
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone.
 
     A request is put over what a class was tracked with before, None asks for just that; options are all that is wanted.
-    `note` hears what is kept and what is changed.
+    `note` hears what is kept and what is changed, `leave` why a table of a pattern cannot be tracked: an error without it.
+    `since` is the newest row of the log while tables still looked as their triggers know them, where these follow later.
     """
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
-        _refuse_other_clocks(log)
+        # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told apart.
+        if zone_of(log.clock) is not None:
+            message = f"The times in {log.whole} are those of {log.clock}, and triggers of eventlog write UTC."
+            raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
         try_triggers(connection)
         try_log(connection, log)
         try:
-            wanted = _kept_as_planned(connection, tables, _request(options), log, schema, note)
+            wanted = _kept_as_planned(connection, tables, _request(options), log, schema, note, leave)
             # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
                 _make(connection, statement_text)
             for statement_text in _to_keep(connection, log, wanted):
                 _execute_if_may(connection, statement_text)
+            _enter_definitions(connection, log, wanted, since)
             _tell_publisher(connection, engine, log)
         finally:
             for query in ("after_trigger", "release_table"):
                 _execute(connection, statement(dialect_of(connection), query))
-        return _of_classes(connection, wanted, log)
+        standing, states = by_owner(installed(connection, log)), []
+        for one in wanted:
+            triggers = render(one.plan, dialect_of(connection), log)
+            states += compare(triggers, standing.get(one.owner, []), one.owner)
+        return states
 
 
 def track_sql(
@@ -86,11 +99,12 @@ def track_sql(
     names: LogNames | None = None,
     schema: str | None = None,
     note: Note = lambda _text: None,
+    leave: Note | None = None,
 ) -> str:
     """The statements that `track` would run now, as a script."""
     with engine.connect() as connection:
         log = located(connection, names)
-        wanted = wanted_classes(connection, tables, _request(options), log, schema, note)
+        wanted = wanted_classes(connection, tables, _request(options), log, schema, note, leave)
         needed = [*_needed(connection, wanted, log), *_to_keep(connection, log, wanted)]
         return script(needed, dialect_of(connection))
 
@@ -131,6 +145,7 @@ def _kept_as_planned(
     names: LogNames,
     schema: str | None,
     note: Note,
+    leave: Note | None,
 ) -> list[WantedClass]:
     """The classes as they are, and stay while the transaction lasts, where the database can lock what tables look like.
 
@@ -140,7 +155,9 @@ def _kept_as_planned(
     kept: set[tuple[str | None, str]] = set()
     while True:
         said: list[str] = []
-        wanted = wanted_classes(connection, tables, request, names, schema, said.append)
+        left: list[str] = []
+        add = None if leave is None else left.append
+        wanted = wanted_classes(connection, tables, request, names, schema, said.append, add)
         new = _tables_of(wanted) - kept if offers(dialect_of(connection), "keep_shape") else ()
         if not new:
             break
@@ -149,6 +166,8 @@ def _kept_as_planned(
         kept.update(new)
     for text in said:
         note(text)
+    for text in left:
+        (leave or note)(text)
     return wanted
 
 
@@ -180,7 +199,12 @@ def _of_owners(
     found = by_owner(installed(connection, log), str.casefold)
     asked = {table.casefold(): table for table in asked_of(connection, log)}
     classes = Classes(connection, schema)
-    owners = dict.fromkeys(owner for name in tables for owner in _owners(classes, name, {**found, **asked}, log.table))
+    standing = [one for ones in found.values() for one in ones]
+    whole = [f"{one.schema}.{one.table}" if one.schema else one.table for one in standing]
+    children = {name.casefold(): one.marker.table for name, one in zip(whole, standing, strict=True)}
+    owners = dict.fromkeys(
+        owner for name in tables for owner in _owners(classes, name, {**found, **asked}, children, log.table)
+    )
     return [trigger for owner in owners for trigger in found.get(owner, [])], [*owners], asked
 
 
@@ -209,14 +233,6 @@ def located(connection: Connection, names: LogNames | None) -> LogNames:
     return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
 
 
-def _refuse_other_clocks(names: LogNames) -> None:
-    """Our triggers write UTC: in a log of another clock, rows of two clocks could not be told apart."""
-    zone = zone_of(names.clock)
-    if zone is not None:
-        message = f"The times in {names.whole} are those of {names.clock}, and triggers of eventlog write UTC."
-        raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
-
-
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
     """The log with the schema that its bare name means, because a trigger runs in another search path."""
     return replace(names, schema=Schema(connection, names.schema).name)
@@ -235,7 +251,8 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
     for one in wanted:
         refuse_unfit(connection, one.plan, names)
         triggers = render(one.plan, dialect, names)
-        mine = {trigger.name: trigger for trigger in standing.get(one.owner, ())}
+        renamed = standing.get(one.former, ()) if one.former is not None else ()
+        mine = {trigger.name: trigger for trigger in (*renamed, *standing.get(one.owner, ()))}
         for trigger in triggers:
             there = mine.pop(trigger.name, None)
             if there is not None and is_current(trigger, there) and there.marker.options == one.plan.options:
@@ -264,7 +281,21 @@ def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedCla
         return []
     kept, dialect = asked_classes(connection, names), dialect_of(connection)
     asked = [AskedClass(table=one.owner, options=one.asked, watched=one.plan.remembered) for one in wanted]
-    return [keeping(dialect, names, one) for one in asked if kept.get(one.table) != one]
+    gone = [one.former for one in wanted if one.former is not None and one.former in kept]
+    forgotten = [forgetting(dialect, names, former) for former in gone]
+    return [*forgotten, *(keeping(dialect, names, one) for one in asked if kept.get(one.table) != one)]
+
+
+def _enter_definitions(
+    connection: Connection, names: LogNames, wanted: Sequence[WantedClass], since: int | None
+) -> None:
+    """Enters how the classes look for which triggers were made: what they write from now on is read so. Who may make
+    triggers, and not write there, leaves it to the publisher, which enters it when it looks.
+    """
+    tables = [captured(one.plan.table, one.plan.options, one.plan.remembered) for one in wanted]
+    former = {one.owner: one.former for one in wanted if one.former is not None}
+    with suppress(SQLAlchemyError), connection.begin_nested():
+        enter_versions(connection, names, tables, former, since)
 
 
 def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
@@ -284,7 +315,11 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
     if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
         message = f"{table.name} stands in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
-    if table.view and not _is_written(connection, table):
+    is_written = not table.view
+    if table.view:
+        [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
+        is_written = bool(count)
+    if not is_written:
         message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
         raise InstallError(message, hint="Make that trigger first, or track the tables that the view reads.")
     if wanted.options.always and not offers(dialect_of(connection), "always_trigger"):
@@ -322,20 +357,13 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
     if not offers(dialect_of(connection), "ddl_function"):
         message = f"{dialect_of(connection).name} has no triggers on DDL that could follow an ALTER TABLE."
         raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
-    why = (
-        "is a view"
-        if wanted.table.view
-        else "has a condition (--when), which names columns"
-        if wanted.options.when
-        else ""
-    )
+    why = ""
+    if wanted.table.view:
+        why = "is a view"
+    elif wanted.options.when:
+        why = "has a condition (--when), which names columns"
     if why:
         raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
-
-
-def _is_written(connection: Connection, table: Table) -> bool:
-    [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
-    return bool(count)
 
 
 def _try_condition(connection: Connection, table: Table, condition: str) -> None:
@@ -378,15 +406,6 @@ def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
     return function_name(dialect, names, trigger.schema, trigger.name, trigger.marker.hash)
 
 
-def _of_classes(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> list[TriggerState]:
-    standing = by_owner(installed(connection, names))
-    found = []
-    for one in wanted:
-        triggers = render(one.plan, dialect_of(connection), names)
-        found += compare(triggers, standing.get(one.owner, []), one.owner)
-    return found
-
-
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
     """Lets a publisher look at the tables again; who may make triggers, and not write marks, restarts it."""
     log = Log(engine, names)
@@ -395,9 +414,12 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
             connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
 
 
-def _owners(classes: Classes, name: str, known: Iterable[str], log: str) -> list[str]:
-    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is none."""
-    first, _, last = name.rpartition(".")
+def _owners(classes: Classes, name: str, known: Iterable[str], children: Mapping[str, str], log: str) -> list[str]:
+    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is none.
+
+    `children` are the tables on which triggers stand, with the class that they belong to.
+    """
+    first, last = parts_of(name)
     place = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
     found = place.find(last) or last
@@ -405,6 +427,10 @@ def _owners(classes: Classes, name: str, known: Iterable[str], log: str) -> list
     if meant in known:
         return [meant]
     matching = [owner for owner in known if is_pattern(last) and fnmatchcase(owner, meant)]
+    if not matching and meant in children:
+        parent = children[meant]
+        hint = f"`eventlog untrack {parent}` removes the triggers of both."
+        raise InstallError(f"{name} is not tracked by itself, but as a part of {parent}.", hint=hint)
     if not matching:
         raise InstallError(f"{name} is not tracked for {log}.", hint="`eventlog triggers` lists what is.")
     return matching
@@ -429,37 +455,3 @@ def _make(connection: Connection, sql: str) -> None:
 def _execute(connection: Connection, sql: str) -> None:
     if sql:
         connection.execute(verbatim(sql))
-
-
-_SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
-
-
-def try_triggers(connection: Connection) -> None:
-    """InstallError when the server would refuse triggers whatever rights on tables there are."""
-    for _, problem, hint in answers(connection, "making_triggers"):
-        raise InstallError(str(problem), hint=str(hint))
-
-
-def try_log(connection: Connection, names: LogNames) -> None:
-    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
-    try:
-        with connection.begin_nested() as attempt:
-            unnumbered = _written(connection, names)
-            attempt.rollback()
-    except SQLAlchemyError as error:
-        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        raise InstallError(
-            f"The log {names.table} does not take the rows of triggers: {problem}.", hint=_SHAPE
-        ) from None
-    if unnumbered:
-        column = names.column("record_id")
-        raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
-
-
-def _written(connection: Connection, names: LogNames) -> int:
-    dialect = dialect_of(connection)
-    own = {"now": dialect.now, "user": dialect.user}
-    holes = log_holes(dialect, names) | number_holes(dialect, names) | own
-    write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
-    connection.execute(verbatim(write))
-    return int(connection.execute(verbatim(count)).scalar_one())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed, words
-from eventlog.sql.triggers.installed import by_owner, installed
+from eventlog.sql.triggers.installed import Installed, by_owner, installed
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.table_needs import TableNeeds
 
@@ -24,10 +24,13 @@ Note = Callable[[str], None]
 
 
 class WantedClass(Struct, frozen=True, kw_only=True):
-    """What the triggers of one class have to do, and the options as they were asked for."""
+    """What the triggers of one class have to do, and the options as they were asked for. `former` is what it was called
+    when it was tracked, where somebody has given its table another name since.
+    """
 
     plan: TriggerPlan
     asked: TriggerOptions
+    former: str | None = None
 
     @property
     def owner(self) -> str:
@@ -46,8 +49,12 @@ def wanted_classes(
     names: LogNames,
     schema: str | None,
     note: Note,
+    leave: Note | None = None,
 ) -> list[WantedClass]:
-    """The classes with these names, planned as they were asked for before and are asked for now."""
+    """The classes with these names, planned as they were asked for before and are asked for now.
+
+    Where patterns alone are given, `leave` hears why one of their tables cannot be tracked; the others still are.
+    """
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
     if request.key and (len(tables) > 1 or is_pattern(tables[0])):
@@ -59,16 +66,34 @@ def wanted_classes(
     taken = {child for options in known.values() for child in options.children} | set(request.children or ())
     wanted = []
     for table in classes.named(named_tables(classes, tables, names, taken, note), request.children or ()):
-        former = None if request.reset else believed(table.whole, kept.get(table.whole), standing.get(table.whole, ()))
+        called = former_name(classes, table, there) if table.whole not in known else None
+        owner = called or table.whole
+        former = None if request.reset else believed(owner, kept.get(owner), standing.get(owner, ()))
         asked = request.over(former or TriggerOptions())
-        one = _planned(classes, needs, table, request, asked)
+        try:
+            one = replace(_planned(classes, needs, table, request, asked), former=called)
+        except InstallError as error:
+            if leave is None or not all(is_pattern(name) and not classes.has(name) for name in tables):
+                raise
+            leave(f"{table.whole} is left out: {error}")
+            continue
         for child in {child.name for child in table.children} - {child.name for child in one.plan.table.children}:
             note(f"{child} is not captured with {table.whole}: its foreign key is not about {', '.join(asked.key)}.")
         _tell(note, one, kept.get(table.whole) or next(iter(standing.get(table.whole, ())), None), request)
-        for remark in needs.remarks(one.plan.table, one.asked):
+        for remark in (*_shared(classes, one.plan.table), *needs.remarks(one.plan.table, one.asked)):
             note(remark)
         wanted.append(one)
     return wanted
+
+
+def former_name(classes: Classes, table: Table, there: Mapping[str, Sequence[Installed]]) -> str | None:
+    """What the class was called for which triggers stand on this table, where no table has that name any more."""
+    for owner, ones in there.items():
+        children = {child.rpartition(".")[2] for one in ones for child in one.marker.options.children}
+        stands = any((one.schema, one.table) == (table.schema, table.name) for one in ones)
+        if stands and owner != table.whole and table.name not in children and not classes.has(owner):
+            return owner
+    return None
 
 
 def named_tables(classes: Classes, asked: Sequence[str], names: LogNames, children: set[str], note: Note) -> list[str]:
@@ -102,6 +127,14 @@ def _planned(
         if request.columns is None and request.exclude is None and not request.reset:
             error.hint = f"It was tracked with {words(asked)}; use --columns or --exclude again, or --reset."
         raise
+
+
+def _shared(classes: Classes, table: Table) -> Iterator[str]:
+    """What is to be known of child tables that refer to others too, as a relation of two tables does."""
+    for child in table.children:
+        others = [name for name in classes.schema(table.schema).referred(child.name) if name != table.name]
+        if others:
+            yield f"{child.name} refers to {', '.join(others)} too; its changes are published as changes of {table.whole}."
 
 
 def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: TrackRequest) -> None:

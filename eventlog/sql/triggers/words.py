@@ -43,13 +43,13 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     if not dialect.declared_constants:
         return ""
     mentioned = sorted({match[1] for match in _mentioned.finditer(body)})
-    return "\n".join(f"{_declaration(dialect, names, what)};" for what in mentioned)
-
-
-def _declaration(dialect: Dialect, names: LogNames, what: str) -> str:
     log = dialect.qualified(names.schema, names.table)
-    column = dialect.quoted(names.column(_columns.get(what, "event_type")))
-    return statement(dialect, "constant", name=PREFIX + what, column=f"{log}.{column}", value=_value(dialect, what))
+    lines = []
+    for what in mentioned:
+        column = f"{log}.{dialect.quoted(names.column(_columns.get(what, 'event_type')))}"
+        value = _value(dialect, what)
+        lines.append(statement(dialect, "constant", name=PREFIX + what, column=column, value=value) + ";")
+    return "\n".join(lines)
 
 
 def _named(dialect: Dialect, what: str) -> str:

@@ -9,15 +9,15 @@
   all.type = "checkbox";
   all.setAttribute("aria-label", "Choose all rows of this page");
   head.replaceChildren(all);
-  const said = document.createElement("span");
-  said.className = "quiet chosen";
-  said.setAttribute("role", "status");
-  actions.append(said);
+  const count = document.createElement("span");
+  count.className = "quiet chosen";
+  count.setAttribute("role", "status");
+  actions.append(count);
   const tell = () => {
     const chosen = boxes.filter((box) => box.checked).length;
     all.checked = chosen === boxes.length;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
-    said.textContent = chosen ? `${chosen} of ${boxes.length} rows chosen` : "";
+    count.textContent = chosen ? `${chosen} of ${boxes.length} rows chosen` : "";
   };
   all.addEventListener("change", () => {
     for (const box of boxes) box.checked = all.checked;

@@ -6,23 +6,23 @@ import pytest
 
 from eventlog.admin.explain import _recorded
 
+AT = "2026-11-22 10:00:00"
+
 
 @pytest.mark.parametrize(
-    "row, said",
+    "rows, waits, said",
     [
         (
-            ("N", "held", "held since 2026-11-22 by ann: moves", None, None, None, True, None),
-            "held since 2026-11-22 by ann: moves.",
+            [("S", "superseded", "superseded by 22", AT)],
+            "",
+            f"Recorded at {AT}: S superseded by 22.",
         ),
-        (
-            ("N", "held", "an earlier change comes first.", None, None, None, False, None),
-            "held: an earlier change comes first.",
-        ),
+        ([("E", "refused", "no such group.", None)], "", "Recorded: E refused: no such group."),
+        ([("W", "skipped", None, None)], "It waits.", "Recorded: W skipped. It waits."),
+        ([(None, None, None, None)], "It waits.", "It waits."),
+        ([], "It is held since noon.", "It is held since noon."),
+        ([], "", "Nothing more was recorded."),
     ],
 )
-def test_what_is_recorded_of_a_held_row_is_said_once(row: tuple[object, ...], said: str) -> None:
-    assert _recorded([row], "") == f"Recorded: N {said}"
-
-
-def test_a_record_in_which_nothing_stands_is_none() -> None:
-    assert _recorded([(None, None, None, None, None, None, False, None)], "It waits.") == "It waits."
+def test_what_is_recorded_of_a_row_is_said_once(rows: list[tuple[object, ...]], waits: str, said: str) -> None:
+    assert _recorded(rows, waits) == said

@@ -24,7 +24,7 @@ def test_a_conversion_names_the_option_that_goes_on_where_there_is_one(
     monkeypatch.setattr("eventlog.cli.convert._converted", interrupted)
     assert exit_code(["convert", "log.csv", "--out", str(tmp_path / "out"), "--engine", engine]) == 130
     said = capsys.readouterr().err
-    assert ("The same command with --resume goes on from what is done." in said) is named
+    assert ("The same command with --resume continues from there." in said) is named
     assert said.endswith("eventlog: interrupted.\n")
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.config.settings import Config, FilesOutput, from_settings, load
+from eventlog.config.settings import Config, from_settings, load
 from eventlog.core.errors import ConfigError
+from eventlog.sinks.outputs import FilesOutput
 
 HEAD = "EVENTLOG_"
 
@@ -76,16 +77,16 @@ def test_nothing_is_an_empty_list() -> None:
 
 def test_keys_of_a_key_have_names_too() -> None:
     config = given(SOURCE__LINTER__CODE_PAGE="cp1251", SOURCE__GBASE='{tables = {"111" = "shop.t1"}}')
-    assert config.source.linter.code_page == "cp1251"
-    assert config.source.gbase.tables == {"111": "shop.t1"}
+    assert config.source.table("linter").code_page == "cp1251"
+    assert config.source.table("gbase").tables == {"111": "shop.t1"}
     config = given(OUTPUT__SINK="stdout", OUTPUT__FORMAT="messages", OUTPUT__MESSAGES__MODE="envelope")
-    assert config.output[0].messages.mode == "envelope"  # type: ignore[union-attr]  # its sink is standard output
+    assert config.output[0].messages.mode == "envelope"  # type: ignore[attr-defined]  # its sink is standard output
 
 
 def test_the_environment_goes_over_what_the_file_has_there(tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_text("[source.linter]\ncode_page = 'koi8-r'\ncoding = 'auto'\n", encoding="utf-8")
-    linter = load(file, {"EVENTLOG_SOURCE__LINTER__CODE_PAGE": "cp866"}).source.linter
+    linter = load(file, {"EVENTLOG_SOURCE__LINTER__CODE_PAGE": "cp866"}).source.table("linter")
     assert (linter.code_page, linter.coding) == ("cp866", "auto")
 
 
@@ -98,7 +99,7 @@ def test_a_key_that_there_is_not_is_refused(name: str) -> None:
 def test_a_group_that_the_file_has_wrong_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_text("[source]\nlinter = 5\n", encoding="utf-8")
-    assert load(file, {"EVENTLOG_SOURCE__LINTER__CODE_PAGE": "cp866"}).source.linter.code_page == "cp866"
+    assert load(file, {"EVENTLOG_SOURCE__LINTER__CODE_PAGE": "cp866"}).source.table("linter").code_page == "cp866"
 
 
 def test_a_mark_of_the_byte_order_is_no_part_of_a_file(tmp_path: Path) -> None:

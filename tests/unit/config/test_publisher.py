@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from eventlog.config.build import log_settings_of, outputs_of
-from eventlog.config.settings import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
+from eventlog.config.settings import Config, PublisherConfig, from_settings
 from eventlog.core.errors import ConfigError
+from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
 
 
 def read(**keys: Any) -> PublisherConfig:

@@ -11,16 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from eventlog.config.settings import (
-    Config,
-    FilesOutput,
-    PublisherConfig,
-    SourceConfig,
-    StdoutOutput,
-    from_settings,
-    load,
-)
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig, from_settings, load
 from eventlog.core.errors import ConfigError
+from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
 EVERYTHING = """
 [source]
@@ -111,13 +104,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
     ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, web."),
     ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
+    (
+        {"publisher": {"workers": 1}},
+        "my.toml: publisher.workers is not a key. One process does all the work; take it out.",
+    ),
     ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
     ({"source": 5}, "my.toml: source is written as [source]."),
     ({"output": {"sink": "stdout"}}, "my.toml: output is written as [[output]]."),
     ({"output": []}, "my.toml: output is written as [[output]]."),
     ({"output": ["stdout"]}, "my.toml: output is written as [[output]]."),
     ({"output": [5]}, "my.toml: output is written as [[output]]."),
-    ({"output": [{}]}, "my.toml: output[0] needs the key `sink`: database, files, http, kafka, stdout."),
+    ({"output": [{}]}, "my.toml: output[0] needs the key `sink`: database, files, http, kafka, stdout, webhook."),
     (
         {"output": [{"sink": "files", "path": "out", "row_files": {"heder": 1}}]},
         "my.toml: output[0].row_files.heder is not a key.",

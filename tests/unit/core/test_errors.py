@@ -26,6 +26,7 @@ from eventlog.core.errors import (
     UsageError,
     XmlError,
     shortened,
+    without_promise,
 )
 from tests.support.shares import met, shares
 from tests.support.strategies import anything
@@ -131,3 +132,17 @@ def test_a_shortened_text_is_the_text_or_its_beginning(text: str) -> None:
     short = shortened(text, limit=10)
     met(cut=len(text) > 10, whole=len(text) <= 10)
     assert short == text if len(text) <= 10 else short == f"{text[:10]}… ({len(text) - 10} more characters)"
+
+
+@pytest.mark.parametrize(
+    "said, without",
+    [
+        ("db cannot be reached: refused. It is tried again.", "db cannot be reached: refused."),
+        ("It is full. Create it, or grant it; it is tried again.", "It is full. Create it, or grant it."),
+        ("No. It is tried again; if brokers close, check tls.", "No. If brokers close, check tls."),
+        ("It was dropped. It is tried again with the table as it is now.", "It was dropped."),
+        ("It is tried and true.", "It is tried and true."),
+    ],
+)
+def test_a_promise_of_another_try_can_be_left_out(said: str, without: str) -> None:
+    assert without_promise(said) == without

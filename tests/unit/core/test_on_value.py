@@ -235,7 +235,7 @@ def test_a_table_that_nobody_knows_refuses_the_change() -> None:
 def test_the_nearest_value_takes_the_place_of_one(column: str, value: Any, syntax: TimeSyntax, said: str) -> None:
     [told], [refusal] = xds(change(Op.ADD, Edit(column=column, new=value)), "replace", syntax)
     assert told == f"{column}a{said}"
-    assert "the nearest value that can be said takes its place" in refusal.note
+    assert "the nearest possible value takes its place" in refusal.note
 
 
 def test_a_reference_and_bytes_are_never_replaced() -> None:

@@ -12,10 +12,12 @@ import pytest
 from eventlog.admin.check import PointLevel, check
 from eventlog.cli.main import exit_code
 from eventlog.config.build import outputs_of
-from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
+from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
 from eventlog.core.packages import EXTRAS, installing, require
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import drivers
 

@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.config.build import name_of
-from eventlog.config.outputs import DatabaseOutput, HttpOutput
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
 from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import OutputState, read_output_states, stands
-from eventlog.sources.log.source import note_of
-from eventlog.sources.marks import as_text, note_name, notes_of
+from eventlog.publisher.settling import note_of
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.outputs import HttpOutput
+from eventlog.sources.marks import as_text
 from eventlog.sql.connect import read_url, shown_url
 from tests.support.cost import seconds
 from tests.unit.delivery.test_output_state import delivered
@@ -217,9 +218,6 @@ def test_the_name_of_an_output_is_what_it_was(output: DatabaseOutput | HttpOutpu
 def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
     former = "database postgresql+psycopg://u@h/d?password=geheim  eventlog"
     now = name_of(DatabaseOutput(url="postgresql+psycopg://u@h/d?password=geheim"))
-    assert notes_of({note_name(former): "how far", "in hand": "1"}) == {now: "how far"}
-    assert notes_of({note_name(former): "before", note_name(now): "now"}) == {now: "now"}
-    assert notes_of({note_name(now): "now", note_name(former): "before"}) == {now: "now"}
     written = as_text({former: OutputState(document="7", error="password=geheim")})
     assert read_output_states(written) == {now: OutputState(document="7", error="password=***")}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.daemon.catching_up import MostBehind
-from eventlog.sources.log.flow import OutputLag
-from eventlog.sources.log.owed import Resumed
+from eventlog.daemon.behind import MostBehind
+from eventlog.sources.log.flow import OutputLag, Resumed
 
 ROWS = MostBehind(rows=10, pause=True)
 SECONDS = MostBehind(seconds=60, pause=True)

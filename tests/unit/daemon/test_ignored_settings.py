@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from eventlog.config.outputs import FilesOutput, HttpOutput, OutputConfig
-from eventlog.config.settings import Config, PublisherConfig
+from eventlog.config.outputs import OutputConfig
+from eventlog.config.settings import Config
 from eventlog.daemon.publisher import ignored_settings
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.outputs import FilesOutput, HttpOutput
 
 
 def test_a_topic_for_metadata_that_nobody_writes_is_told() -> None:
@@ -20,8 +21,3 @@ def test_a_topic_for_metadata_that_nobody_writes_is_told() -> None:
     [(setting, why)] = ignored_settings(Config(output=tuple(outputs)))
     assert setting == "output.messages.metadata_topic"
     assert why.startswith("plain ")
-
-
-def test_who_asks_for_workers_is_told_that_there_are_none() -> None:
-    found = dict(ignored_settings(Config(publisher=PublisherConfig(workers=3))))
-    assert [*found] == ["publisher.workers"]

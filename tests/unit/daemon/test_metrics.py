@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import cast
 
-from eventlog.core.errors import SinkError
-from eventlog.core.model import Event, Outcome, Outcomes, Position, Reason, Status
+from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
 from eventlog.daemon.metrics import metrics
-from eventlog.daemon.vitals import MOST_TABLES, PublisherHealth
-from eventlog.delivery.output import Delivery
+from eventlog.daemon.vitals import MOST_TABLES, OutputTurn, PublisherHealth
 from eventlog.delivery.pipeline import Report, settled_by_table
 from eventlog.version import VERSION
 from tests.unit.daemon.test_watch import value
@@ -22,22 +17,14 @@ def event(number: int, table: str | None = "usr", time: str | None = None) -> Ev
     return Event(position=(number,), kind=1, table=table, key="id=1", time=time)
 
 
-def delivery(output: str, events: list[Event], done: Sequence[Position] = (), **facts: object) -> Delivery:
-    known = {"documents": 0, "seconds": 0.0, "taken": None, **facts}
-    said = SimpleNamespace(done=done, complaint=None)
-    return cast("Delivery", SimpleNamespace(output=SimpleNamespace(name=output), events=events, said=said, **known))
-
-
 def test_each_output_has_its_own_figures() -> None:
     vitals = PublisherHealth(watched=True)
     vitals.serves(["near", "far"])
     now = datetime.now(UTC)
     times = [now.isoformat(), (now - timedelta(seconds=20)).isoformat(), "no time", None]
     events = [event(number, time=time) for number, time in enumerate(times)]
-    vitals.delivered(
-        delivery("near", events, documents=2, seconds=0.2, done=[(0,), (1,), (2,), (3,)], taken=("d", (3,))), None
-    )
-    vitals.delivered(delivery("far", events, seconds=7.0), SinkError("Nobody answers."))
+    vitals.delivered("near", OutputTurn(documents=2, seconds=0.2, last=("d", (3,)), events=events))
+    vitals.delivered("far", OutputTurn(seconds=7.0, error="Nobody answers.", failed=True))
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_output_documents_total{output="near"}') == "2"
     assert value(told, 'eventlog_output_documents_total{output="far"}') == "0"

@@ -15,12 +15,11 @@ from sqlalchemy import Engine
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
-from eventlog.core.seams import Batch
 from eventlog.daemon import rest
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import CycleWait, Heartbeat, Wakeup
 from eventlog.delivery.output import Output
-from eventlog.sources.log.source import LogSource
+from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.xds.write import HEARTBEAT, XdsFormat
 from tests.integration.publishing import config_of, site
 from tests.support.memory import MemorySink, OneEach
@@ -93,7 +92,7 @@ def test_who_stood_by_after_failures_begins_anew_with_short_waits(
     """Who stands by reaches the database: what had failed before is over."""
     log, waits = site(sqlite), Waits(monkeypatch, 8)
 
-    def read(_source: LogSource, _limit: int) -> Batch:
+    def read(*_given: object) -> None:
         raise SourceError("The server was stopped.")
 
     def meanwhile(number: int) -> None:
@@ -103,7 +102,7 @@ def test_who_stood_by_after_failures_begins_anew_with_short_waits(
             log.run("UPDATE event_log_mark SET value = :mark WHERE name = 'publisher'", {"mark": mark})
 
     waits.meanwhile = meanwhile
-    monkeypatch.setattr(LogSource, "read", read)
+    monkeypatch.setattr(UnsealedRows, "next", read)
     with Publisher(config_of(sqlite, tmp_path)) as publisher:
         seconds = waits.of(publisher)
     assert seconds[4] >= 4, "it has failed five times"
@@ -118,14 +117,14 @@ def test_what_fails_for_good_is_not_read_for_ever(
 ) -> None:
     reads: list[int] = []
 
-    def read(_source: LogSource, limit: int) -> Batch:
-        reads.append(limit)
+    def read(*given: object) -> None:
+        reads.append(len(given))
         assert len(reads) < ENOUGH, "it reads for ever"
         raise SourceError("The table is gone.", may_pass=False)
 
     site(sqlite).write(1)
     waits = Waits(monkeypatch, ENOUGH)
-    monkeypatch.setattr(LogSource, "read", read)
+    monkeypatch.setattr(UnsealedRows, "next", read)
     with Publisher(config_of(sqlite, tmp_path)) as publisher, pytest.raises(MachineError, match="table is gone"):
         list(publisher.rounds(until_empty=until_empty))
     assert 1 < len(reads) < 10, "it looks at the tables again, a few times"

@@ -24,7 +24,16 @@ from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.signals import Systemd
-from eventlog.daemon.vitals import SILENCE_SECONDS, Gauge, PublisherHealth, State, VitalsReading, health, ready
+from eventlog.daemon.vitals import (
+    SILENCE_SECONDS,
+    Gauge,
+    OutputTurn,
+    PublisherHealth,
+    State,
+    VitalsReading,
+    health,
+    ready,
+)
 from eventlog.delivery.pipeline import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 from eventlog.sql.log import Log
@@ -99,7 +108,7 @@ def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
 
 def test_metrics_tell_how_far_each_output_is_behind() -> None:
     vitals = PublisherHealth()
-    vitals.not_opened("near", SinkError("Nobody answers."))
+    vitals.delivered("near", OutputTurn(error="Nobody answers."))
     vitals.measured(Flow(lags={"far": OutputLag(rows=12)}))
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_output_lag_rows{output="far"}') == "12"

@@ -344,7 +344,7 @@ def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
     with pytest.raises(DataError, match="current batch cannot be read") as raised:
         read_progress({"out": '{"planned": 7}'}, "out")
     assert raised.value.hint == (
-        "It is in the log's companion table of marks; without it documents may be published twice."
+        "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,12 +18,10 @@ from eventlog.core.model import (
     Event,
     Kind,
     Outcome,
-    ReadBack,
     Reason,
     Refusal,
     RowId,
     Status,
-    Unreadable,
 )
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
@@ -223,25 +221,6 @@ def test_rows_that_are_not_due_leave_no_notes() -> None:
     source = MemorySource([], [event(1, key="idu=2"), late], now=dt.datetime(2026, 1, 2))
     around(source, MemorySink([]), options=Options(future=True)).go_round()
     assert (letters(source), source.notes) == ("SN", {})
-
-
-def test_rows_that_wait_for_room_make_another_round_and_their_tables_are_named() -> None:
-    class Full:
-        """Says of one row that there is no room for it now, and of another that its table may not be read."""
-
-        def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-            reasons = {"idu=1": Reason.NO_ROOM, "idu=2": Reason.NO_RIGHT}
-            return {row: Unreadable(reason=reasons[row.key], note="permission denied") for row in wanted}
-
-    def report_of(*keys: int) -> Report:
-        events = [event(number, Kind.UPDATE_ROW_BACK, f"idu={number}", None) for number in keys]
-        return around(MemorySource([], events), MemorySink([]), reader=Full()).go_round()
-
-    both = report_of(1, 2)
-    assert (both.again, both.settled, list(both.unread)) == (True, 0, ["usr"])
-    assert "permission denied" in both.unread["usr"]
-    assert report_of(1).again
-    assert report_of(1).unread == {}
 
 
 @pytest.mark.parametrize("former, came_twice", [(("1",), False), ((), True)])

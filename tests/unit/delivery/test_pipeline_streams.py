@@ -9,9 +9,8 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Captured, Image, Op, Reason, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch, SourceCapabilities, Writer
+from eventlog.core.seams import Batch, Writer
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import MemorySink, MemorySource, OneEach
 from tests.support.strategies import CATALOG
 
@@ -77,28 +76,3 @@ def test_images_that_come_again_are_told_as_they_were() -> None:
         sink.fails_at = None
     around(source, OneEach(), sink).go_round()
     assert sink.taken == {"1": b"add id=1", "2": b"add id=2"}
-
-
-class Ahead(MemorySource):
-    """One batch, and one more that can be read ahead."""
-
-    def __init__(self, first: Batch, second: Batch) -> None:
-        super().__init__([], ())
-        self.batch, self.second = first, second
-
-    @property
-    def capabilities(self) -> SourceCapabilities:
-        return SourceCapabilities(read_ahead=self.read_ahead)
-
-    def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
-        return self.second if handed_out[-1] is not self.second else Batch(events=())
-
-
-def test_what_is_made_ready_is_encoded_with_the_catalog_of_its_batch() -> None:
-    form, sink = Looking(), MemorySink([])
-    other = Catalog([*OURS.tables, Table(name="t2", columns=(Column(name="id", key=1),))])
-    source = Ahead(Batch(events=images(1), catalog=OURS, more=True), Batch(events=images(2), catalog=other))
-    runner = ReadAhead(around(source, form, sink))
-    runner.go_round(ahead=True)
-    runner.forget()
-    assert form.catalogs == [OURS, other]

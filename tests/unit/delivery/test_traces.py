@@ -12,9 +12,7 @@ from eventlog.core import tracing
 from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Kind, Row, RowId
 from eventlog.core.rules import Options
-from eventlog.core.seams import SourceCapabilities
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import MemorySink, MemorySource, OneEach, event, inserts
 from tests.support.strategies import CATALOG
 
@@ -66,13 +64,8 @@ def steps(batch: Recorded) -> list[tuple[str, dict[str, Any]]]:
     return [(one.name, one.attributes) for one in batch.children if one.name != "encode" or not one.failure]
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-def test_a_batch_has_a_span_for_each_step_of_each_output(batches: list[Recorded], *, ahead: bool) -> None:
-    going = pipeline(MemorySource([], inserts(2)), near=MemorySink([]), far=MemorySink([]))
-    if ahead:
-        ReadAhead(going).go_round(ahead=True)
-    else:
-        going.go_round()
+def test_a_batch_has_a_span_for_each_step_of_each_output(batches: list[Recorded]) -> None:
+    pipeline(MemorySource([], inserts(2)), near=MemorySink([]), far=MemorySink([])).go_round()
     [batch] = batches
     assert (batch.name, batch.attributes) == ("batch", {"rows": 2, "changes": 2, "documents": 4})
     found = steps(batch)
@@ -110,23 +103,6 @@ def test_a_batch_that_cannot_be_decided_says_so(batches: list[Recorded]) -> None
         replace(pipeline(MemorySource([], rows), near=MemorySink([])), reader=Away()).go_round()
     [batch] = batches
     assert (batch.ended, batch.failure) == (1, error.value)
-
-
-def test_a_batch_that_was_made_ready_and_is_forgotten_says_so(batches: list[Recorded]) -> None:
-    class Two(MemorySource):
-        @property
-        def capabilities(self) -> SourceCapabilities:
-            return SourceCapabilities(read_ahead=lambda _limit, _before: type(self.batch)(events=inserts(4)[2:]))
-
-    going = ReadAhead(pipeline(Two([], inserts(2)), near=MemorySink([])))
-    going.go_round(ahead=True)
-    going.forget()
-    first, second = batches
-    assert (first.ended, second.ended, second.failure) == (1, 1, None)
-    assert second.attributes == {"rows": 2, "forgotten": 1}
-    assert first.attributes == {"rows": 2, "changes": 2, "documents": 2}
-    assert {name for name, _ in steps(first)} == {"read", "decide", "encode", "write", "settle"}
-    assert {name for name, _ in steps(second)} == {"read", "decide", "encode"}
 
 
 def test_a_batch_that_is_repeated_has_the_same_steps(batches: list[Recorded]) -> None:

@@ -39,7 +39,7 @@ def any_chart(draw: st.DrawFn) -> Chart:
 
 
 def test_pages_have_charts() -> None:
-    assert {"concepts.md", "rules.md", "delivery.md", "threat-model.md"} <= {page.name for page in PAGES}
+    assert {"concepts.md", "rules.md", "delivery.md", "security.md"} <= {page.name for page in PAGES}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -23,7 +23,7 @@ ROOMS = sorted({place.partition(":")[0].split(".")[-2] for place in dialect._ROO
 REGISTRY = SQL / "dialect.py"
 ALLOWED = {
     "eventlog/cli/demo.py": "the demonstration makes an SQLite file for itself",
-    "eventlog/testing.py": "a test gets an SQLite file of its own",
+    "eventlog/testing/__init__.py": "a test gets an SQLite file of its own",
 }
 _named = re.compile(rf"({NAMES})([_+:].*)?", re.DOTALL).fullmatch
 _row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)

@@ -50,19 +50,47 @@ INSTEAD = {
     r"beneath": "below, under",
     r"swallows?": "keep back",
     r"unsaid|needless|affairs?|contestants?|foreseen": "a word that everybody knows",
+    r"(?:the|its|their|final|other|another|same|status) letters?(?! or| and|,)": "status",
+    r"settl(?:e|es|ed|ing|ements?)": "acknowledge, finish",
+    r"companions?": "state tables, the tables beside the log",
+    r"mend(?:s|ed|ing)?": "correct, repair",
+    r"(?:go|goes|going|went|gone) on": "continue",
+    r"read-backs?": "query-back; a row is read back",
+    r"lifetimes?": "the life of an object",
+    r"said": "shown, written, reported",
+    r"rooms?": "space",
 }
 """Words of this project alone, and words that one does not learn at school; beside each what to say. Keys and values that users type stay."""
 
 FOUND = re.compile(rf"(?<![\w/.-])(?:{'|'.join(INSTEAD)})(?![\w/-])", re.IGNORECASE)
+IN_PAGES = {r"in step": "up to date", r"stands? by": "is on standby"}
+"""Not in pages; `in step` is a value that `eventlog outputs list --json` has."""
+
+VALUES = ("no room", "goes on")
+"""Reasons of rows: they stand in databases and are options of `eventlog log`."""
+
+CODE = re.compile(
+    r"(?ms)^( *)```(?:text|pycon|python|sql|toml|json|yaml|console|ini|xml)\n.*?^ *```$|`[^`\n]*`|\]\([^)]*\)"
+)
+OTHERS = re.compile(r"(?ms)^## The tables beside it$.*")
+"""A part of the page about the log that changes with the journal."""
+
 KEPT = ("decisions/", "written by docs/generate.py", "./dev docs writes it anew")
 """In lines with these the words stand in an address or in a remark that no page shows."""
 
 
 def test_pages_use_plain_words() -> None:
-    lines = [(page, line) for page in PAGES for line in page.read_text("utf-8").splitlines()]
+    lines = [(page, line) for page in PAGES for line in prose(page.read_text("utf-8")).splitlines()]
     read = [(page, line) for page, line in lines if not any(kept in line for kept in KEPT)]
-    assert len(read) > 5000
-    assert [f"{page.relative_to(ROOT)}: {line}" for page, line in read if FOUND.search(line)] == []
+    assert len(read) > 2500
+    refused = re.compile(rf"{FOUND.pattern}|(?<![\w/.-])(?:{'|'.join(IN_PAGES)})(?![\w/-])", re.IGNORECASE)
+    assert [f"{page.relative_to(ROOT)}: {line}" for page, line in read if refused.search(line)] == []
+
+
+def prose(page: str) -> str:
+    """A page without code, output, addresses of links and the reasons of rows."""
+    text = CODE.sub("", OTHERS.sub("", page))
+    return re.sub(rf"^\| (?:{'|'.join(VALUES)}) \|", "|", text, flags=re.MULTILINE)
 
 
 def test_the_program_says_plain_words() -> None:
@@ -111,8 +139,9 @@ def _said(file: Path) -> Iterator[str]:
             and isinstance(node.value, str)
             and id(node) not in unread
             and " " in node.value.strip()
+            and node.value not in VALUES
         ):
-            yield node.value
+            yield re.sub(r"`[^`\n]*`", "", node.value)
 
 
 def _docstrings(node: ast.AST) -> Iterator[ast.Constant]:

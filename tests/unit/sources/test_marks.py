@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
-from eventlog.sources.marks import note_name, notes_of, read_runs, runs, write_runs
+from eventlog.sources.marks import read_runs, runs, write_runs
 from eventlog.sources.stream.source import FileMarks
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
@@ -46,18 +46,6 @@ def test_it_is_told_with_its_beginning_its_place_and_what_to_do() -> None:
         f"The mark {shown!r} is not a list of numbers (character 9)."
         " Somebody else has written it; restore the table of marks from a backup."
     )
-
-
-def test_notes_are_marks_with_a_name_of_their_own() -> None:
-    marks = {"in hand": "1", note_name("out"): "{}", note_name("note: x"): "7"}
-    assert notes_of(marks) == {"out": "{}", "note: x": "7"}
-
-
-def test_a_note_whose_name_had_a_password_is_found_without_it_unless_there_is_a_newer_one() -> None:
-    former, now = "https://idm:secret@host/in", "https://idm:***@host/in"
-    assert notes_of({note_name(former): "old"}) == {now: "old"}
-    for names in ((former, now), (now, former)):
-        assert notes_of({note_name(name): "old" if name == former else "new" for name in names}) == {now: "new"}
 
 
 def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:

@@ -170,5 +170,5 @@ def test_a_note_that_cannot_be_read_says_what_becomes_of_that() -> None:
     with pytest.raises(DataError, match=r"^A note about the current batch cannot be read: .+\.$") as told:
         read_counted("{")
     assert told.value.hint == (
-        "It is in the log's companion table of marks; without it documents may be published twice."
+        "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
     )

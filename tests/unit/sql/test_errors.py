@@ -94,7 +94,7 @@ def test_a_missing_right_is_called_so_and_who_mends_it_is_named() -> None:
     refused = psycopg.errors.InsufficientPrivilege("permission denied for schema log")
     said = in_words(ProgrammingError("SELECT 'secret'", {}, refused), "The database does not answer as it should")
     assert str(said).startswith(
-        "A right is missing: permission denied for schema log. `eventlog check` names each right"
+        "A right is missing: permission denied for schema log. `eventlog rights` grants what each role"
     )
     other = in_words(ProgrammingError("SELECT", {}, psycopg.errors.UndefinedTable("no such table")), "It fails")
     assert str(other) == "It fails: no such table."

@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from eventlog.core.schema import Column, Table
 from eventlog.daemon.metrics import metrics
-from eventlog.daemon.schema import newer
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import ShapeVersion, differing, latest, version_of
+from eventlog.sql.history import ShapeVersion, differing, latest, newer, version_of
 from eventlog.sql.triggers import TriggerCondition, TriggerState
 from eventlog.sql.triggers.follow import behind
 from eventlog.sql.triggers.installed import gone_columns, with_failure
@@ -85,7 +84,7 @@ def test_a_version_is_entered_for_what_is_new_and_for_what_looks_otherwise() -> 
     )
     shapes = {"usr": {"a": "TEXT", "c": "TEXT"}, "grp": {"a": "INTEGER"}, "new": {"a": "INTEGER"}}
     changed = {"added": ["c"], "gone": ["b"], "retyped": ["a"]}
-    assert list(newer(shapes, known, "now")) == [
+    assert [version for version, _ in newer(shapes, known, "now")] == [
         ShapeVersion(table="usr", version=3, seen_at="now", changed=changed, columns=shapes["usr"]),
         ShapeVersion(table="new", version=1, seen_at="now", columns=shapes["new"]),
     ]

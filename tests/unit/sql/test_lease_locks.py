@@ -28,7 +28,7 @@ def locks(dialect: Dialect, query: str) -> bool:
 
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("query", ["lock_mark", "lock_mark_soon", "lock_take_in_hand"])
+@pytest.mark.parametrize("query", ["lock_mark", "lock_mark_soon", "lock_keep"])
 def test_what_makes_a_mark_locks_the_row_of_the_lease_or_comes_behind_what_does(dialect: Dialect, query: str) -> None:
     if offers(dialect, "lock_hold"):
         query = "lock_hold"

@@ -226,4 +226,4 @@ def test_an_image_without_a_key_is_refused_in_words() -> None:
     keyless = Change(row=RowId(None, "usr", ""), op=Op.ADD, edits=(), positions=((7,),), whole=True)
     with pytest.raises(ExpressionError) as refused:
         XdsFormat().fragment(keyless, CATALOG)
-    assert str(refused.value) == "nobody said what its key is, and XDS names every object by its key"
+    assert str(refused.value) == "its key is unknown, and XDS names every object by its key"

@@ -43,7 +43,9 @@ def downgrade() -> None:
     op.drop_table(names.outcomes, schema=names.schema)
     if ADOPTED not in marks:
         op.drop_table(names.table, schema=names.schema)
-        _drop_domains(names)
+        dialect = dialect_of(op.get_bind())
+        for column in DOMAINS if dialect.domains else ():
+            op.execute(f"DROP DOMAIN IF EXISTS {dialect.qualified(names.schema, _domain(names, dialect, column))}")
     if SEQUENCE in marks:
         op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
 
@@ -90,12 +92,6 @@ def _make_domains(names: LogNames, dialect: Dialect) -> None:
         check = dialect.quoted(dialect.shortened(f"{name}_ck"))
         target = dialect.qualified(names.schema, name)
         op.execute(f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})")
-
-
-def _drop_domains(names: LogNames) -> None:
-    dialect = dialect_of(op.get_bind())
-    for column in DOMAINS if dialect.domains else ():
-        op.execute(f"DROP DOMAIN IF EXISTS {dialect.qualified(names.schema, _domain(names, dialect, column))}")
 
 
 def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool]]:

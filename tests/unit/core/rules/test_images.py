@@ -166,4 +166,4 @@ def test_xds_says_only_what_changed() -> None:
 def test_xds_refuses_what_it_has_no_words_for() -> None:
     emptied, nameless = documents(image(Op.TRUNCATE), image(Op.ADD, None, {"c": "a"}, table="bare"))
     assert "no word for emptying a table" in emptied
-    assert "nobody said what its key is" in nameless
+    assert "its key is unknown" in nameless

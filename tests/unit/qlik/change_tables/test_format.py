@@ -205,7 +205,7 @@ WIDE = Table(name="wide", columns=tuple(Column(name=f"c{n}", key=1 if n == 0 els
         (
             RowId(None, "wide", "c0=1"),
             Catalog([WIDE]),
-            "would have 1025 columns, and a mask has room for 1024; leave change_mask out of change_tables.headers.",
+            "would have 1025 columns, and a mask has bits for 1024; leave change_mask out of change_tables.headers.",
         ),
         (RowId("hr", "usr", "idu=x"), CATALOG, "column 'idu': 'x' is not a whole number"),
     ],

@@ -30,7 +30,7 @@ def test_it_begins_behind_the_last_end_and_says_what_is_open() -> None:
     assert found == QueueRestart(begin=where[-1] + 1, open=1, first=where[1])
     assert found.text == (
         f"A restart begins behind {address(where[-1])} ({where[-1]}), where the last transaction ended;"
-        f" 1 open transaction may go on, so the rows from {address(where[1])} ({where[1]}) on are needed."
+        f" 1 open transaction may continue, so the rows from {address(where[1])} ({where[1]}) on are needed."
     )
 
 

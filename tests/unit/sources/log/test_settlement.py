@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.sources.log.source import by_status, is_noted, note_of
+from eventlog.publisher.settling import by_status, is_noted, note_of
 from tests.support.shares import met, shares
 
 outcomes = st.lists(

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.sources.log.seen import fewer
+from eventlog.publisher.unsealed import fewer
 from eventlog.sources.marks import Stretches, write_runs
 from tests.support.shares import met, shares
 

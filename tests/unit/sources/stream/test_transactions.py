@@ -177,6 +177,6 @@ def test_a_disk_that_refuses_is_a_sentence(tmp_path: Path) -> None:
     full: FileSpill[bytes] = FileSpill(bytes)
     full.close()
     full._file = open("/dev/full", "w+b", buffering=0)  # type: ignore[assignment]  # noqa: SIM115, PTH123  # a disk that is full
-    with pytest.raises(SourceError, match="finds no room"):
+    with pytest.raises(SourceError, match="no space on the disk"):
         full.write([(1, b"x")])
     full.close()

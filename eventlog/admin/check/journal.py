@@ -1,0 +1,31 @@
+"""Points about the journal: what somebody has done to its tables by hand, before the publisher meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import Engine
+
+from eventlog.admin.check.point import Point, failure, ok, warning
+from eventlog.config.build import former_names_of, name_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError
+from eventlog.publisher.damage import damages, read_journal
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+
+def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """A point for each fault of the tables beside the log; one that all is well where there is none."""
+    log = Log(engine, names)
+    with log.transaction() as connection:
+        reading = read_journal(connection, log)
+    configured = [name for output in config.output for name in (name_of(output), *former_names_of(output))]
+    found = list(damages(reading, configured))
+    for one in found:
+        if one.serious:
+            yield failure("journal", DataError(one.said, hint=one.mend))
+        else:
+            yield warning("journal", one.said, one.mend)
+    if not found:
+        yield ok("journal", "its tables fit each other and the log")

@@ -1,0 +1,38 @@
+"""Which columns of a table are compared: those that have one value, the key's first, under their names as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eventlog.compare.sides import Compared
+from eventlog.compare.tables import Place
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Column, Table
+from eventlog.qlik.values import TableValues
+
+
+def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[TableValues, list[Column], Compared]:
+    """The columns, of which the target has those that are `there`, in small letters; None means all."""
+    values = TableValues(table)
+    others = [place for place in range(len(values.names)) if place not in values.key]
+    kept = [place for place in others if there is None or values.names[place].casefold() in there]
+    columns = [values.columns[place] for place in (*values.key, *kept)]
+    width = len(values.key)
+    compared = Compared(
+        key=tuple([column.name for column in columns[:width]]),
+        names=tuple([column.name for column in columns[width:]]),
+        types=tuple([column.type for column in columns]),
+    )
+    return values, columns, compared
+
+
+def place_of(table: Table, there: frozenset[str] | None = None, when: Sequence[str] = ()) -> tuple[Place, Compared]:
+    """Where those columns stand in the table itself; DataError where nothing tells its rows apart."""
+    if not table.key:
+        problem = f"{table.whole} has no key, so nobody can say which of its rows differ."
+        raise DataError(problem, hint="Give it a primary key or a unique index.")
+    values, columns, compared = columns_of(table, there)
+    natives = {name: native for native, name in values.natives.items()}
+    stored = {column.name: column for column in table.columns}
+    places = tuple([stored[natives[column.name]] for column in columns])
+    return Place(table=table, columns=places, when=tuple(when)), compared

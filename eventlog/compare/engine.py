@@ -1,0 +1,139 @@
+"""The comparison: ranges of keys, the buckets of each that differ, the rows of those, and at last their values.
+
+Both sides of a range are read at the same time, each in a transaction of its own that ends with the range: nothing is
+held for longer. Rows that change meanwhile may be named; who asks again is told what they are then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.compare.pace import Pace
+from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, asked, differing, slices, stretch
+from eventlog.compare.sides import Compared, ComparedSide, Hashes, Key, Rows, batches
+from eventlog.compare.texts import same
+
+READ_ROWS: Final = 1000
+"""Rows whose values are compared at once."""
+
+
+class DifferenceKind(StrEnum):
+    """How a row differs."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    VALUE = "value"
+    DOUBLE = "double"
+
+
+class ValueDifference(Struct, frozen=True):
+    """A column whose values differ."""
+
+    column: str
+    source: Any
+    target: Any
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A row that differs: it is missing on the target's side, extra there, stands there twice, or has other values."""
+
+    key: Key
+    kind: DifferenceKind
+    values: tuple[ValueDifference, ...] = ()
+
+
+class ComparisonProgress(Struct, kw_only=True):
+    """How far a comparison is. `hashed` are rows of the source, `looked` those of which the hashes were compared one by one."""
+
+    hashed: int = 0
+    looked: int = 0
+
+
+class Comparison:
+    """Compares the rows of two sides, the source's and the target's."""
+
+    def __init__(
+        self,
+        source: ComparedSide,
+        target: ComparedSide,
+        compared: Compared,
+        pace: Pace | None = None,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._compared = compared
+        self._pace = pace or Pace()
+        self._doubles: set[Key] = set()
+        self.progress = ComparisonProgress()
+
+    def differences(self) -> Iterator[Difference]:
+        """Every row that differs, range by range."""
+        for keys in self.suspects():
+            yield from self.settled(keys)
+
+    def suspects(self) -> Iterator[Sequence[Key]]:
+        """The keys of rows whose hashes differ, range by range, some at a time."""
+        with ThreadPoolExecutor(2, thread_name_prefix="compare") as pool:
+            for part in self._ranges():
+                self._pace.enter()
+                yield from batches(self._suspects(pool, part), READ_ROWS)
+
+    def settled(self, keys: Sequence[Key]) -> list[Difference]:
+        """Which of these rows differ now, by their values."""
+        before = self._source.rows(keys)
+        there = self._target.rows(keys)
+        found = [self._difference(key, before, there) for key in keys]
+        return [one for one in found if one is not None]
+
+    def _ranges(self) -> Iterator[Range]:
+        native = self._source.native != "" and self._source.native == self._target.native
+        if not (self._source.ordered and self._target.ordered):
+            with self._source.snapshot() as source, self._target.snapshot() as target:
+                rows = max(source.count(), target.count())
+            yield from slices(rows, native=native)
+            return
+        counted = len(self._compared.key) == 1
+        after: int | None = None
+        while True:
+            with self._source.snapshot() as source:
+                upto = source.bound(after, RANGE_ROWS)
+            yield stretch(after, upto, counted=counted, native=native)
+            if upto is None:
+                return
+            after = upto
+
+    def _suspects(self, pool: ThreadPoolExecutor, part: Range) -> list[Key]:
+        """The rows of a range whose hashes differ."""
+        with self._source.snapshot() as source, self._target.snapshot() as target:
+            reading = pool.submit(source.digests, part)
+            there: Digests = target.digests(part)
+            here: Digests = reading.result()
+            rows = sum(count for count, _ in here.values())
+            self.progress.hashed += rows
+            self._pace.read(rows)
+            suspects: list[Key] = []
+            buckets = differing(here, there)
+            for some in asked(buckets, part.buckets, len(here.keys() | there.keys())) if buckets else ():
+                listing = pool.submit(source.hashes, part, some)
+                others: Hashes = target.hashes(part, some)
+                mine: Hashes = listing.result()
+                self.progress.looked += len(mine)
+                suspects += [key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)]
+                self._doubles |= {key for key, (count, _) in others.items() if count > 1}
+        return sorted(suspects, key=str)
+
+    def _difference(self, key: Key, here: Rows, there: Rows) -> Difference | None:
+        if key not in there:
+            return Difference(key=key, kind=DifferenceKind.MISSING) if key in here else None
+        if key not in here:
+            return Difference(key=key, kind=DifferenceKind.EXTRA)
+        both = zip(self._compared.names, here[key], there[key], strict=True)
+        values = tuple([ValueDifference(name, mine, other) for name, mine, other in both if not same(mine, other)])
+        if values:
+            return Difference(key=key, kind=DifferenceKind.VALUE, values=values)
+        return Difference(key=key, kind=DifferenceKind.DOUBLE) if key in self._doubles else None

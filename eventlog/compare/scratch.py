@@ -1,0 +1,209 @@
+"""A side in a temporary file: rows that no database hashes, such as those of files, of a history, or behind a policy.
+
+The file is an SQLite database that nobody else knows. Memory holds a few rows at a time, whatever their number.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Final
+
+from eventlog.compare.ranges import Digests, Range, digests
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
+from eventlog.compare.texts import canonical, hash_of, plain_text, read_cell, row_text
+from eventlog.qlik.readings import reading_of
+
+WRITTEN_ROWS: Final = 5000
+"""Rows that are written at once."""
+
+ASKED_KEYS: Final = 400
+
+_TABLE: Final = """
+CREATE TABLE {table} (key TEXT NOT NULL PRIMARY KEY, first INTEGER, spot INTEGER NOT NULL, hash INTEGER NOT NULL,
+  cells TEXT NOT NULL) WITHOUT ROWID
+"""
+_WRITE: Final = "INSERT OR REPLACE INTO {table} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?)"
+
+
+class ScratchSide:
+    """Rows in a temporary file, or in a table of a database that is `kept`. The last that is said of a key counts."""
+
+    def __init__(self, compared: Compared, kept: sqlite3.Connection | None = None, table: str = "held") -> None:
+        self._own = kept is None
+        if kept is None:
+            # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or the process.
+            kept = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+            kept.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
+            kept.execute(_TABLE.format(table=table))
+            kept.execute("CREATE TABLE noted (key TEXT NOT NULL PRIMARY KEY, text TEXT) WITHOUT ROWID")
+        self._database = kept
+        self._table = table
+        self._write = _WRITE.format(table=table)
+        self._compared = compared
+        self._width = len(compared.key)
+        self._texts = [canonical(sql_type) for sql_type in compared.types]
+        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+
+    @property
+    def ordered(self) -> bool:
+        return True  # whether keys are whole numbers is for the other side to say
+
+    @property
+    def native(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Deletes the file."""
+        if self._own:
+            self._database.close()
+
+    def make(self) -> None:
+        """Makes the table, where somebody keeps the database; a former one goes."""
+        self._database.execute(f"DROP TABLE IF EXISTS {self._table}")
+        self._database.execute(_TABLE.format(table=self._table))
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Writes rows, the key's values first; what their columns cannot read stays as it is."""
+        with self.working():
+            self.add(rows)
+
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        """The same in a transaction that has begun."""
+        left = iter(rows)
+        while batch := [self._held(row) for row in islice(left, WRITTEN_ROWS)]:
+            self._database.executemany(self._write, batch)
+
+    def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
+        """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
+        place = json.dumps(self.key(key))
+        if values is None:
+            self._database.execute(f"DELETE FROM {self._table} WHERE key = ?", (place,))
+            return
+        former = (
+            None
+            if whole
+            else self._database.execute(f"SELECT cells FROM {self._table} WHERE key = ?", (place,)).fetchone()
+        )
+        cells: list[Any] = json.loads(former[0]) if former else [None] * (len(self._texts) - self._width)
+        for at, value in values.items():
+            cells[at] = value
+        self._database.execute(self._write, self._held([*key, *cells]))
+
+    def move(self, former: Sequence[Any], key: Sequence[Any]) -> None:
+        """Gives a row another key; whatever stands under that goes."""
+        query = f"SELECT cells FROM {self._table} WHERE key = ?"
+        found = self._database.execute(query, (json.dumps(self.key(former)),)).fetchone()
+        self.change(former, None, whole=True)
+        cells = json.loads(found[0]) if found else [None] * (len(self._texts) - self._width)
+        self.change(key, dict(enumerate(cells)), whole=True)
+
+    def note(self, key: Sequence[Any], text: str) -> None:
+        """Keeps a text with a key, until it is asked for."""
+        noted = (json.dumps(self.key(key)), text)
+        self._database.execute("INSERT OR REPLACE INTO noted (key, text) VALUES (?, ?)", noted)
+
+    def noted(self, key: Key) -> str | None:
+        """The text that was kept with a key."""
+        query = "SELECT text FROM noted WHERE key = ?"
+        found = self._database.execute(query, (json.dumps(key),)).fetchone()
+        return None if found is None else str(found[0])
+
+    def empty(self) -> None:
+        """Takes every row away."""
+        self._database.execute(f"DELETE FROM {self._table}")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Many changes at once."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def key(self, values: Sequence[Any]) -> Key:
+        """The texts of a key by which its row is found on both sides."""
+        return tuple([plain_text(read_cell(read, value)) for read, value in zip(self._reads, values, strict=False)])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[ScratchSnapshot]:
+        """The rows as they are."""
+        yield ScratchSnapshot(self._database, self._table)
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        found: Rows = {}
+        reads = self._reads[self._width :]
+        for batch in batches(keys, ASKED_KEYS):
+            asked = [json.dumps(key) for key in batch]
+            query = f"SELECT key, cells FROM {self._table} WHERE key IN ({', '.join('?' * len(asked))})"
+            for key, cells in self._database.execute(query, asked):
+                values = zip(reads, json.loads(cells), strict=True)
+                found[tuple(json.loads(key))] = tuple([read_cell(read, cell) for read, cell in values])
+        return found
+
+    def _held(self, row: Sequence[Any]) -> tuple[str, int | None, int, int, str]:
+        values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
+        texts = [text(value) for text, value in zip(self._texts, values, strict=True)]
+        told = [plain_text(value) for value in values]
+        width = self._width
+        first = values[0] if type(values[0]) is int and abs(values[0]) < 2**63 else None
+        cells = json.dumps(told[width:])
+        return (
+            json.dumps(told[:width]),
+            first,
+            hash_of(row_text(texts[:width])),
+            hash_of(row_text(texts)),
+            cells,
+        )
+
+
+class ScratchSnapshot:
+    """The rows of a temporary file."""
+
+    def __init__(self, database: sqlite3.Connection, table: str) -> None:
+        self._database = database
+        self._table = table
+
+    def count(self) -> int:
+        return int(self._database.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
+
+    def bound(self, after: int | None, rows: int) -> int | None:
+        condition = "" if after is None else f"WHERE first > {after}"
+        query = f"SELECT first FROM {self._table} {condition} ORDER BY first LIMIT 1 OFFSET {rows - 1}"
+        found = self._database.execute(query).fetchone()
+        return None if found is None else found[0]
+
+    def digests(self, part: Range) -> Digests:
+        sums = f"{_bucket(part)}, count(*), sum(hash >> 30), sum(hash & 1073741823)"
+        return digests(
+            self._database.execute(f"SELECT {sums} FROM {self._table} WHERE {_within(part)} GROUP BY 1").fetchall()
+        )
+
+    def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
+        chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
+        rows = self._database.execute(f"SELECT key, hash FROM {self._table} WHERE {_within(part)}{chosen}")
+        return {tuple(json.loads(key)): (1, hashed) for key, hashed in rows}
+
+
+def _within(part: Range) -> str:
+    conditions = []
+    if part.after is not None:
+        conditions.append(f"first > {part.after}")
+    if part.upto is not None:
+        conditions.append(
+            f"first <= {part.upto}" if part.after is not None else f"(first <= {part.upto} OR first IS NULL)"
+        )
+    if part.last is not None:
+        conditions.append(f"{_bucket(part)} BETWEEN {part.first} AND {part.last}")
+    return " AND ".join(conditions) or "1 = 1"
+
+
+def _bucket(part: Range) -> str:
+    many = part.buckets
+    return f"coalesce((first % {many} + {many}) % {many}, 0)" if part.counted else f"spot % {many}"

@@ -1,0 +1,77 @@
+"""What is compared: one side's rows, by ranges of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from eventlog.compare.ranges import Digest, Digests, Range
+
+Key = tuple[str | None, ...]
+"""The canonical texts of a key, without the lengths before strings."""
+
+Hashes = dict[Key, Digest]
+"""By each key, how many rows have it, and the sum of their hashes."""
+
+Rows = dict[Key, tuple[Any, ...]]
+"""The values of each row by its key, as the source's types read them."""
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """The columns that are compared: names and types as the source has them, the key's first."""
+
+    key: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    """Of the key, then of the others."""
+
+    @property
+    def key_types(self) -> tuple[str, ...]:
+        return self.types[: len(self.key)]
+
+    @property
+    def value_types(self) -> tuple[str, ...]:
+        return self.types[len(self.key) :]
+
+
+class Snapshot(Protocol):
+    """One moment of a side."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def bound(self, after: int | None, rows: int) -> int | None:
+        """The first key column of the row so many rows behind the ones up to `after`; None where there are not so many."""
+
+    def digests(self, part: Range) -> Digests:
+        """The buckets of a range."""
+
+    def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
+        """The rows in some buckets of a range; None means all."""
+
+
+class ComparedSide(Protocol):
+    """The rows of one table, wherever they are."""
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """What the side has now; it may see another moment each time."""
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        """The rows with these keys as they are now, as far as there are any."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the first key column is a whole number there, by which ranges can be cut."""
+
+    @property
+    def native(self) -> str:
+        """The kind of database, where it has a hash of its own that is quicker than the one that all have."""
+
+
+def batches(keys: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
+    """The keys in pieces."""
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]

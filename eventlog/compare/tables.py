@@ -1,0 +1,336 @@
+"""A side that a database hashes: one of its tables or views, read with SELECT alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.sql.elements import TextClause
+
+from eventlog.compare.ranges import Digests, Range, digests
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
+from eventlog.compare.texts import (
+    BETWEEN,
+    LONG_CHARACTERS,
+    NULL,
+    canonical,
+    hash_of,
+    kind_of,
+    plain_text,
+    read_cell,
+    same,
+    string_text,
+)
+from eventlog.core.schema import Column, Made, Table
+from eventlog.core.sql_types import Category, category
+from eventlog.qlik.readings import reading_of
+from eventlog.qlik.typemap import qlik_type
+from eventlog.sql.access import IS_SET, fetched, in_our_words, in_text, session_statements
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.lookup import Question, value_text
+
+_length = re.compile(r"(?:char|varchar|character|character varying)\((\d+)\)").fullmatch
+SECOND_DIGITS: Final = 9
+ASKED_KEYS: Final = 500
+"""Rows that are read at once by their keys."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where one side's rows stand: a table, and its columns in the order of those that are compared, the key's first.
+
+    `when` is a condition in SQL that the rows meet, in the table's own names.
+    """
+
+    table: Table
+    columns: tuple[Column, ...]
+    when: tuple[str, ...] = ()
+
+
+class TableSide:
+    """The rows of a table."""
+
+    def __init__(self, engine: Engine, place: Place, compared: Compared) -> None:
+        self._engine = engine
+        self._dialect = dialect_of(engine)
+        self._place = place
+        self._compared = compared
+        self._width = len(compared.key)
+        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+        self._sql = _Statements(self._dialect, place, compared)
+
+    @property
+    def ordered(self) -> bool:
+        first, wanted = self._place.columns[0], self._compared.types[0]
+        return first.category is Category.INT and Column(name="", type=wanted).category is Category.INT
+
+    @property
+    def hashable(self) -> bool:
+        """Whether the database can hash its rows; Oracle hashes no LOB."""
+        lobs = [column for column in self._place.columns if qlik_type(column.type).lob]
+        return not (self._dialect.lob_parameters and lobs)
+
+    @property
+    def native(self) -> str:
+        return self._dialect.name if offers(self._dialect, "compare_native") else ""
+
+    @contextmanager
+    def snapshot(self) -> Iterator[TableSnapshot]:
+        """What the table has now, for as long as the transaction lasts."""
+        what = f"The table {self._place.table.whole}"
+        with in_our_words(self._engine, what), self._engine.connect() as connection:
+            prepare(connection, self._dialect)
+            for part in _parts(statement(self._dialect, "compare_snapshot")):
+                connection.exec_driver_sql(part)
+            yield TableSnapshot(connection, self._sql, self._width)
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        """The rows with these keys, by the index of the key where there is one."""
+        found: Rows = {}
+        what = f"The table {self._place.table.whole}"
+        with in_our_words(self._engine, what), self._engine.connect() as connection:
+            prepare(connection, self._dialect)
+            for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
+                found |= self._looked_up(connection, batch)
+        return found
+
+    def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
+        columns, width = self._place.columns, self._width
+        question = Question(
+            schema=self._place.table.schema,
+            table=self._place.table.name,
+            matched=columns[:width],
+            selected=columns,
+        )
+        types = self._compared.key_types
+        texts = [tuple(map(log_text, types, [part or "" for part in key])) for key in keys]
+        found: Rows = {}
+        for number, *cells in self._dialect.lookup.ask(connection, self._dialect, question, texts):
+            values = [read_cell(read, cell) for read, cell in zip(self._reads, cells, strict=True)]
+            asked = [read_cell(read, part) for read, part in zip(self._reads, keys[number], strict=False)]
+            # A collation may take 'A' for 'a', which are two objects to those who compare byte by byte.
+            if all(map(same, values[:width], asked)):
+                found[keys[number]] = tuple(values[width:])
+        return found
+
+    def every(self) -> Iterator[tuple[Any, ...]]:
+        """All rows as the driver hands them over, the key's values first; in pieces, whatever their number."""
+        what = f"The table {self._place.table.whole}"
+        with in_our_words(self._engine, what), self._engine.connect() as connection:
+            prepare(connection, self._dialect)
+            for part in _parts(statement(self._dialect, "compare_snapshot")):
+                connection.exec_driver_sql(part)
+            streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
+            for cells in streaming.execute(self._sql.whole):
+                yield tuple(cells)
+
+    def top(self, column: str) -> Any:
+        """The highest value of a column."""
+        with self.snapshot() as snapshot:
+            return snapshot.top(column)
+
+    def since(self, column: str, value: Any) -> list[Key]:
+        """The keys of rows whose value of a column is not below this one."""
+        with self.snapshot() as snapshot:
+            return snapshot.since(column, value)
+
+
+class TableSnapshot:
+    """One moment of a table."""
+
+    def __init__(self, connection: Connection, sql: _Statements, width: int) -> None:
+        self._connection = connection
+        self._sql = sql
+        self._width = width
+
+    def count(self) -> int:
+        return int(self._fetched(self._sql.made("compare_count", None), {})[0][0])
+
+    def bound(self, after: int | None, rows: int) -> int | None:
+        query = self._sql.made("compare_bound", Range(after=after, buckets=1))
+        found = self._fetched(query, {"skip": rows - 1} | _bounds(after, None))
+        return int(found[0][0]) if found and found[0][0] is not None else None
+
+    def digests(self, part: Range) -> Digests:
+        return digests(self._fetched(self._sql.made("compare_buckets", part), _bounds(part.after, part.upto)))
+
+    def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
+        found: Hashes = {}
+        width = self._width
+        for row in self._fetched(self._sql.made("compare_rows", part, buckets), _bounds(part.after, part.upto)):
+            key = tuple([None if cell is None else str(cell) for cell in row[:width]])
+            count, total = found.get(key, (0, 0))
+            found[key] = (count + 1, total + int(row[width]))
+        return found
+
+    def top(self, column: str) -> Any:
+        return self._fetched(self._sql.of_column("compare_top", column), {})[0][0]
+
+    def since(self, column: str, value: Any) -> list[Key]:
+        rows = self._fetched(self._sql.of_column("compare_since", column), {"since": value})
+        return [tuple([None if cell is None else str(cell) for cell in row]) for row in rows]
+
+    def _fetched(self, query: TextClause, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return fetched(self._connection, query, parameters)
+
+
+class _Statements:
+    """The SQL of one side."""
+
+    def __init__(self, dialect: Dialect, place: Place, compared: Compared) -> None:
+        self._dialect = dialect
+        table, width = place.table, len(compared.key)
+        row = dialect.quoted(table.name)
+        names = [f"{row}.{dialect.quoted(column.name)}" for column in place.columns]
+        both = list(zip(names, place.columns, compared.types, strict=True))
+        texts = [canonical_sql(dialect, name, column, wanted) for name, column, wanted in both]
+        self._first = names[0]
+        self._called = row
+        self._key = _joined(dialect, texts[:width])
+        self._when = place.when
+        self._row = _joined(dialect, texts)
+        self._holes = {
+            "table": in_text(dialect.qualified(table.schema, table.name)),
+            "row": in_text(row),
+            "first": in_text(names[0]),
+            "keys": in_text(", ".join([_key_sql(dialect, *one) for one in both[:width]])),
+        }
+        selected = [dialect.lookup.selected(dialect, name, column) for name, column, _ in both]
+        self._values = {
+            "keys": ", ".join(selected[:width]),
+            "values": ", ".join(selected[width:]) or "NULL",
+        }
+
+    @property
+    def whole(self) -> TextClause:
+        """Asks for every row."""
+        holes = self._holes | {hole: in_text(sql) for hole, sql in self._values.items()}
+        return text(statement(self._dialect, "compare_whole", **holes, within=self._within(None, None)))
+
+    def of_column(self, query: str, column: str) -> TextClause:
+        """A query about a column, as the table calls it."""
+        name = in_text(f"{self._called}.{self._dialect.quoted(column)}")
+        holes = self._holes | {"within": self._within(None, None), "column": name}
+        return text(statement(self._dialect, query, **holes))
+
+    def made(self, query: str, part: Range | None, buckets: Sequence[int] | None = None) -> TextClause:
+        """A query about a range, or about some of its buckets."""
+        holes = self._holes | {"within": self._within(part, buckets)}
+        if part is not None:
+            hashing = "compare_native" if part.native else "compare_hash"
+            holes["hash"] = in_text(statement(self._dialect, hashing, text=self._row))
+            holes["bucket"] = in_text(self._bucket(part))
+        return text(statement(self._dialect, query, **holes))
+
+    def _bucket(self, part: Range) -> str:
+        buckets = str(part.buckets)
+        if part.counted:
+            return statement(self._dialect, "compare_remainder", key=self._first, buckets=buckets)
+        return statement(self._dialect, "compare_bucket", text=self._key, buckets=buckets)
+
+    def _within(self, part: Range | None, buckets: Sequence[int] | None) -> str:
+        conditions = [f"({condition})" for condition in self._when]
+        bounds = []
+        if part is not None and part.after is not None:
+            bounds.append(f"{in_text(self._first)} > :after")
+        if part is not None and part.upto is not None:
+            bounds.append(f"{in_text(self._first)} <= :upto")
+        if part is not None and part.after is None and part.upto is not None:
+            bounds = [f"({bounds[0]} OR {in_text(self._first)} IS NULL)"]
+        if part is not None and buckets is not None:
+            conditions.append(f"{self._bucket(part)} IN ({', '.join(map(str, buckets))})")
+        elif part is not None and part.last is not None:
+            conditions.append(f"{self._bucket(part)} BETWEEN {part.first} AND {part.last}")
+        return " AND ".join([*map(in_text, conditions), *bounds]) or "(1 = 1)"
+
+
+def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
+    """SQL for the canonical text that a column's values have as values of the type `wanted`."""
+    kind = kind_of(wanted)
+    value = name
+    if kind == "string":
+        value = string_sql(dialect, name, column)
+        kind = "short" if _is_short(dialect, column) else kind
+    elif column.category is Category.STRING and not dialect.embedded:
+        return string_sql(dialect, name, column)  # such as a number in a column of texts
+    return statement(dialect, f"canonical_{kind}", value=value)
+
+
+def log_text(sql_type: str, text: str) -> str:
+    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine digits of a second."""
+    if category(sql_type) is not Category.TIMESTAMP:
+        return text
+    whole, _, fraction = text.partition(".")
+    return f"{whole if ' ' in whole else f'{whole} 00:00:00'}.{fraction.ljust(SECOND_DIGITS, '0')}"
+
+
+def _is_short(dialect: Dialect, column: Column) -> bool:
+    """Whether no value of the column can be so long that it stands there by its hash."""
+    stated = _length(column.type.lower()) if dialect.lookup.keeps_lengths else None
+    return stated is not None and int(stated[1]) <= LONG_CHARACTERS
+
+
+def string_sql(dialect: Dialect, name: str, column: Column) -> str:
+    """SQL for a value as text; a cast of a type that somebody made could be a function of theirs."""
+    return (
+        statement(dialect, "made_type", value=name) if column.made is Made.TYPE else value_text(dialect, column, name)
+    )
+
+
+def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
+    """The text of a part of the key by which its row is found again, and which is the same on both sides."""
+    kind = kind_of(wanted)
+    if kind in ("string", "octet"):
+        return string_sql(dialect, name, column)
+    return canonical_sql(dialect, name, column, wanted)
+
+
+def _joined(dialect: Dialect, texts: Sequence[str]) -> str:
+    null, between = dialect.literal(NULL), dialect.literal(BETWEEN)
+    before, glue, after = dialect.concat
+    parts = [part for told in texts for part in (between, f"COALESCE({told}, {null})")][1:]
+    return f"{before}{glue.join(parts)}{after}"
+
+
+def _bounds(after: int | None, upto: int | None) -> dict[str, int]:
+    return {name: value for name, value in (("after", after), ("upto", upto)) if value is not None}
+
+
+def _parts(sql: str) -> list[str]:
+    return [part for part in sql.split(";\n") if part]
+
+
+def prepare(connection: Connection, dialect: Dialect) -> None:
+    """Gives the session the settings that reading needs, and the functions that its statements call."""
+    if IS_SET not in connection.info:
+        for setting in session_statements(dialect):
+            connection.exec_driver_sql(setting)
+        connection.commit()
+    if dialect.embedded:
+        driver: Any = connection.connection.driver_connection
+        driver.create_function("eventlog_hash", 1, hash_of, deterministic=True)
+        driver.create_function("eventlog_text", 1, _text_function, deterministic=True)
+        driver.create_function("eventlog_canonical", 2, _CanonicalFunction(), deterministic=True)
+
+
+def _text_function(value: Any) -> str | None:
+    if value is None:
+        return None
+    return string_text(value if isinstance(value, str) else plain_text(value) or "")
+
+
+class _CanonicalFunction:
+    """The canonical text of a value of a type, as a function of SQL."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def __call__(self, sql_type: str, value: Any) -> str | None:
+        found = self._known.get(sql_type)
+        if found is None:
+            found = self._known[sql_type] = canonical(sql_type)
+        told = found(value)
+        return None if told is None else str(told)

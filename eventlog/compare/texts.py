@@ -1,0 +1,149 @@
+"""The canonical text of a value, its hash, and when two values are the same. Pure.
+
+A database writes the same text by the statements of its compare.sql. Where two databases write a value differently,
+the hashes differ, and the values themselves decide. That two different values have one text must not be.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from hashlib import md5
+from typing import Any, Final
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category, category, is_zoned
+from eventlog.qlik.readings import is_float, reading_of
+
+NULL: Final = "~"
+"""The text of NULL, which no value has: a string begins with its length."""
+
+BETWEEN: Final = "|"
+"""What stands between the texts of two values of a row."""
+
+LONG_CHARACTERS: Final = 1000
+"""A longer text stands in the text of its row by its hash."""
+
+HASH_DIGITS: Final = 15
+"""Hexadecimal digits of a hash: 60 bits, which every database has room for."""
+
+HALF_BITS: Final = 30
+
+Cells = Sequence[str | None]
+
+
+def hash_of(text: str) -> int:
+    """The hash of a text."""
+    return int(_digest(text.encode("utf-8", "surrogatepass"))[:HASH_DIGITS], 16)
+
+
+def row_text(texts: Cells) -> str:
+    """The texts of some values as one."""
+    return BETWEEN.join([NULL if text is None else text for text in texts])
+
+
+def kind_of(sql_type: str) -> str:
+    """Which of the canonical forms values of a type have: the ending of the name of a query in compare.sql."""
+    found = category(sql_type)
+    if found is Category.NUMBER and is_float(sql_type):
+        return "float"
+    if found is Category.TIMESTAMP and is_zoned(sql_type):
+        return "zoned"
+    return str(found)
+
+
+def string_text(value: str) -> str:
+    """A text with its length before it, so that two texts side by side are never taken for others."""
+    length = len(value)
+    return f"{length}:{_digest(value.encode()) if length > LONG_CHARACTERS else value}"
+
+
+def plain_text(value: Any) -> str | None:
+    """A value as a text from which a column of its type reads it again."""
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return binascii.b2a_base64(value, newline=False).decode()
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, dt.datetime):
+        return _trimmed((value.astimezone(dt.UTC) if value.tzinfo else value).replace(tzinfo=None).isoformat(" "))
+    if isinstance(value, dt.time):
+        return _trimmed(value.isoformat())
+    return str(value)
+
+
+def canonical(sql_type: str) -> Callable[[Any], str | None]:
+    """What makes the canonical text of a value of the type, whatever way a driver hands it over."""
+    read, kind = reading_of(sql_type), category(sql_type)
+
+    def text(cell: Any) -> str | None:
+        value = read_cell(read, cell)
+        if isinstance(value, bytes):
+            return _digest(value)
+        told = plain_text(value)
+        return string_text(told) if told is not None and kind is Category.STRING else told
+
+    return text
+
+
+def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
+    """The value of a cell; the cell itself where it is no value of the type."""
+    if cell is None:
+        return None
+    if isinstance(cell, memoryview | bytearray):
+        cell = bytes(cell)
+    try:
+        return read(cell)
+    except ExpressionError:
+        return cell
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are the same; what is no number equals itself here."""
+    if left is None or right is None:
+        return left is right
+    if type(left) is type(right):
+        return bool(left == right) or (_is_nan(left) and _is_nan(right))
+    return plain_text(left) == plain_text(right)
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and math.isnan(value)
+
+
+def _digest(content: bytes) -> str:
+    return md5(content, usedforsecurity=False).hexdigest()
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        if value.is_nan():
+            return "NaN"
+        return "-Infinity" if value.is_signed() else "Infinity"
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _float(value: float) -> str:
+    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is no fraction."""
+    if not math.isfinite(value):
+        if math.isnan(value):
+            return "NaN"
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == int(value) and abs(value) < 1e15:
+        return "-0" if value == 0 and math.copysign(1, value) < 0 else str(int(value))
+    digits, _, exponent = repr(value).partition("e")
+    return f"{digits.removesuffix('.0')}e{exponent.removeprefix('+')}" if exponent else digits.removesuffix(".0")
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,126 @@
+"""The rows of a conversion as the journal takes them: their numbers as stretches, in batches, and what became of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.core.model import SEVERITY, Outcome, Reason, Status
+from eventlog.sources.marks import Stretches
+
+if TYPE_CHECKING:
+    from eventlog.publisher.memory import Sealed
+
+BATCH_ROWS: Final = 10_000
+"""Rows that are marked in one transaction."""
+
+USUAL_BYTES: Final = 500
+"""What a row is taken to have where nobody has read it."""
+
+
+def numbers_in(arrays: Iterable[pa.Array]) -> Stretches:
+    """The numbers that stand in arrays, in whatever order and however often."""
+    found = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
+    if not len(found):
+        return Stretches()
+    ordered = found.take(pc.array_sort_indices(found))
+    ends = pc.indices_nonzero(pc.not_equal(pc.subtract(ordered.slice(1), ordered.slice(0, len(ordered) - 1)), 1))
+    lasts = [*ordered.take(ends).to_pylist(), ordered[-1].as_py()]
+    firsts = [ordered[0].as_py(), *ordered.take(pc.add(ends, 1)).to_pylist()]
+    return Stretches(zip(firsts, lasts, strict=True))
+
+
+def batches_of(numbers: Stretches, row_bytes: int) -> list[Sealed]:
+    """The numbers in batches of the journal, in their order."""
+    from eventlog.publisher.memory import Sealed
+
+    batches: list[Sealed] = []
+    parts: list[tuple[int, int]] = []
+    rows = 0
+
+    def end() -> None:
+        nonlocal parts, rows
+        if parts:
+            batches.append(Sealed(Stretches(parts), rows * row_bytes))
+        parts, rows = [], 0
+
+    for run_first, run_last in numbers.parts:
+        first = run_first
+        while first <= run_last:
+            last = min(run_last, first + BATCH_ROWS - rows - 1)
+            parts.append((first, last))
+            rows += last - first + 1
+            first = last + 1
+            if rows == BATCH_ROWS:
+                end()
+    end()
+    return batches
+
+
+class OutcomesInOrder:
+    """What became of the rows of a conversion, read from its outcomes in the order of their numbers."""
+
+    def __init__(self, file: Path) -> None:
+        from pyarrow import parquet
+
+        self._file = parquet.ParquetFile(file)
+        self._batches = self._read()
+        self._rows: pa.RecordBatch | None = next(self._batches, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def numbers(self) -> Stretches:
+        """All numbers; what was read before counts as well."""
+        columns: Any = self._file.read(columns=["position"]).column(0)
+        return numbers_in(columns.chunks)
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row may have: nobody knows any more."""
+        return USUAL_BYTES
+
+    def upto(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
+        """The next numbers, up to this one, and the outcomes of those that did not simply end as published."""
+        numbers: list[pa.Array] = []
+        others: dict[int, Outcome] = {}
+        while self._rows is not None:
+            positions = self._rows.column("position").to_pylist()
+            end = bisect_right(positions, last)
+            part = self._rows.slice(0, end)
+            numbers.append(part.column("position"))
+            for outcome in _exceptional(part):
+                former = others.get(outcome.position[0])
+                if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
+                    others[outcome.position[0]] = outcome
+            if end < len(positions):
+                self._rows = self._rows.slice(end)
+                break
+            self._rows = next(self._batches, None)
+        return numbers_in(numbers), others
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._file.iter_batches(BATCH_ROWS):
+            rows = batch.filter(batch.column("position").is_valid())
+            if len(rows):
+                yield rows
+
+
+def _exceptional(rows: pa.RecordBatch) -> Iterator[Outcome]:
+    plain = pc.and_(
+        pc.and_(pc.equal(rows.column("status"), Status.SUCCESS), pc.equal(rows.column("reason"), Reason.PUBLISHED)),
+        rows.column("note").is_null(),
+    )
+    for row in rows.filter(pc.invert(plain)).to_pylist():
+        yield Outcome(
+            position=(row["position"],), status=Status(row["status"]), reason=Reason(row["reason"]), note=row["note"]
+        )

@@ -1,0 +1,164 @@
+"""What a package can bring to eventlog: values that it offers among its entry points, under the names that people use.
+
+The groups are `eventlog.sinks`, `eventlog.formats`, `eventlog.sources`, `eventlog.checks`, `eventlog.commands` and
+`eventlog.page`. What eventlog itself has of them comes in by the same groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from eventlog.core.outputs import OutputKeys
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Format, Sink
+
+EVERY_DOCUMENT = "*"
+"""In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings it."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """A line of `eventlog check`: what is well; with `mend` a warning, and what to do. A failure is an error, raised."""
+
+    said: str
+    mend: str | None = None
+
+
+class Need(Struct, frozen=True):
+    """What cannot be done without a module of Python, as the beginning of a sentence: `An output with sink = "kafka"`."""
+
+    what: str
+    module: str
+
+
+class SinkOrder(Struct, frozen=True, kw_only=True):
+    """What a sink is built for. `output` are its settings; `routed` says that documents may name a place in their `route`."""
+
+    output: Any
+    format: Format
+    routed: bool = False
+
+
+class SinkPlugin(Struct, frozen=True, kw_only=True):
+    """A sink: what `sink = "NAME"` means in a configuration, where NAME is the name of the entry point.
+
+    `settings` are its keys in `[[output]]`. `place` says where documents go, as `eventlog outputs` calls an output that has
+    no name; it stays the same as long as they go there. `formats` are the names of those it takes.
+    """
+
+    settings: type[OutputKeys]
+    build: Callable[[SinkOrder], Sink]
+    place: Callable[[Any], str]
+    formats: tuple[str, ...] = (EVERY_DOCUMENT,)
+    check: Callable[[Any], Iterable[Finding]] | None = None
+    """What `eventlog check` says of an output; nothing is left behind at the target."""
+    needs: Callable[[Any], Iterable[Need]] | None = None
+    """The modules that an output cannot do without."""
+    answers: bool = False
+    """Whether what `commit` gives back is a receiver's word on each change, which may refuse it."""
+    takes_values: bool = False
+    """Whether it takes what a format has behind the bytes of a document, which may then lack them."""
+    sorts_ids: bool = False
+    """Whether it knows its last document by the greatest id, so that ids must rise."""
+
+
+class FormatOrder(Struct, frozen=True, kw_only=True):
+    """What a format is built for: its own table of the output, the output, its sink, and `[publisher]` of the configuration."""
+
+    settings: Any
+    output: Any
+    sink: SinkPlugin
+    publisher: Any
+    schema: str | None = None
+
+
+class FormatPlugin(Struct, frozen=True, kw_only=True):
+    """A format: what `format = "NAME"` means. `settings` are the keys of its own table, `[output.NAME]` with _ for -.
+
+    `content` says what its documents are: bytes that every sink can take, or what only sinks that name it can.
+    """
+
+    build: Callable[[FormatOrder], Format]
+    settings: type[Struct] | None = None
+    content: Literal["documents", "other"] = "documents"
+    ignored: Callable[[Any], Iterable[tuple[str, str]]] | None = None
+    """Keys of its table that do nothing as the others are set, each with the reason, which begins behind an output's name."""
+    folder: Callable[[SinkOrder], Sink] | None = None
+    """What writes it to the folder of `sink = "files"`, where that is not a file for each document."""
+
+
+class SourceOrder(Struct, frozen=True, kw_only=True):
+    """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
+    that `source.schema_file` names; `reader`, `captured` and `schema` are `source.reader`, `.tables` and `.schema`, for what
+    reads tables. `marks` is its open file of marks. `report` takes sentences about what is odd.
+    """
+
+    settings: Any
+    url: str
+    tables: Catalog | None
+    marks: Any
+    report: Callable[[str], None]
+    reader: str = ""
+    captured: tuple[str, ...] = ()
+    schema: str | None = None
+
+
+class SourcePlugin(Struct, frozen=True, kw_only=True):
+    """A source: what `kind = "NAME"` means in `[source]`. `settings` are the keys of its own table, `[source.NAME]`.
+
+    `build` makes the reader of the stream. `marks` says in which file its position is kept; `title` is what it is called.
+    """
+
+    settings: type[Struct]
+    build: Callable[[SourceOrder], Any]
+    marks: Callable[[Any], str]
+    title: str
+    address: Callable[[Any], str] = lambda _: ""
+    """Where it reads, for messages, and without secrets; asked where there is no `source.url`."""
+
+
+class CheckPlugin(Struct, frozen=True, kw_only=True):
+    """Points of `eventlog check` that belong to no output, under the name of the entry point; they get the configuration."""
+
+    findings: Callable[[Any], Iterable[Finding]]
+
+
+class PageCell(Struct, frozen=True, kw_only=True):
+    """A cell of the status page: a text, which may be a link or have the colour of a state.
+
+    `to` is a path of the page or an address that begins with https://; another one is shown without a link.
+    """
+
+    text: str
+    to: str = ""
+    look: Literal["", "good", "warn", "bad"] = ""
+
+
+class PageTable(Struct, frozen=True, kw_only=True):
+    """A table of the status page; `empty` is said where it has no rows."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[PageCell, ...], ...]
+    empty: str = "Nothing."
+
+
+class PageOrder(Struct, frozen=True, kw_only=True):
+    """What a part of the page is made from: the configuration, an engine of SQLAlchemy for the log's database, whose
+    statements end in time, and the states of the log's triggers.
+    """
+
+    config: Any
+    engine: Any
+    triggers: Sequence[Any]
+
+
+class PagePlugin(Struct, frozen=True, kw_only=True):
+    """A part of the status page's first page, under its title. It is made where rows are counted, every half minute at most
+    and only while somebody looks, and never while a page is drawn.
+    """
+
+    title: str
+    part: Callable[[PageOrder], PageTable]

@@ -1,0 +1,317 @@
+"""Definitions in time: which one of a table's definitions a row of the log was written under.
+
+A definition begins with a row of the log: the first that could be written by triggers made for it. Rows before it belong
+to the one before. Where nobody knows to the row when a definition began, a row that names what its own has not belongs to
+the nearest that has it. A row that asks for its whole object is told what stands there now, so it goes by today's.
+
+What one definition says is decided by itself, with a catalog of that time, so the rules know nothing of all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import DataError, KeySyntaxError
+from eventlog.core.model import Change, Event, Op, ReadBack, Refusal, RowId, Unreadable
+from eventlog.core.rules.lifetimes import ROW_BACK
+from eventlog.core.rules.screen import Identities, Naming
+from eventlog.core.schema import Catalog, Found, Table
+from eventlog.core.seams import FormerNames, RowReader
+from eventlog.core.tablekey import format_parts, parse
+
+Place = tuple[str | None, str]
+"""Schema and name of a class."""
+
+BEFORE_ALL_NUMBERS: Final = -(2**63)
+"""Where a definition begins of which nobody knows when it did."""
+
+
+class Definition(Struct, frozen=True, kw_only=True, eq=False):
+    """A class as it was from row `first` on, and what it is `today`: None where it is gone. `renamed` are today's names
+    of its columns, as far as they are others; `table.gone` are the attributes that it has no more.
+    """
+
+    table: Table
+    first: int = BEFORE_ALL_NUMBERS
+    today: Table | None = None
+    renamed: Mapping[str, str] = {}
+
+    @property
+    def place(self) -> Place:
+        return self.table.schema, self.table.name
+
+    @property
+    def current(self) -> bool:
+        """Whether it is today's."""
+        return self.table is self.today
+
+    def new_name(self, attribute: str) -> str:
+        """What an attribute or a key column is called today."""
+        return self.renamed.get(attribute, attribute)
+
+    def row_today(self, row: RowId) -> RowId | None:
+        """The object by today's names; None where its class is gone."""
+        if self.today is None:
+            return None
+        key = row.key
+        if any(name in self.renamed for name in self.table.key):
+            key = format_parts((self.new_name(name), value) for name, value in parse(row.key).parts)
+        return RowId(self.today.schema, self.today.name, key)
+
+    def left_out(self, *, only: bool) -> frozenset[str]:
+        """What cannot be told by today's names: what is gone, where only these count, or where another has its name."""
+        today = () if self.today is None else self.today.attributes
+        taken = {*self.renamed.values(), *today}
+        return frozenset(name for name in self.table.gone if only or name in taken)
+
+    def by_new_names(self, *, only: bool) -> Table:
+        """The table by the names of its columns today; `only` those that there are."""
+        left_out = self.left_out(only=only)
+        columns = [
+            replace(column, name=self.new_name(column.name))
+            for column in self.table.columns
+            if column.name not in left_out
+        ]
+        table = replace(self.table, columns=tuple(columns), gone=())
+        return replace(table, name=self.today.name, schema=self.today.schema) if only and self.today else table
+
+
+class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
+    """Events in a row under the same definitions. `catalog` is what tables looked like; `former` are those definitions
+    that are not today's, by the names of their classes then.
+    """
+
+    events: Sequence[Event]
+    catalog: Catalog
+    former: Mapping[Place, Definition] = {}
+
+    def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
+        """The changes as an output tells them, the tables that they speak of, and what is not told of them."""
+        if not self.former or names is FormerNames.OWN:
+            return changes, self.catalog, []
+        only = names is FormerNames.ONLY_NEW
+        former = [one.by_new_names(only=only) for one in self.former.values()]
+        taken = {*self.former, *((table.schema, table.name) for table in former)}
+        others = [table for table in self.catalog if (table.schema, table.name) not in taken]
+        refusals: list[Refusal] = []
+        told = [self._renamed(change, refusals, only=only) for change in changes]
+        catalog = Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
+        return [change for change in told if change is not None], catalog, refusals
+
+    def _renamed(self, change: Change, refusals: list[Refusal], *, only: bool) -> Change | None:
+        """The change by today's names; None where nothing of it is left."""
+        definition = self.former.get((change.row.schema, change.row.table))
+        if definition is None:
+            return change
+        if only and definition.today is None:
+            note = f"{change.row.table} is gone, so no policy can say what may be published of it."
+            refusals.append(Refusal(positions=change.positions, note=note, partial=True))
+            return None
+        left_out = definition.left_out(only=only)
+        edits = tuple(
+            [
+                replace(edit, column=definition.new_name(edit.column))
+                for edit in change.edits
+                if edit.column not in left_out
+            ]
+        )
+        row = change.row
+        if any(name in definition.renamed for name in definition.table.key):
+            parts = [(definition.new_name(name), value) for name, value in parse(row.key).parts]
+            row = replace(row, key=format_parts(parts))
+        if only and definition.today is not None:
+            row = replace(row, schema=definition.today.schema, table=definition.today.name)
+        if len(edits) < len(change.edits) and change.op is not Op.DELETE:
+            missing = ", ".join(dict.fromkeys(edit.column for edit in change.edits if edit.column in left_out))
+            note = f"{change.row.table} has no column {missing} any more, so the change is published without."
+            refusals.append(Refusal(positions=change.positions, note=note, partial=True))
+            if not edits and change.op is Op.MODIFY:
+                return None
+        return replace(change, row=row, edits=edits)
+
+
+class FormerRows:
+    """Reads rows back that are asked for by former names: what stands in the tables now, by the names of then."""
+
+    def __init__(self, reader: RowReader, span: DefinitionSpan) -> None:
+        self._reader = reader
+        self._former = span.former
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        """As every reader does. An object whose class is gone is not there."""
+        asked: dict[RowId, frozenset[str]] = {}
+        called: dict[RowId, list[RowId]] = {}
+        for row, attributes in wanted.items():
+            definition = self._former.get((row.schema, row.table))
+            today = row if definition is None else definition.row_today(row)
+            if today is None:
+                continue
+            names = attributes if definition is None else frozenset(map(definition.new_name, attributes))
+            asked[today] = asked.get(today, frozenset()) | names
+            called.setdefault(today, []).append(row)
+        found = self._reader.rows(asked) if asked else {}
+        return {
+            row: self._by_former_names(row, one, wanted[row]) for today, one in found.items() for row in called[today]
+        }
+
+    def _by_former_names(self, row: RowId, found: ReadBack, attributes: frozenset[str]) -> ReadBack:
+        definition = self._former.get((row.schema, row.table))
+        if definition is None:
+            return found
+        values = found.row if isinstance(found, Unreadable) else found
+        order = [name for name in definition.table.loggable if name in attributes]
+        former = {name: values[definition.new_name(name)] for name in order if definition.new_name(name) in values}
+        return replace(found, row=former) if isinstance(found, Unreadable) else former
+
+
+class Definitions:
+    """All definitions of the classes of a log that are known, today's among them."""
+
+    def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._by_name: dict[str, list[Definition]] = {}
+        ordered = sorted(definitions, key=lambda one: one.first)
+        for definition in ordered:
+            for name in self._names(definition.table):
+                self._by_name.setdefault(name, []).append(definition)
+        self._last = max((one.first for one in ordered), default=BEFORE_ALL_NUMBERS)
+        self._lists = {name: found for name, found in self._by_name.items() if len(found) > 1 or not found[0].current}
+        self._known: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
+        self._catalogs: dict[frozenset[int], Catalog] = {}
+        self._identities: dict[int, Identities] = {}
+        self._renamed: dict[tuple[Place, int], Definition] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything was ever other than it is today."""
+        return bool(self._lists)
+
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Whether one of these may have been written under a definition that is not today's."""
+        if not self._lists:
+            return False
+        if any(event.position[0] < self._last for event in events):
+            return True
+        return any(
+            self._written_under(name, 2**63, column, None) is not None
+            for name, column in {(self._fold(event.table), event.column) for event in events}
+        )
+
+    def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
+        """The events in their order, parted where a definition begins."""
+        spans: list[DefinitionSpan] = []
+        current: list[Event] = []
+        chosen: dict[Place, Definition] = {}
+        for event in events:
+            found = self._of(event)
+            if found is not None and chosen.get(found.place, found) is not found:
+                spans.append(self._span(current, chosen))
+                current = []
+            if found is not None:
+                chosen[found.place] = found
+            current.append(event)
+        if current or not spans:
+            spans.append(self._span(current, chosen))
+        return spans
+
+    def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
+        """The object that a row of the log speaks of by former names, as it is called today where that is known."""
+        for definition in reversed(self._lists.get(self._fold(table), ())):
+            if definition.current:
+                continue
+            identities = self._identities.get(id(definition))
+            if identities is None:
+                catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
+                identities = self._identities[id(definition)] = Identities(catalog)
+            row = identities.row_id(table, key, row_event=row_event)
+            if row is not None:
+                return definition.row_today(row) or row
+        return None
+
+    def _of(self, event: Event) -> Definition | None:
+        """The definition that an event was written under; None where its table never had another."""
+        name = self._fold(event.table)
+        if name not in self._lists:
+            return None
+        last = self._lists[name][-1]
+        found = self._written_under(name, event.position[0], event.column, event.key)
+        if found is None:
+            return last
+        if event.kind not in ROW_BACK or found.today is None:
+            return found
+        asked = last if last.current and found.place == last.place else self._under_former_name(found, found.today)
+        return asked if self._knows(asked, name, None, _names_of(event.key)) else found
+
+    def _under_former_name(self, former: Definition, today: Table) -> Definition:
+        """What a class is today, under the name that it had then."""
+        made = self._renamed.get((former.place, id(today)))
+        if made is None:
+            table = replace(today, schema=former.table.schema, name=former.table.name)
+            made = self._renamed[former.place, id(today)] = Definition(table=table, today=today)
+        return made
+
+    def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
+        """None where it is the last one of its name, and today's."""
+        found = self._lists.get(name)
+        if found is None:
+            return None
+        place = 0
+        for place in range(len(found) - 1, -1, -1):
+            if found[place].first <= number:
+                break
+        names = _names_of(key)
+        if not self._knows(found[place], name, column, names):
+            nearest = [*range(place - 1, -1, -1), *range(place + 1, len(found))]
+            place = next((one for one in nearest if self._knows(found[one], name, column, names)), place)
+        chosen = found[place]
+        return None if chosen.current else chosen
+
+    def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
+        """Whether a definition has the column that a row names, and the columns of its key."""
+        asked = id(definition), name, column, key
+        known = self._known.get(asked)
+        if known is None:
+            catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
+            naming = Naming(name, catalog.find(name) or Found(definition.table), catalog)
+            known = not key or {naming.folded(one) for one in key} <= {*naming.own_key, *naming.child_key}
+            if known and column is not None:
+                try:
+                    naming.attribute(column)
+                except DataError:
+                    known = False
+            self._known[asked] = known
+        return known
+
+    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition]) -> DefinitionSpan:
+        former = {place: one for place, one in chosen.items() if not one.current}
+        if not former:
+            return DefinitionSpan(events=events, catalog=self._catalog)
+        asked = frozenset(map(id, former.values()))
+        catalog = self._catalogs.get(asked)
+        if catalog is None:
+            others = [table for table in self._catalog if (table.schema, table.name) not in former]
+            tables = [one.table for one in former.values()]
+            catalog = Catalog([*tables, *others], case_sensitive=self._catalog.case_sensitive)
+            self._catalogs[asked] = catalog
+        return DefinitionSpan(events=events, catalog=catalog, former=former)
+
+    def _names(self, table: Table) -> set[str]:
+        names = (table.name, *(child.name for child in table.children))
+        with_schema = [f"{table.schema}.{name}" for name in names] if table.schema else []
+        return {self._catalog.fold(name) for name in (*names, *with_schema)}
+
+    def _fold(self, table: str | None) -> str:
+        return self._catalog.fold((table or "").strip(" "))
+
+
+def _names_of(key: str | None) -> tuple[str, ...]:
+    """The columns that a table_key names; none where it is none."""
+    if key is None:
+        return ()
+    try:
+        return tuple(name for name, _ in parse(key).parts)
+    except KeySyntaxError:
+        return ()

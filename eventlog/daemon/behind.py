@@ -1,0 +1,90 @@
+"""How far an output may be behind the others, and what happens then: it is paused, or the others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+from structlog.stdlib import BoundLogger
+
+from eventlog.config.build import name_of
+from eventlog.config.settings import Config
+from eventlog.core.plural import counted
+from eventlog.daemon.lines import Line
+from eventlog.daemon.post import Post
+from eventlog.sources.log.flow import OutputLag, Resumed
+
+LOOK_SECONDS: Final = 2.0
+"""Seconds between two looks at how far outputs are behind."""
+
+
+class MostBehind(Struct, frozen=True, kw_only=True):
+    """How far an output may lag; 0 says that nothing is too far. `pause` says what happens then: else all others wait for it.
+
+    Who resumes an output that was paused lets it catch up: it is paused again once it was inside its bound and passes that,
+    or when it gets further behind by as much again, counted from how far it was behind then.
+    """
+
+    rows: int = 0
+    seconds: float = 0
+    pause: bool = False
+
+    def is_passed(self, lag: OutputLag) -> bool:
+        """Whether an output that lags so far is too far behind."""
+        return self._is_passed(lag, Resumed())
+
+    def is_paused_at(self, lag: OutputLag) -> bool:
+        """Whether an output that lags so far is paused."""
+        return self.pause and self._is_passed(lag, lag.resumed or Resumed())
+
+    def _is_passed(self, lag: OutputLag, resumed: Resumed) -> bool:
+        rows, seconds = lag.rows - resumed.rows, (lag.seconds or 0.0) - resumed.seconds
+        return bool(self.rows and rows > self.rows) or bool(self.seconds and seconds > self.seconds)
+
+
+def most_behind_of(config: Config) -> dict[str, MostBehind]:
+    """How far each output may lag, where that is said of one."""
+    return {
+        name_of(output): MostBehind(
+            rows=output.max_behind_rows, seconds=output.max_behind_seconds, pause=output.when_behind == "pause"
+        )
+        for output in config.output
+        if output.max_behind_rows or output.max_behind_seconds
+    }
+
+
+class MostBehindWatch:
+    """Looks now and then how far outputs are behind that have a bound."""
+
+    def __init__(self, post: Post, most: Mapping[str, MostBehind], journal: BoundLogger) -> None:
+        self._post = post
+        self._most = most
+        self._journal = journal
+        self._next_look = 0.0
+        self._waited_for: str | None = None
+
+    def waited_for(self, lines: Sequence[Line]) -> str | None:
+        """The output that is too far behind, so that the others wait; one that is to be paused then is paused here."""
+        if not self._most or len(lines) == 1:
+            return None
+        if monotonic() < self._next_look:
+            return self._waited_for
+        self._next_look = monotonic() + LOOK_SECONDS
+        former, self._waited_for = self._waited_for, None
+        for name, lag in self._post.lags().items():
+            most = self._most.get(name, MostBehind())
+            if lag.paused:
+                continue
+            if not most.is_passed(lag):
+                if lag.resumed is not None:
+                    self._post.caught_up(name)
+            elif most.is_paused_at(lag):
+                self._post.pause(name, f"it was {counted(lag.rows, 'row')} behind.")
+                self._journal.error("output_paused", output=name, rows=lag.rows, seconds=lag.seconds)
+            elif not most.pause:
+                if former != name:
+                    self._journal.error("others_wait_for_output", output=name, rows=lag.rows, seconds=lag.seconds)
+                self._waited_for = name
+        return self._waited_for

@@ -1,0 +1,162 @@
+"""Lines of work of a publisher: each output of a log by itself, and all outputs of a stream together.
+
+A line has turns, one after the other. It fails, waits and goes on by itself, whatever becomes of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from threading import Event as Flag
+from time import monotonic
+from typing import Final
+
+from msgspec.structs import replace
+
+from eventlog.core.errors import ChangedError, MachineError, SinkError, SourceError
+from eventlog.core.seams import Tenure
+from eventlog.daemon.vitals import OutputTurn, PublisherHealth, turn_of
+from eventlog.delivery.output import Delivery
+from eventlog.delivery.pipeline import Pipeline, Report
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.decide import Decider
+
+MOST_LOOKS: Final = 3
+"""How often it looks at the tables again when it cannot read: they may go on changing meanwhile."""
+
+
+class Line:
+    """One line of work, as the publisher's thread sees it."""
+
+    def __init__(self, name: str, turns: Callable[[Tenure], Report], outputs: Sequence[str]) -> None:
+        self.name = name
+        self.outputs = outputs
+        """The names of the outputs that it writes to."""
+        self._turns = turns
+        self.failures = 0
+        self.again_at = 0.0
+        """When it is tried again that has failed, by the monotonic clock."""
+        self.trouble: MachineError | None = None
+        """What was wrong the last time; None once it goes on."""
+        self.is_behind = False
+        """The others go on without it, and that was said."""
+        self.rests = False
+        """It had nothing to do in its last turn."""
+        self.held_up = False
+        """It waits for another output that is too far behind."""
+        self.wanted = Flag()
+        """Somebody has found that there may be something to do, while it was at work."""
+        self.later_at: float | None = None
+        """When rows come again that wait for another attempt, by the monotonic clock."""
+
+    def turn(self, tenure: Tenure) -> Report:
+        """Does what comes next."""
+        report = self._turns(tenure)
+        self.rests = not report.moved
+        self.later_at = None if report.later is None else monotonic() + report.later
+        return report
+
+    def may_go(self) -> bool:
+        """Whether it may have a turn now."""
+        return not self.held_up and (self.trouble is None or monotonic() >= self.again_at)
+
+
+class LogTurns:
+    """The turns of one output of a log."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        vitals: PublisherHealth,
+        look_again: Callable[[Decider], Decider],
+        guarded: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self.consumer = consumer
+        self._vitals = vitals
+        self._look_again = look_again
+        self._guarded = guarded
+
+    def __call__(self, tenure: Tenure) -> Report:
+        """One turn. Rows that cannot be read have the tables looked at again before they are given up."""
+        began, looks = monotonic(), MOST_LOOKS
+        while True:
+            decider = self.consumer.decider
+            try:
+                with self._guarded():
+                    turn = self.consumer.turn(tenure)
+            except SourceError as error:
+                if looks <= 0 or (error.may_pass and not isinstance(error, ChangedError)):
+                    raise
+            except MachineError as error:
+                done = self.consumer.so_far()
+                share = OutputTurn(
+                    documents=done.documents,
+                    seconds=monotonic() - began,
+                    last=done.last,
+                    events=done.delivered,
+                    error=str(error),
+                    failed=True,
+                )
+                self._vitals.delivered(self.consumer.name, share)
+                raise
+            else:
+                if turn.stale is None:
+                    break
+                decider.looks.note(turn.stale)
+            looks -= 1
+            self.consumer.decider = self._look_again(decider)
+        seconds = monotonic() - began
+        if turn.documents or turn.complaint is not None:
+            share = OutputTurn(
+                documents=turn.documents,
+                seconds=seconds,
+                last=turn.last,
+                events=turn.delivered,
+                error=turn.complaint,
+            )
+            self._vitals.delivered(self.consumer.name, share)
+        return Report(
+            events=turn.rows,
+            changes=turn.changes,
+            documents=turn.documents,
+            statuses=turn.statuses,
+            tables=turn.tables,
+            later=None if turn.later is None else turn.later / 1000,
+            loopback=turn.loopback,
+            unread=turn.unread,
+            moved=turn.moved,
+            ended=turn.ended,
+            paused=turn.paused,
+        )
+
+
+class StreamTurns:
+    """The turns of a stream: each batch goes to all outputs before the next one is read."""
+
+    def __init__(self, pipeline: Pipeline, vitals: PublisherHealth) -> None:
+        self._pipeline = replace(pipeline, told=self._delivered)
+        self._vitals = vitals
+        self._tenure: Tenure | None = None
+
+    def __call__(self, tenure: Tenure) -> Report:
+        """One batch."""
+        if tenure != self._tenure:
+            self._take_over(tenure)
+        report = self._pipeline.go_round()
+        return replace(report, moved=report.settled > 0 or report.again)
+
+    def _take_over(self, tenure: Tenure) -> None:
+        """Opens the outputs: how far they are now, nobody knew before the stream was taken."""
+        failed: list[SinkError] = []
+        for output in self._pipeline.outputs:
+            try:
+                output.sink.open(tenure)
+            except SinkError as error:
+                self._vitals.delivered(output.name, OutputTurn(error=str(error)))
+                failed.append(error)
+        if failed:
+            raise min(failed, key=lambda error: error.may_pass)
+        self._tenure = tenure
+
+    def _delivered(self, delivery: Delivery, error: MachineError | None) -> None:
+        self._vitals.delivered(delivery.output.name, turn_of(delivery, error))

@@ -1,0 +1,140 @@
+"""What one turn of an output did, as it is entered in its course."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
+from eventlog.delivery.answers import Strictness
+from eventlog.publisher.decide import Cause, Encoded
+from eventlog.publisher.plans import Settled
+from eventlog.publisher.take import Take
+
+
+class ConsumerSettings(Struct, frozen=True, kw_only=True):
+    """How an output is published: rows a turn, what an answer stops, and how often a change is offered."""
+
+    limit: int = 10_000
+    strictness: Strictness = Strictness()
+    max_attempts: int = 0
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """What one turn did; `later` is in how many milliseconds rows come that wait for another attempt.
+
+    `rows` and `changes` count what no output had taken before. `stale` are what rows name that cannot be
+    read: nothing was done, for tables may look another way by now.
+    """
+
+    rows: int = 0
+    changes: int = 0
+    documents: int = 0
+    statuses: Mapping[Status, int] = {}
+    tables: Mapping[str, int] = {}
+    """Rows that got their status, by the table that they name."""
+    loopback: int = 0
+    unread: Mapping[str, str] = {}
+    """Tables that may not be read, and what the database said of them."""
+    moved: bool = False
+    paused: bool = False
+    stale: frozenset[Cause] | None = None
+    later: int | None = None
+    ended: Status | None = None
+    """A receiver has said that nothing more may be sent, or rows ended as errors where that ends all."""
+    last: tuple[str, Position] | None = None
+    """The last document that the target took, and its last row."""
+    delivered: Sequence[Event] = ()
+    complaint: str | None = None
+    """What a receiver said of the last row that it did not take."""
+
+
+class Books:
+    """Collects what one turn does; `entered` gives it all."""
+
+    def __init__(self) -> None:
+        self._taken: Take | None = None
+        self._encoded: Encoded | None = None
+        self._statuses: Counter[Status] = Counter()
+        self._tables: Counter[str] = Counter()
+        self._last: tuple[str, Position] | None = None
+        self._documents = 0
+        self._delivered: set[Position] = set()
+        self._complaint: str | None = None
+        self._ended: Status | None = None
+
+    def decided(self, taken: Take, encoded: Encoded) -> None:
+        """These rows were taken, and this was made of them."""
+        self._taken, self._encoded = taken, encoded
+        self._complaint = encoded.complaint
+
+    def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
+        """A receiver, or a target, has said this."""
+        for outcome in answers.values():
+            if outcome.status in (Status.ERROR, Status.FATAL) or outcome.reason is Reason.RETRY:
+                self._complaint = outcome.note or str(outcome.reason)
+            if strictness.ends(outcome.status):
+                self._ended = outcome.status
+
+    def complain(self, complaint: str) -> None:
+        """A receiver has answered what nobody can read."""
+        self._complaint = complaint
+
+    def delivered(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
+        """The target has these documents, but for those that come again."""
+        for document in documents:
+            rows = list(chain.from_iterable(document.covers.values()))
+            again = answers and any(answers[row].status is Status.NEW for row in rows if row in answers)
+            if rows and not again:
+                self._documents += 1
+                self._delivered.update(rows)
+                last = max(rows)
+                if self._last is None or last > self._last[1]:
+                    self._last = (document.id, last)
+
+    def settled(self, settled: Settled) -> None:
+        """These rows have got their status."""
+        self._statuses.update(settled.statuses)
+        if self._taken is None or not settled.statuses:
+            return
+        events = self._taken.events
+        if len(events) != len(settled.records):
+            events = [event for event in events if event.position[0] in settled.records]
+        self._tables.update(filter(None, map(attrgetter("table"), events)))
+
+    def so_far(self) -> Turn:
+        """What a turn had done before it failed."""
+        return self.entered(Turn(documents=self._documents))
+
+    def entered(self, turn: Turn) -> Turn:
+        """The turn with what was entered."""
+        taken, encoded = self._taken, self._encoded
+        if taken is None or encoded is None:
+            return replace(
+                turn, statuses=dict(self._statuses), last=self._last, complaint=self._complaint, ended=self._ended
+            )
+        said, is_first = encoded.said, not taken.batches
+        return replace(
+            turn,
+            rows=len(taken.events) if is_first else 0,
+            changes=encoded.changes if is_first else 0,
+            statuses=dict(self._statuses),
+            tables=self._tables,
+            loopback=sum(one.reason is Reason.LOOPBACK for one in said.values()) if said and is_first else 0,
+            unread=failed_tables(taken.events, said.values()) if said else {},
+            ended=self._ended,
+            last=self._last,
+            delivered=[event for event in taken.events if event.position in self._delivered],
+            complaint=self._complaint,
+        )
+
+
+def failed_tables(events: Sequence[Event], outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """The tables of the events that could not be read for want of a right, and what was said of each."""
+    notes = {one.position: one.note or "" for one in outcomes if one.reason is Reason.NO_RIGHT}
+    return {event.table: notes[event.position] for event in events if event.position in notes and event.table}

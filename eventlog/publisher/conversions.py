@@ -1,0 +1,309 @@
+"""A conversion that marks what it converts, as an output of the journal for the time that it works.
+
+    kept       rows that it does not take: others have them, wait for them, or hold them
+    reserved   its rows are batches that it has ahead: nobody else takes them, nor any new row meanwhile
+    passed     every other output counts as having them, but one that is paused, or was and has not caught up: it gets them
+    marked     batch by batch they get their letters; those that a paused output lacks stay N
+
+Law: rows are reserved before anything that was made of them goes out. So who gives the same order after a crash, at
+any point, finds what is still to be marked, and no publisher has published it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import SourceError, UsageError
+from eventlog.core.model import Outcome, Outcomes
+from eventlog.publisher.care import CaredJournal
+from eventlog.publisher.flow import lacking
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.letters import worst_of
+from eventlog.publisher.memory import Memory, Sealed, read_memory
+from eventlog.publisher.plans import HoldsChangedError
+from eventlog.publisher.settling import settle
+from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, encoded
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import CONVERTED, Marks, Stretches
+from eventlog.sql.journal_tables import NAME_CHARACTERS
+from eventlog.sql.log import ALL, id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.core.schema import Catalog
+    from eventlog.publisher.reader import JournalReader
+    from eventlog.sources.log.lock import LogLock
+    from eventlog.sql.log import Log
+
+WHOLE: Final = "whole"
+"""Stands in the column `has` of a conversion once all its rows are reserved; `plans` is the number of its last batch."""
+
+RESERVED_BATCHES: Final = 100
+"""So many batches are reserved in one transaction, of which another publisher's standby waits for the end."""
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Rows that a conversion does not take, as of the time when the mark `holding` was the `stamp`.
+
+    `taken` are ahead of an output, or may be on their way to it. `waiting` are those behind which nothing of the same
+    object may go: parked ones, and others that an output lacks which is not paused. `held` are those that somebody holds.
+    """
+
+    stamp: str
+    taken: Stretches = Stretches()
+    waiting: Stretches = Stretches()
+    held: Stretches = Stretches()
+
+
+def conversion_name(folder: Path) -> str:
+    """How the journal calls the conversion into a folder."""
+    name = f"convert {folder.absolute()}"
+    if len(name.encode()) <= NAME_CHARACTERS:
+        return name
+    digest = blake2b(name.encode(), digest_size=8).hexdigest()
+    return f"convert …{str(folder)[-100:].encode()[-150:].decode(errors='ignore')} ({digest})"
+
+
+def read_kept(journal: JournalReader) -> Kept:
+    """What a conversion does not take now."""
+    with journal.reading() as (connection, memory):
+        waiting = [part for planned in memory.planned.values() for part in planned.parts]
+        for row in memory.outputs.values():
+            if not _gets_all(memory, row):
+                waiting += lacking(memory, row.name).parts
+        parked = journal.ask(connection, "parked_numbers") if memory.any_parked else []
+        everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
+        held = journal.ask(connection, "hold_numbers", **everything) if memory.any_held else []
+        return Kept(
+            stamp=memory.stamp,
+            taken=memory.taken,
+            waiting=Stretches(waiting) | Stretches.of(int(number) for (number,) in parked),
+            held=Stretches.of(int(number) for (number,) in held),
+        )
+
+
+def _gets_all(memory: Memory, row: JournalRow) -> bool:
+    """Whether an output gets what is converted as well: it is paused, or was and still has such rows ahead of it."""
+    return row.paused is not None or any(
+        row.position < number for number in memory.batches if number in memory.converted
+    )
+
+
+def conversions(connection: Connection, log: Log) -> dict[str, int]:
+    """The conversions that have not marked their rows, and how many rows each has."""
+    memory = read_memory(connection, log, "", seen=False)
+    return {row.name: len(lacking(memory, row.name)) for row in memory.outputs.values() if row.is_conversion}
+
+
+class FreeingJournal(Journal):
+    """The journal for whoever gives the rows of a conversion back."""
+
+    def _free(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
+        """Has the rows that a conversion has not marked wait as if nobody had taken them, and forgets it."""
+        for number in [one for one in memory.batches if row.position < one <= row.plans]:
+            runs = [{"first": first, "last": last} for first, last in memory.batches.pop(number).records.parts]
+            # Somebody may have given them up for another output: now they are new.
+            if memory.any_parked:
+                self._tell(connection, "parked_drop_run", runs)
+            if memory.any_said:
+                self._tell(connection, "said_drop", runs)
+            self._tell(connection, "batch_drop", [{"id": number}])
+        for other in list(memory.outputs.values()):
+            if row.position < other.position <= row.plans:
+                self._move(connection, memory, replace(other, position=row.position))
+        self._remove(connection, memory, row)
+
+    def _remove(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
+        self._drop_passed(connection, memory)
+        self._tell(connection, "output_forget", [{"name": row.name}])
+        del memory.outputs[row.name]
+
+
+class FreedConversions(CaredJournal, FreeingJournal):
+    """The journal for an operator who gives up a conversion that was interrupted."""
+
+    def free(self, name: str) -> int:
+        """Gives the rows of a conversion back, so that they wait for whoever publishes next; how many."""
+        with self.transaction() as (connection, memory):
+            rows = len(lacking(memory, name))
+            self._free(connection, memory, memory.outputs[name])
+            return rows
+
+
+class ConversionJournal(FreeingJournal):
+    """The journal of a log, as a conversion writes it that has the log's lock."""
+
+    def __init__(self, log: Log, lock: LogLock, name: str, order: str, catalog: Catalog | None = None) -> None:
+        super().__init__(log, lock, LogSettings(), catalog)
+        self.name = name
+        self._plan = f"{CONVERSION_PLAN}{order}"
+
+    # --- before anything goes out ------------------------------------------------------------------------------------
+
+    def refuse_other(self) -> None:
+        """Refuses to begin while another conversion is not over: nobody knows what would overtake its rows."""
+        with self.reading() as (_, memory):
+            others = [one.name for one in memory.outputs.values() if one.is_conversion and one.name != self.name]
+        if others:
+            raise UsageError(
+                f"A conversion of this log was interrupted, and its rows are not marked: {others[0]}.",
+                hint=f"Give its command once more; or give its rows back: `eventlog outputs forget {others[0]!r}`.",
+            )
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether the rows of this very order are reserved."""
+        with self.reading() as (_, memory):
+            row = memory.outputs.get(self.name)
+            return row is not None and row.plan == self._plan and row.has == WHOLE
+
+    def give_back(self) -> None:
+        """Gives back what a conversion into the same folder has reserved: nothing of it has appeared."""
+        with self.transaction() as (connection, memory):
+            row = memory.outputs.get(self.name)
+            if row is not None and row.is_conversion:
+                self._free(connection, memory, row)
+
+    def park_lagging(self) -> None:
+        """Parks what outputs lack that are not paused, batch by batch. They can be passed then."""
+        moved = True
+        while moved:
+            with self.transaction() as (connection, memory):
+                moved = self._park_some(connection, memory)
+
+    def _park_some(self, connection: Connection, memory: Memory) -> bool:
+        for row in list(memory.outputs.values()):
+            ahead = [number for number in sorted(memory.batches) if number > row.position]
+            if ahead and not _gets_all(memory, row) and not row.is_conversion:
+                self._park_new(connection, memory, row.name, memory.batches[ahead[0]].records)
+                self._move(connection, memory, replace(row, position=ahead[0]))
+                self._drop_passed(connection, memory)
+                return True
+        return False
+
+    def reserve(self, batches: Sequence[Sealed], stamp: str) -> None:
+        """Makes it durable that these rows are the conversion's. HoldsChangedError where somebody has held or released
+        rows, paused an output or resumed it since the mark `holding` was the stamp; then none is reserved.
+        """
+        try:
+            for start in range(0, len(batches), RESERVED_BATCHES):
+                self._reserve_some(batches, start, stamp)
+        except HoldsChangedError:
+            self.give_back()
+            raise
+
+    def _reserve_some(self, batches: Sequence[Sealed], start: int, stamp: str) -> None:
+        end = start + RESERVED_BATCHES
+        with self.transaction() as (connection, memory):
+            if memory.stamp != stamp:
+                raise HoldsChangedError("Rows were held or released meanwhile.")
+            self._reserve(connection, memory, batches[start:end], whole=end >= len(batches))
+
+    def _reserve(self, connection: Connection, memory: Memory, batches: Sequence[Sealed], *, whole: bool) -> None:
+        others = [row for row in memory.outputs.values() if row.name != self.name and not _gets_all(memory, row)]
+        last = memory.last_batch
+        own = memory.outputs.get(self.name)
+        if own is None:
+            own = JournalRow(name=self.name, position=last, plan=self._plan)
+            self._tell(connection, "output_forget", [{"name": self.name}])  # of one that is over
+            self._tell(connection, "output_make", [own.written()])
+            if any(row.position < max(memory.batches, default=0) for row in others):
+                raise HoldsChangedError("An output was resumed meanwhile.")
+        for batch in batches:
+            last += 1
+            values = {"id": last, "records": encoded(batch.records.parts), "weight": batch.weight}
+            self._tell(connection, "batch_make", [values])
+            memory.batches[last] = batch
+        for row in others:
+            self._move(connection, memory, replace(row, position=last))
+        self._move(connection, memory, replace(own, plans=last, has=WHOLE if whole else ""))
+
+    # --- when everything is there ------------------------------------------------------------------------------------
+
+    def reserved(self) -> Mapping[int, Stretches]:
+        """The batches that are still to be marked, in their order."""
+        with self.reading() as (_, memory):
+            row = memory.outputs.get(self.name)
+            if row is None or row.plan != self._plan:
+                return {}
+            return {
+                number: memory.batches[number].records for number in sorted(memory.batches) if number > row.position
+            }
+
+    def mark(self, number: int, known: Stretches, others: Mapping[int, Outcome]) -> int:
+        """Gives the rows of a batch their letters; how many. `others` did not simply end as published, of those that
+        the conversion knows. What a paused output lacks stays N, and what is to be said of it is kept.
+        """
+        with self.transaction() as (connection, memory):
+            own = memory.outputs.get(self.name)
+            if own is None:
+                said = f"Somebody has given back the rows of {self.name} while they were being marked."
+                raise SourceError(said, hint="Those that are not marked yet are published again.", may_pass=False)
+            records = memory.batches[number].records & known if number in memory.batches else Stretches()
+            self._move(connection, memory, replace(own, position=number))
+            final = self._over(connection, memory, number, records)
+            if records - final:
+                memory.converted = Stretches.of([number, *(one for one in memory.converted if one in memory.batches)])
+                Marks(self.log).set(connection, CONVERTED, memory.converted.text())
+            self._keep_for_later(connection, memory, number, {n: others[n] for n in others if n in records - final})
+            self._give_letters(connection, memory, final, {n: others[n] for n in others if n in final})
+            self._drop_passed(connection, memory)
+            if number == own.plans:  # with its last letters, for an output that is left lacks what comes next
+                self._remove(connection, memory, own)
+            return len(final)
+
+    def finish(self) -> list[str]:
+        """Ends the conversion's place in the journal; the outputs that still get what it has converted."""
+        with self.transaction() as (connection, memory):
+            row = memory.outputs.get(self.name)
+            if row is not None:
+                self._remove(connection, memory, row)
+            converted = [number for number in memory.batches if number in memory.converted]
+            return [one.name for one in memory.outputs.values() if any(one.position < number for number in converted)]
+
+    def _over(self, connection: Connection, memory: Memory, number: int, records: Stretches) -> Stretches:
+        """Those of the rows of a batch that no other output lacks."""
+        others = [row for row in memory.outputs.values() if row.name != self.name]
+        if any(row.position < number for row in others):
+            return Stretches()
+        for planned in memory.planned.values():
+            records -= planned
+        if memory.any_parked and records:
+            found = self.ask(connection, "parked_elsewhere", output=self.name, ids=id_list([*records]))
+            records -= Stretches.of(int(one) for (one,) in found)
+        return records
+
+    def _keep_for_later(
+        self, connection: Connection, memory: Memory, number: int, others: Mapping[int, Outcome]
+    ) -> None:
+        """Keeps what is said of rows that a paused output lacks, as if those had said it for which they are over."""
+        passed = [row.name for row in memory.outputs.values() if row.position >= number and row.name != self.name]
+        for name in passed or [self.name]:
+            self._keep_said(connection, memory, name, others)
+
+    def _give_letters(
+        self, connection: Connection, memory: Memory, final: Stretches, others: Mapping[int, Outcome]
+    ) -> None:
+        if not final:
+            return
+        answers = {number: [outcome] for number, outcome in others.items()}
+        if memory.any_said:  # an output to which these rows were given up
+            self._add_said(connection, memory, final, answers)
+        ended: dict[tuple[int, ...], Outcome] = {}
+        for number, several in answers.items():
+            worst = worst_of(number, several, len(several) if number in others else 0)
+            if worst is not None:
+                ended[number,] = worst
+        if final.parts[0][0] <= memory.last_noted:
+            runs = [{"first": first, "last": last} for first, last in final.parts]
+            self._tell(connection, "outcome_drop", runs)
+        settle(connection, self.log, Outcomes([(number,) for number in final], ended), self.settings)
+        memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
+        memory.add_seen(final)

@@ -1,0 +1,191 @@
+"""What somebody has done to the journal's tables by hand: each fault in a sentence that names it, with what mends it.
+
+`read_journal` reads the tables as they are written, and `damages` is a pure function over that. What a publisher meets
+of it first is told in the same words, as DataError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from eventlog.core.errors import DataError
+from eventlog.core.model import Reason, Status
+from eventlog.core.plural import counted
+from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, OnTheWay, stretches_of
+from eventlog.sources.marks import Stretches
+from eventlog.sql.log import Log, id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+PIECE_ROWS: Final = 10_000
+"""So many rows of batches are asked for at once."""
+
+BY_ITSELF: Final = "Nothing has to be done: a publisher that runs forgets them by itself."
+
+
+class Damage(Struct, frozen=True, kw_only=True):
+    """One fault. With a serious one the publisher stops, or rows wait for ever."""
+
+    said: str
+    mend: str
+    serious: bool = True
+
+
+class JournalReading(Struct, frozen=True, kw_only=True):
+    """The journal's tables as they are written. `tables` are their names, and `settled` the rows of batches that wait
+    no longer; of tables with a row for each row of the log it has counts, with the first one.
+    """
+
+    tables: Mapping[str, str]
+    outputs: Sequence[Sequence[Any]] = ()
+    batches: Sequence[Sequence[Any]] = ()
+    planned: Sequence[Sequence[Any]] = ()
+    parked: Sequence[tuple[str, int, int]] = ()
+    said: Sequence[tuple[str, int, int]] = ()
+    words: Sequence[tuple[str, str, int]] = ()
+    parked_settled: Sequence[tuple[str, int, int]] = ()
+    held_settled: tuple[int | None, int] = (None, 0)
+    settled: Stretches = Stretches()
+
+
+def read_journal(connection: Connection, log: Log) -> JournalReading:
+    """Reads the tables; it looks up each row that waits or is sealed, so it is for people and not for every cycle."""
+
+    def ask(query: str, **values: Any) -> list[tuple[Any, ...]]:
+        return log.rows(connection, log.query(query), values)
+
+    batches = ask("batches_read")
+    sealed = Stretches(part for one in batches for part in _readable(one[1], "").parts)
+    numbers, settled = [*sealed], Stretches()
+    for start in range(0, len(numbers), PIECE_ROWS):
+        piece = numbers[start : start + PIECE_ROWS]
+        waiting = Stretches.of(int(number) for (number,) in ask("still_waiting", ids=id_list(piece)))
+        settled |= Stretches.of(piece) - waiting
+    return JournalReading(
+        tables=log.names.journal,
+        outputs=ask("outputs_read"),
+        batches=batches,
+        planned=ask("planned_all"),
+        parked=[(str(output), int(rows), int(first)) for output, rows, first in ask("parked_outputs")],
+        said=[(str(output), int(rows), int(first)) for output, rows, first in ask("said_outputs")],
+        words=[(str(status), str(reason), int(first)) for status, reason, first in ask("said_words")],
+        parked_settled=[(str(output), int(first), int(rows)) for output, first, rows in ask("parked_settled")],
+        held_settled=ask("hold_settled")[0],
+        settled=settled,
+    )
+
+
+def damages(reading: JournalReading, configured: Collection[str] = ()) -> Iterator[Damage]:
+    """Every fault of the tables. `configured` are the outputs of the configuration with their former names; without it
+    nobody is asked which outputs there should be.
+    """
+    yield from _unreadable(reading)
+    yield from _outputs(reading, configured)
+    yield from _settled(reading)
+
+
+def _unreadable(reading: JournalReading) -> Iterator[Damage]:
+    """Columns that no publisher can read."""
+    for row in reading.outputs:
+        yield from _said(JournalRow.read, row)
+    for number, records, _ in reading.batches:
+        yield from _said(stretches_of, records, f"records of batch {number}")
+    for _, plan, place, records, details, objects, covers, _ in reading.planned:
+        yield from _said(stretches_of, records, f"records of plan {plan}")
+        yield from _said(OnTheWay.read, (plan, place, details, objects, covers, None, None, 0, 0))
+    for status, reason, first in reading.words:
+        if status not in set(Status) or reason not in set(Reason):
+            yield Damage(
+                said=f"{reading.tables['said']} says of row {first} that it ends as {status!r} with the reason"
+                f" {reason!r}, which no publisher writes.",
+                mend="Set status and reason to what another row has, or delete the row there.",
+            )
+
+
+def _said(read: Callable[..., object], *given: Any) -> Iterator[Damage]:
+    """What is said of something that cannot be read."""
+    try:
+        read(*given)
+    except DataError as error:
+        yield Damage(said=error.message, mend=error.hint or "")
+
+
+def _readable(text: str, where: str) -> Stretches:
+    """The rows of a column, and none where it cannot be read: that is told elsewhere."""
+    try:
+        return stretches_of(text, where)
+    except DataError:
+        return Stretches()
+
+
+def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[Damage]:
+    """Positions that cannot be, and rows of outputs that are not there."""
+    table = reading.tables["outputs"]
+    known = {str(row[0]): row for row in reading.outputs}
+    newest = max((int(row[0]) for row in reading.batches), default=None)
+    for name, position, _, plan, *_ in reading.outputs:
+        if newest is not None and str(position).lstrip("-").isdecimal() and int(position) > newest:
+            yield Damage(
+                said=f"{table} has the output {name} at batch {position}, and {newest} is the newest that there is:"
+                f" {name} never gets what is sealed up to {position}.",
+                mend=f"Stop the publisher and set the position to {newest}, or to that of a backup."
+                " It is right only if all rows of later batches were deleted from the log.",
+                serious=False,
+            )
+        open_plans = {str(one[1]) for one in reading.planned if one[0] == name and int(one[7])}
+        for other in sorted(open_plans - {plan}):
+            yield Damage(
+                said=f"{reading.tables['planned']} has the plan {other} of {name}, and {table} says that"
+                f" {plan or 'none'} was its last one.",
+                mend=f"Stop the publisher and set the column plan of {name} to {other}, or restore both tables.",
+            )
+    places = {"planned": {str(row[0]): 0 for row in reading.planned}, "parked": {}, "said": {}}
+    places["parked"] |= {output: rows for output, rows, _ in reading.parked}
+    places["said"] |= {output: rows for output, rows, _ in reading.said}
+    for hole, outputs in places.items():
+        for name in sorted(outputs.keys() - known.keys()):
+            if hole == "said" and name.startswith("convert "):
+                continue  # a conversion has said it, and is over; an output that was paused will end these rows
+            rows = counted(outputs[name], "row") if outputs[name] else "Plans"
+            yield Damage(
+                said=f"{rows} in {reading.tables[hole]} {'is' if outputs[name] == 1 else 'are'} for the output {name},"
+                f" which {table} does not have: the rows behind them never get a letter.",
+                mend=f"Restore the row of {name} in {table}; or stop the publisher and delete what is there for it.",
+            )
+    for name in sorted(known.keys() - set(configured)) if configured else ():
+        if str(known[name][3] or "").startswith(CONVERSION_PLAN):
+            yield Damage(
+                said=f"A conversion has not marked its rows, and no new rows are published meanwhile: {name}.",
+                mend="If it was interrupted, give its command once more; or give its rows back:"
+                f" `eventlog outputs forget {name!r}`.",
+                serious=False,
+            )
+            continue
+        yield Damage(
+            said=f"The journal keeps rows for the output {name}, and no output is called so.",
+            mend=f'If one was renamed, give it former_names = ["{name}"]; else say `eventlog outputs forget {name!r}`.',
+            serious=False,
+        )
+
+
+def _settled(reading: JournalReading) -> Iterator[Damage]:
+    """Rows that the journal waits for, and that wait no longer in the log."""
+    for output, first, rows in reading.parked_settled:
+        yield _gone(f"{reading.tables['parked']} has {counted(rows, 'row')} waiting for {output}", rows, first)
+    if reading.settled:
+        rows, first = len(reading.settled), reading.settled.parts[0][0]
+        yield _gone(f"{reading.tables['batches']} has {counted(rows, 'row')} to be published", rows, first)
+    held_first, held = reading.held_settled
+    if held_first is not None:
+        yield _gone(f"{reading.tables['holds']} holds {counted(int(held), 'row')}", int(held), int(held_first))
+
+
+def _gone(where: str, rows: int, first: int) -> Damage:
+    which = f"row {first}" if rows == 1 else f"row {first} first"
+    return Damage(
+        said=f"{where} that the log does not have, or that has a letter there: {which}.", mend=BY_ITSELF, serious=False
+    )

@@ -1,0 +1,286 @@
+"""Whether a log flows, read from the journal's tables: what its waiting rows wait for, and how far each output is behind.
+
+What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY over the parked
+ones says why, and batches and plans are few. With 1,000,000 rows parked that is one pass over an index for each of the
+two. Words and sentences are those of `eventlog.sources.log.flow`.
+
+A row that several outputs have parked counts once, by the kind that asks most for somebody. Where several outputs have
+parked more than MOST_COUNTED_ROWS together, the output that has most rows of a kind counts for all of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from eventlog.core.model import Reason
+from eventlog.core.rules.times import moment
+from eventlog.publisher.memory import Memory, read_memory
+from eventlog.publisher.tables import EVER, NEVER, JournalRow
+from eventlog.publisher.unsealed import fewer
+from eventlog.sources.log.backlog import Pace, Rate, rate
+from eventlog.sources.log.flow import Flow, OutputLag, Polling, WaitingParts, patience, read_resumed
+from eventlog.sources.log.lock import read_holder
+from eventlog.sources.marks import PACE, PUBLISHER, Marks, Stretches, value_of
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LAG_SECONDS: Final = 10.0
+"""An output lags from this age on of the first row that others have and it has not: they are never all at one place."""
+
+MOST_COUNTED_ROWS: Final = 20_000
+"""Of so many parked rows it is counted exactly how many there are, whichever outputs have them."""
+
+MOST_LOOKS: Final = 100
+"""So many stretches of rows are looked at one by one; of more, neighbouring ones count as one."""
+
+READY, RETRYING, SUSPENDED, HELD, NOT_DUE = range(5)
+"""What parked rows wait for, as the query `parked_ahead` numbers it: the higher number asks more for somebody."""
+
+AHEAD: Final = {"ahead": "parked_ahead"}
+"""The part of queries that says what objects wait for."""
+
+
+class ParkedRows(Struct, frozen=True):
+    """So many rows wait, with the first and the last of them."""
+
+    rows: int
+    first: int
+    last: int
+
+
+def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: bool = False) -> tuple[Flow, Rate]:
+    """The facts of a log as they are now, but for its triggers, and how fast it is.
+
+    `failing` says that an output did not take the last that it was given.
+    """
+    look = JournalLook(connection, log, settings)
+    parts = look.parts()
+    oldest, lag = look.oldest_unheld() if parts.nobody_wants else (None, 0.0)
+    if parts.ready in (0, parts.nobody_wants):
+        ready_lag = lag if parts.ready else 0.0
+    else:
+        _, ready_lag = look.oldest_ready()
+    settled = rate(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds)
+    holder = look.marks.get(PUBLISHER)
+    flow = Flow(
+        parts=parts,
+        oldest=oldest,
+        lag=lag,
+        ready_lag=ready_lag,
+        first_held=look.first_held,
+        publishing=holder is not None and not read_holder(holder).is_over(look.now),
+        failing=failing,
+        settled=settled.rows,
+        patience=patience(settings),
+        lags=look.lags,
+    )
+    return flow, settled
+
+
+def read_lags(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
+    """How far outputs are behind the others, and which are paused."""
+    return dict(JournalLook(connection, log, settings).lags)
+
+
+def read_distances(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
+    """How far each output is behind the others at this moment, also by a row that came just now."""
+    return JournalLook(connection, log, settings).distances
+
+
+def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
+    """Tables that the publisher may not read, so that their rows wait, and what the database said of each."""
+    found: dict[str, str] = {}
+    for table, record in log.rows(connection, log.query("parked_unread")):
+        rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
+        notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
+        found[str(table)] = notes[0] if notes else "the publisher may not read it"
+    return found
+
+
+def lacking(memory: Memory, name: str) -> Stretches:
+    """The rows that an output has ahead of it, or that may be on their way to it."""
+    position = memory.outputs[name].position
+    ahead = [part for number, one in memory.batches.items() if number > position for part in one.records.parts]
+    return Stretches([*ahead, *memory.planned.get(name, Stretches()).parts])
+
+
+class JournalLook:
+    """One look at the journal. Rows are `free` where no output has parked them and nobody holds them."""
+
+    def __init__(self, connection: Connection, log: Log, settings: Polling) -> None:
+        self._connection, self._log, self._settings = connection, log, settings
+        self.marks = Marks(log).all(connection)
+        self.now = log.now(connection)
+        self.now_seconds = self.now.replace(tzinfo=dt.UTC).timestamp()
+        memory = read_memory(connection, log, "", seen=False)
+        outputs = memory.outputs
+        self._foremost = max(outputs.values(), key=lambda one: one.position, default=None)
+        self._lacking = {name: lacking(memory, name) for name in outputs}
+        self._clock = {"now": int(self.now_seconds * 1000), "never": NEVER}
+        first = self._ask("hold_first")[0][0]
+        self.first_held = None if first is None else int(first)
+        unparked = [] if first is None else self._ask("hold_unparked")
+        self._held_unparked = Stretches.of(int(number) for (number,) in unparked)
+        self._parked = self._each_output()
+        self._once = self._each_once()
+        self._behind: Stretches = Stretches()
+        """Rows that the foremost output has, and that those lack which lag."""
+        self.distances = dict(self._read_distances(outputs))
+        self.lags: Mapping[str, OutputLag] = {
+            name: lag for name, lag in self.distances.items() if self._counts_as_lag(name, lag)
+        }
+
+    def parts(self) -> WaitingParts:
+        """What the rows wait for, each counted once."""
+        total = int(self._ask("count_waiting")[0][0])
+        counts = {kind: found.rows for kind, found in self._once.items()}
+        held = counts.get(HELD, 0) + len(self._held_unparked)
+        not_due = counts.get(NOT_DUE, 0)
+        if self._settings.handle_future_events and total:
+            not_due = total - int(self._ask("count_part", self._fragments("kept_any"))[0][0])
+        retrying, suspended = counts.get(RETRYING, 0), counts.get(SUSPENDED, 0)
+        rest = max(0, total - held - retrying - suspended - not_due)
+        lagging = min(rest, len(self._behind) - self._parked_within(self._behind)) if self._behind else 0
+        return WaitingParts(
+            ready=rest - lagging,
+            held=held,
+            retrying=retrying,
+            suspended=suspended,
+            lagging=lagging,
+            not_due=not_due,
+        )
+
+    def oldest_unheld(self) -> tuple[int | None, float | None]:
+        """The row that has waited longest of those that nobody holds and that are due, and for how many seconds."""
+        return self._older(self._free(Stretches()), READY, RETRYING, SUSPENDED)
+
+    def oldest_ready(self) -> tuple[int | None, float | None]:
+        """The row that has waited longest of those that could be published now, to outputs that do not lag."""
+        return self._older(self._free(self._behind), READY)
+
+    # --- outputs -----------------------------------------------------------------------------------------------------
+
+    def _read_distances(self, outputs: Mapping[str, JournalRow]) -> Iterator[tuple[str, OutputLag]]:
+        """How far each output is behind the foremost one."""
+        for name, row in sorted(outputs.items()):
+            behind = self._behind_of(name)
+            rows = max(0, len(behind) - self._parked_within(behind))
+            first = behind.parts[0][0] if rows else None
+            yield (
+                name,
+                OutputLag(
+                    rows=rows,
+                    first=first,
+                    seconds=None if first is None else self._age_of(first),
+                    paused=row.paused is not None,
+                    resumed=read_resumed(self.marks, name),
+                ),
+            )
+
+    def _behind_of(self, name: str) -> Stretches:
+        """The rows that an output lacks and the foremost one has, but for those that somebody holds."""
+        assert self._foremost is not None
+        return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
+
+    def _counts_as_lag(self, name: str, lag: OutputLag) -> bool:
+        """Outputs are never all at one place: a moment behind the others is no lag, unless somebody wants it."""
+        counts = lag.paused or (lag.rows > 0 and (lag.seconds is None or lag.seconds >= LAG_SECONDS))
+        if counts and lag.rows:
+            self._behind |= self._behind_of(name)
+        return counts
+
+    def _parked_within(self, rows: Stretches) -> int:
+        """How many of these rows the foremost output lacks itself, because they wait for it."""
+        if self._foremost is None or self._foremost.name not in self._parked or not rows:
+            return 0
+        name, found = self._foremost.name, 0
+        for first, last in fewer(list(rows.parts), MOST_LOOKS):
+            found += int(self._ask("parked_within", output=name, first=first, last=last)[0][0])
+        return found
+
+    # --- parked rows -------------------------------------------------------------------------------------------------
+
+    def _each_output(self) -> dict[str, dict[int, ParkedRows]]:
+        """The parked rows of each kind, for each output. A row that somebody holds is held, whatever it is behind."""
+        found: dict[str, dict[int, ParkedRows]] = {}
+        for output, kind, *numbers in self._ask("parked_by_kind", AHEAD, **self._clock):
+            found.setdefault(str(output), {})[int(kind)] = ParkedRows(*map(int, numbers))
+        for output, kind, *numbers in (
+            self._ask("parked_held", AHEAD, **self._clock) if self.first_held is not None else ()
+        ):
+            kinds, held = found[str(output)], ParkedRows(*map(int, numbers))
+            others, former = kinds[int(kind)], kinds.get(HELD, ParkedRows(0, held.first, held.last))
+            kinds[int(kind)] = ParkedRows(others.rows - held.rows, others.first, others.last)
+            kinds[HELD] = ParkedRows(
+                former.rows + held.rows, min(former.first, held.first), max(former.last, held.last)
+            )
+        return found
+
+    def _each_once(self) -> dict[int, ParkedRows]:
+        """The parked rows of each kind, whichever outputs have them."""
+        several = list(self._parked.values())
+        if len(several) < 2:
+            return several[0] if several else {}
+        if sum(one.rows for kinds in several for one in kinds.values()) <= MOST_COUNTED_ROWS:
+            rows = self._ask("parked_once", AHEAD, **self._clock)
+            return {int(kind): ParkedRows(int(count), int(first), int(first)) for kind, count, first in rows}
+        most: dict[int, ParkedRows] = {}
+        for kind, one in (pair for kinds in several for pair in kinds.items()):
+            most[kind] = max(one, most.get(kind, one), key=lambda parked: parked.rows)
+        return most
+
+    # --- the row that has waited longest -----------------------------------------------------------------------------
+
+    def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
+        """The first row that is free and none of these: its number, its time and its object.
+
+        Rows that committed late between many parked ones are not looked for: only who asks each of those finds them.
+        """
+        beyond = self._beyond_many_parked()
+        for _ in range(MOST_LOOKS):
+            fragments = self._fragments("kept_unparked")
+            found = self._ask("oldest_waiting", fragments, beyond=beyond, limit=1)
+            if not found or int(found[0][0]) not in passed:
+                return found[0] if found else None
+            beyond = next(last for first, last in passed.parts if first <= int(found[0][0]) <= last)
+        return None
+
+    def _beyond_many_parked(self) -> int:
+        """The last parked row, where many are parked and the first row of all that wait is among them."""
+        parked = [one for kinds in self._parked.values() for one in kinds.values()]
+        if sum(one.rows for one in parked) <= MOST_COUNTED_ROWS:
+            return EVER
+        found = self._ask("oldest_waiting", self._fragments("kept_any"), beyond=EVER, limit=1)
+        is_parked = bool(found) and int(found[0][0]) >= min(one.first for one in parked)
+        return max(one.last for one in parked) if is_parked else EVER
+
+    def _older(self, free: tuple[Any, ...] | None, *kinds: int) -> tuple[int | None, float | None]:
+        """The older one of a free row and of the parked ones of these kinds."""
+        numbers = [self._once[kind].first for kind in kinds if kind in self._once]
+        if free is not None:
+            numbers.append(int(free[0]))
+        if not numbers:
+            return None, 0.0
+        return min(numbers), self._age_of(min(numbers))
+
+    def _age_of(self, number: int) -> float | None:
+        """For how many seconds a row has waited; None where nobody can tell."""
+        found = self._ask("oldest_waiting", self._fragments("kept_any", "among_all"), beyond=number - 1, limit=1)
+        if not found or int(found[0][0]) != number:
+            return None
+        time = self._log.utc(found[0][1])
+        since = moment(time) if time else None
+        return None if since is None else max(0.0, (self.now - since).total_seconds())
+
+    def _fragments(self, kept: str, among: str | None = None) -> dict[str, str]:
+        due = "among_due" if self._settings.handle_future_events else "among_all"
+        return {"among": among or due, "kept": kept}
+
+    def _ask(self, query: str, fragments: Mapping[str, str] | None = None, **values: Any) -> list[tuple[Any, ...]]:
+        return self._log.rows(self._connection, self._log.query(query, **(fragments or {})), values)

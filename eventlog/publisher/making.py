@@ -1,0 +1,155 @@
+"""Makes what an output is given next of the rows that it may have: decided, encoded, and prepared at its sink."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.model import Event, Reason
+from eventlog.core.tracing import step
+from eventlog.delivery.output import Output
+from eventlog.publisher.books import Books, Turn
+from eventlog.publisher.decide import Cause, Decider, Encoded, causes_of, encode, planned_documents, waits
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.letters import by_number, of_shared_numbers
+from eventlog.publisher.plans import TakePlan
+from eventlog.publisher.tables import Parked
+from eventlog.publisher.take import Parking, Take
+from eventlog.publisher.traces import BatchTrace
+
+
+class MadePlan(Struct, frozen=True, kw_only=True):
+    """What an output may be given next, decided and prepared; the journal does not know of it yet."""
+
+    taken: Take
+    encoded: Encoded
+    plan: TakePlan
+    decider: Decider
+    books: Books
+    trace: BatchTrace | None = None
+    is_prepared: bool = True
+
+
+class PlanMaker:
+    """Makes plans of one output, of takes of about `limit` rows. The journal does not know of them before they are
+    entered there.
+    """
+
+    def __init__(self, journal: Journal, output: Output, limit: int) -> None:
+        self._journal = journal
+        self._output = output
+        self._limit = limit
+        self.unreadable: dict[str, tuple[int, str]] = {}
+        """Tables that may not be read: from when on they are tried again, and what the database said."""
+
+    def make(
+        self,
+        decider: Decider,
+        taken: Take,
+        now: int,
+        *,
+        plans: int,
+        told: Mapping[int, int],
+        after: str,
+        trace: BatchTrace | None,
+        prepares: bool = True,
+    ) -> MadePlan | Turn:
+        """Decides the rows of a take, and prepares documents if the sink may do that now; `plans` is how many the output
+        has had until then.
+        """
+        encoded = self._encoded(decider, taken, told, after, trace)
+        causes = causes_of(taken.events, list(encoded.said.values())) if encoded.said else frozenset[Cause]()
+        if causes and not decider.looks.cover(causes):
+            return Turn(stale=causes)
+        books = Books()
+        books.decided(taken, encoded)
+        again = self._parked_again(taken, encoded, now)
+        plan_id = f"{plans + 1:012d}-{secrets.token_hex(4)}"
+        planned = planned_documents(
+            plan_id, taken, encoded, {one.record for one in again}, asked=self._output.sink.capabilities.resolves
+        )
+        if planned and prepares:
+            self._output.sink.prepare(plan_id, encoded.documents)
+        over = {event.position[0] for event in taken.events}
+        over.difference_update(one.record for one in again)
+        for one in planned:
+            over.difference_update(*(detail.records for detail in one.details))
+        ended = by_number(encoded.said.values()) if over else {}
+        plan = TakePlan(
+            stamp=taken.stamp,
+            plan=plan_id,
+            sealed=taken.sealed,
+            passed=taken.batches,
+            unparked=taken.unparked,
+            planned=planned,
+            parked=[*taken.parked, *again],
+            said={number: ended[number] for number in over if number in ended},
+            over=over,
+            gone=taken.gone,
+        )
+        return MadePlan(
+            taken=taken,
+            encoded=encoded,
+            plan=plan,
+            decider=decider,
+            books=books,
+            trace=trace,
+            is_prepared=prepares,
+        )
+
+    def _encoded(
+        self, decider: Decider, taken: Take, told: Mapping[int, int], after: str, trace: BatchTrace | None
+    ) -> Encoded:
+        """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
+        left_before = {one.record for one in taken.unparked if one.reason == Reason.GOES_ON.value}
+        groups: list[Sequence[Event]] = [taken.events]
+        if left_before:
+            before = [event for event in taken.events if event.position[0] in left_before]
+            groups = [before, [event for event in taken.events if event.position[0] not in left_before]]
+        going_on = None
+        if (self._output.format.counts or self._output.whole) and taken.events:
+            going_on = self._journal.going_on(taken.events)
+        span = None if trace is None else trace.span
+        first = trace is not None and trace.first == self._output.name
+        with step(span if first else None, "decide"):
+            parts = decider.decide(
+                taken, [group for group in groups if group] or [[]], self._journal.moment, outputs=self._journal.outputs
+            )
+        with step(span, "encode", output=self._output.name):
+            encoded = encode(
+                self._output,
+                parts,
+                after=after,
+                told=told,
+                going_on=going_on,
+                may_leave=bool(groups[-1]),
+                most_left=self._limit // 2,
+            )
+        if encoded.said and any(len(event.position) > 1 for event in taken.events):
+            return replace(encoded, said={**encoded.said, **of_shared_numbers(taken.events, encoded.said)})
+        return encoded
+
+    def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
+        """The rows of a take that wait, because the rules say so: nothing behind them is in a document either."""
+        waiting = waits(encoded.said, encoded.left)
+        if not waiting:
+            return []
+        parking = Parking(self._output.name)
+        attempts = taken.attempts
+        for event in sorted(taken.events, key=lambda one: one.position):
+            number, outcome = event.position[0], waiting.get(event.position)
+            if outcome is None:
+                continue
+            due, tried = 0, attempts.get(number, 0)
+            if outcome.reason is Reason.NO_RIGHT:
+                tried += 1
+                due = now + self._journal.delay(tried)
+                if event.table is not None:
+                    self.unreadable[event.table] = (due, outcome.note or "")
+            elif outcome.reason is Reason.NOT_DUE:
+                due = now + self._journal.delay(1)
+            parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)
+        return parking.rows

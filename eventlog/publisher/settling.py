@@ -1,0 +1,97 @@
+"""How rows end: reasons are recorded in the companion table, and statuses are written on the rows of the log.
+
+A record_id is drawn before commit, so a lower one may appear after a higher one was read. So nothing is marked that was
+not read, however the numbers lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from eventlog.core.model import Outcome, Outcomes, Reason, Status, exceptional, written
+from eventlog.core.secrets import masked
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import as_text, runs, stored
+from eventlog.sql.log import Log, id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+RUN_ROWS: Final = 64
+"""From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
+
+DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
+"""What `delete_from_log` deletes; errors stay where people can see them."""
+
+
+def settle(
+    connection: Connection,
+    log: Log,
+    outcomes: Sequence[Outcome],
+    settings: LogSettings,
+) -> None:
+    """Records reasons while the rows still wait, then gives each its status, or deletes it."""
+    records = [_record(outcome) for outcome in exceptional(outcomes) if is_noted(outcome)]
+    if records:
+        connection.execute(log.query("note_outcome"), {"records": as_text(records)})
+    for status, numbers in by_status(outcomes).items():
+        if settings.delete_from_log and status in DELETED:
+            _change(connection, log, "delete", numbers, {})
+        else:
+            _change(connection, log, "mark", numbers, {"status": status.value})
+
+
+def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
+    """The record_ids that get each letter, ascending; those that stay N are left out."""
+    found: dict[Status, list[int]] = {}
+    for outcome in exceptional(outcomes):
+        if outcome.status is not Status.NEW:
+            found.setdefault(outcome.status, []).append(outcome.position[0])
+    if isinstance(outcomes, Outcomes):
+        others = outcomes.others
+        positions = outcomes.positions
+        if others:
+            positions = [position for position in positions if position not in others]
+        found.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
+    for numbers in found.values():
+        numbers.sort()
+    return {status: numbers for status, numbers in found.items() if numbers}
+
+
+def is_noted(outcome: Outcome) -> bool:
+    """Whether the companion table must say more than the letter does."""
+    return outcome.status is not Status.NEW and (outcome.reason is not Reason.PUBLISHED or outcome.note is not None)
+
+
+def note_of(outcome: Outcome) -> str | None:
+    """The note as any database can keep it; a superseded event names its winner."""
+    note = outcome.note
+    if note is None and outcome.winner is not None:
+        note = f"superseded by {written(outcome.winner)}"
+    if note is None:
+        return None
+    return stored(masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode())
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    """As the statements read it; without a note the key is left out, because not every database takes JSON's null for NULL."""
+    found: dict[str, Any] = {"id": outcome.position[0], "status": outcome.status.value, "reason": outcome.reason.value}
+    note = note_of(outcome)
+    return found if note is None else found | {"note": note}
+
+
+def _change(connection: Connection, log: Log, verb: str, numbers: Sequence[int], values: Mapping[str, str]) -> None:
+    """Marks or deletes exactly these rows.
+
+    Marking by the ends of a range is twice as fast as by a list, but a range also holds what was committed late. Only
+    a run of consecutive numbers has no room for a row that is not in it, so only runs are marked by their ends.
+    """
+    stretches = runs(numbers)
+    long = [(first, last) for first, last in stretches if last - first + 1 >= RUN_ROWS]
+    for first, last in long:
+        connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+    kept = set(stretches).difference(long)
+    scattered = [number for first, last in sorted(kept) for number in range(first, last + 1)]
+    if scattered:
+        connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})

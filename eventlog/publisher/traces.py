@@ -1,0 +1,100 @@
+"""Traces of batches: outputs that take the same rows go on with one trace, from its oldest row to the last answer.
+
+A batch that an output takes later, because it lags or tries again, has a trace of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from eventlog.core.rules.times import moment
+from eventlog.core.tracing import Interval, Span, batch_span, end
+
+if TYPE_CHECKING:
+    from eventlog.core.model import Captured
+    from eventlog.publisher.books import Turn
+    from eventlog.publisher.take import Take
+
+OPEN_BATCHES: Final = 8
+"""So many traces at most wait for outputs that have not taken their batch yet; older ones end without them."""
+
+
+class BatchTrace:
+    """The trace of one batch, and the outputs that are still to come or at work."""
+
+    def __init__(self, span: Span, records: object, first: str, waiting: Collection[str]) -> None:
+        self.span = span
+        self.records = records
+        self.first = first
+        """The output that took the rows first: it read them and decided."""
+        self.waiting = {first, *waiting}
+        self.changes = self.documents = 0
+        self.failure: BaseException | None = None
+
+
+class BatchTraces:
+    """The traces of a log that have begun and not ended. Several threads may use it at the same time."""
+
+    def __init__(self) -> None:
+        self._open: list[BatchTrace] = []
+        self._one_at_a_time = Lock()
+
+    def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
+        """The trace of these rows, which may have begun already; None while traces are off."""
+        records = frozenset(event.position for event in taken.events)
+        with self._one_at_a_time:
+            for trace in self._open:
+                if trace.records == records and output in trace.waiting and trace.first != output:
+                    return trace
+            span = batch_span(lambda: times_of(taken.events), read, len(records))
+            if span is None:
+                return None
+            others = () if taken.batches or taken.unparked else others  # they have these rows, or their own take
+            trace = BatchTrace(span, records, output, others)
+            self._open.append(trace)
+            for old in self._open[:-OPEN_BATCHES]:
+                self._end(old)
+            return trace
+
+    def again(self, output: str, rows: int) -> BatchTrace | None:
+        """The trace of documents that are handed over again; None while traces are off."""
+        span = batch_span(lambda: (), None, rows)
+        if span is None:
+            return None
+        trace = BatchTrace(span, None, output, ())
+        with self._one_at_a_time:
+            self._open.append(trace)
+        return trace
+
+    def leave(self, output: str, trace: BatchTrace, turn: Turn | None, failure: BaseException | None = None) -> None:
+        """An output is through with a batch, well or not; with the last one the trace ends."""
+        with self._one_at_a_time:
+            trace.waiting.discard(output)
+            if turn is not None:
+                trace.changes += turn.changes
+                trace.documents += turn.documents
+            trace.failure = trace.failure or failure
+            if not trace.waiting:
+                self._end(trace)
+
+    def end(self) -> None:
+        """Ends what has begun: nobody goes on with it here."""
+        with self._one_at_a_time:
+            for trace in [*self._open]:
+                self._end(trace)
+
+    def _end(self, trace: BatchTrace) -> None:
+        if trace in self._open:
+            self._open.remove(trace)
+            end(trace.span, trace.failure, changes=trace.changes, documents=trace.documents)
+
+
+def times_of(events: Iterable[Captured]) -> Iterator[float]:
+    """The times of events, in seconds since 1970, of those that have one."""
+    for time in {event.time for event in events if event.time is not None}:
+        at = moment(time)
+        if at is not None:
+            yield at.replace(tzinfo=UTC).timestamp()

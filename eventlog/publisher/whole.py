@@ -1,0 +1,72 @@
+"""Whole transactions: all changes of one together, in the order in which transactions ended.
+
+A transaction ends behind its last row, and who writes to a row that another transaction has changed waits for the end of
+that one. So of two that changed the same object the one whose last row has the smaller number was committed first. Where
+the server keeps the time of each commit, that is the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from eventlog.core.model import Change, Position
+
+Placed = tuple[int, Change]
+"""A change, and the part of the take that it is of."""
+
+
+def in_transactions(
+    changes: Sequence[Placed], going_on: Collection[int], most: int
+) -> tuple[list[Placed], set[Position]]:
+    """The changes of whole transactions, one after the other, and the events of the others, which come with the next take.
+
+    Those are transactions that go on behind the take, and what comes behind them. Where they have more than `most`
+    events, they are cut: nobody can hold a transaction of any length.
+    """
+    left = _left(changes, going_on)
+    positions = {position for _, change in changes if _is_left(change, left) for position in change.positions}
+    if most and len(positions) > most:
+        positions, left = set(), set()
+    going = [one for one in changes if not _is_left(one[1], left)]
+    ends: dict[int, Position] = {}
+    for _, change in going:
+        if change.transaction is not None:
+            mark, place = change.transaction.mark, change.positions[-1]
+            ends[mark] = max(place, ends.get(mark, place))
+    timed = all(change.transaction is not None and change.transaction.time is not None for _, change in going)
+
+    def end(one: Placed) -> tuple[str, Position, Position]:
+        place, transaction = one[1].positions[-1], one[1].transaction
+        if transaction is None:
+            return "", place, place
+        time = transaction.time.isoformat(timespec="microseconds") if timed and transaction.time else ""
+        return time, ends[transaction.mark], place
+
+    return sorted(going, key=end), positions
+
+
+Left = set[int | Position]
+"""Transactions by their marks, and changes of no known transaction by their positions."""
+
+
+def _left(changes: Sequence[Placed], going_on: Collection[int]) -> Left:
+    left: Left = set(going_on)
+    while True:
+        before = len(left)
+        objects = set()
+        for _, change in changes:
+            if _is_left(change, left):
+                objects.add(change.row)
+            elif change.row in objects:
+                left.add(_name(change))
+                objects.add(change.row)
+        if len(left) == before:
+            return left
+
+
+def _is_left(change: Change, left: Left) -> bool:
+    return bool(left) and _name(change) in left
+
+
+def _name(change: Change) -> int | Position:
+    return change.positions[-1] if change.transaction is None else change.transaction.mark

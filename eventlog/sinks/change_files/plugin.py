@@ -1,0 +1,29 @@
+"""The format `change-tables`: rows for a database, or files of rows in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from eventlog.core.plugins import FormatOrder, FormatPlugin, SinkOrder
+from eventlog.core.seams import Format, Sink
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+
+
+def _format(order: FormatOrder) -> Format:
+    from eventlog.qlik.change_tables.format import ChangeTableFormat
+
+    row_files = getattr(order.output, "row_files", None)  # of folders alone
+    loads = row_files is not None and row_files.chosen(order.output.file_format).full_load == "files"
+    return ChangeTableFormat(settings=order.settings, loads=loads)
+
+
+def _folder(order: SinkOrder) -> Sink:
+    from eventlog.sinks.change_files.sink import ChangeTableFiles
+
+    output = order.output
+    files = output.row_files.chosen(output.file_format)
+    return ChangeTableFiles(Path(output.path), files, output.task, stop=output.on_refused == "stop")
+
+
+CHANGE_TABLES: Final = FormatPlugin(build=_format, settings=ChangeTableSettings, content="other", folder=_folder)

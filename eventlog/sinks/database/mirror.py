@@ -1,0 +1,413 @@
+"""Mirrors: tables that are kept equal to source tables by what change tables tell, as far as a watermark says.
+
+Change tables are applied a piece at a time, the rows and the watermark in one transaction. Many rows are folded into the
+least that a mirror has to do; doing the steps in their order gives the rows that the changes one by one would give. Of a
+piece deletes come first, then inserts, then updates, each for many rows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import sqlalchemy as sa
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, MetaData, Table
+from sqlalchemy.sql.elements import ColumnElement
+
+from eventlog.core.errors import DataError, UsageError
+from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
+from eventlog.sinks.database.control import Control, Record, add_columns
+from eventlog.sinks.database.mirror_keys import refuse_loose_key
+from eventlog.sinks.database.types import target_type
+from eventlog.sql.access import transaction
+from eventlog.sql.column_types import KeyText
+from eventlog.sql.dialect import dialect_of
+
+Key = tuple[Any, ...]
+Values = dict[str, Any]
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """One row of a change table: its letter, its data, and the columns that it is about."""
+
+    oper: str
+    values: Values
+    changed: frozenset[str]
+
+
+class NetRow(Struct, kw_only=True):
+    """What becomes of one row: it goes, it is made anew from the values, or only these values change in it."""
+
+    values: Values | None
+    whole: bool = False
+
+
+class Nets(Struct, frozen=True, kw_only=True):
+    """What becomes of rows that have nothing to do with each other."""
+
+    rows: dict[Key, NetRow]
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """A row gets another key, and new values with it."""
+
+    former: Key
+    values: Values
+
+
+class Emptied(Struct, frozen=True, kw_only=True):
+    """All rows go."""
+
+
+Step = Nets | Moved | Emptied
+
+
+def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
+    """The steps that rows in order of change_seq, before images first, amount to."""
+    nets: dict[Key, NetRow] = {}
+    before: Values | None = None
+    for row in rows:
+        if row.oper == "B":
+            before = row.values
+            continue
+        moved = row.oper == "U" and not row.changed.isdisjoint(key) and before is not None
+        if row.oper == "T" or moved:
+            if nets:
+                yield Nets(rows=nets)
+                nets = {}
+            yield _moved(row, before or {}, key) if moved else Emptied()
+        else:
+            _enter(nets, row, key)
+        before = None
+    if nets:
+        yield Nets(rows=nets)
+
+
+def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
+    values = {name: row.values[name] for name in row.values if name in row.changed}
+    return Moved(former=tuple(before[name] for name in key), values=values)
+
+
+def _enter(nets: dict[Key, NetRow], row: ChangeRow, key: tuple[str, ...]) -> None:
+    """Adds what a row says to what is known of its key already."""
+    identity = tuple(row.values[name] for name in key)
+    former = nets.get(identity)
+    if row.oper == "D":
+        nets[identity] = NetRow(values=None)
+    elif former is not None and former.values is not None:
+        former.values.update({name: row.values[name] for name in row.changed if name in row.values})
+    else:
+        # What is inserted, or comes after a delete, owes nothing to what was there before.
+        whole = row.oper == "I" or former is not None
+        known = row.values if row.oper == "I" else {n: v for n, v in row.values.items() if n in row.changed or n in key}
+        nets[identity] = NetRow(values=dict(known), whole=whole)
+
+
+BEGINNING: Final = "0"
+"""The watermark before every change; it stands outside the data, because a delete may take the last row with it."""
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """A change table as it is read: its header columns by their names without the prefix, and the key."""
+
+    table: Any
+    headers: dict[str, str]
+    key: tuple[str, ...]
+    names: tuple[str, ...]
+    """All columns in the order in which they stand, which is what the bits of masks count."""
+
+    def told(self, row: Sequence[Any]) -> ChangeRow:
+        """What one of its rows says."""
+        cells = dict(zip(self.names, row, strict=True))
+        taken = set(self.headers.values())
+        values = {name: cell for name, cell in cells.items() if name not in taken}
+        oper = cells[self.headers["change_oper"]]
+        return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
+
+    def _changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
+        """The columns that the row is about; without a mask those that are not NULL."""
+        mask = self.headers.get("change_mask")
+        if mask is None or oper == "B":
+            return frozenset([name for name, value in values.items() if value is not None])
+        found = cells[mask]
+        bits = bits_of_hex(found) if isinstance(found, str) else bits_of_bytes(None if found is None else bytes(found))
+        return frozenset([name for place, name in enumerate(self.names) if bits >> place & 1 and name in values])
+
+
+def origin(connection: Connection, record: Record, schema: str | None) -> Origin:
+    """The change table of the record; DataError where a mirror cannot be kept from it."""
+    types = {column.name.casefold(): column.type for column in record.columns}
+    heads = {column.name.casefold() for column in record.columns if column.header}
+    names = [column["name"] for column in sa.inspect(connection).get_columns(record.target, schema)]
+    headers = {
+        ending: name
+        for ending in HEADER_ENDINGS
+        for name in names
+        if name.casefold() in heads and name.endswith(ending)
+    }
+    for needed in ("change_seq", "change_oper"):
+        if needed not in headers:
+            raise DataError(
+                f"{record.target} has no {needed}, without which nothing can be applied; add it to change_tables.headers."
+            )
+    actual = {name.casefold(): name for name in names}
+    keyed = sorted([(column.key, actual[column.name.casefold()]) for column in record.columns if column.key])
+    if not keyed:
+        hint = "Give the source table a primary key, then publish a change of it."
+        raise DataError(f"{record.target}: nobody knows the key of {record.table}.", hint=hint)
+    there = dialect_of(connection).types
+    made: list[sa.Column[Any]] = [
+        sa.Column(name, target_type(types.get(name.casefold(), "text"), there)) for name in names
+    ]
+    table = sa.Table(record.target, sa.MetaData(schema=schema), *made)
+    return Origin(table=table, headers=headers, key=tuple(name for _, name in keyed), names=tuple(names))
+
+
+HEADER_ENDINGS: Final = (
+    *("change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"),
+    "partition_name",
+)
+
+
+def mirror_table(connection: Connection, of: Origin, name: str, schema: str | None) -> Table:
+    taken, types = set(of.headers.values()), dialect_of(connection).types
+    columns = [column for column in of.table.columns if column.name not in taken]
+    made = [
+        sa.Column(c.name, types.keyed(c.type) if c.name in of.key else c.type, primary_key=c.name in of.key)
+        for c in columns
+    ]
+    for column in made:
+        column.autoincrement = False
+    table = sa.Table(name, sa.MetaData(schema=schema), *made)
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(name, schema):
+        table.create(connection)
+        return table
+    there = {column["name"].casefold() for column in inspector.get_columns(name, schema)}
+    missing = [column for column in made if column.name.casefold() not in there]
+    if missing:
+        add_columns(connection, name, schema, {column.name: column.type for column in missing})
+    return table
+
+
+class Watermarks:
+    """How far each mirror is, in a table beside the mirrors."""
+
+    def __init__(self, metadata: MetaData) -> None:
+        self.table = sa.Table(
+            "eventlog_applied",
+            metadata,
+            sa.Column("mirror", KeyText(128), primary_key=True),
+            sa.Column("change_seq", sa.String(35), nullable=False),
+        )
+
+    def of(self, connection: Connection, mirror: str) -> str:
+        """The change_seq of the last change that the mirror shows."""
+        query = sa.select(self.table.c.change_seq).where(self.table.c.mirror == mirror).with_for_update()
+        return connection.scalar(query) or BEGINNING
+
+    def advance(self, connection: Connection, mirror: str, former: str, change_seq: str) -> None:
+        if former == BEGINNING:
+            connection.execute(self.table.insert().values(mirror=mirror, change_seq=change_seq))
+        else:
+            changed = self.table.update().where(self.table.c.mirror == mirror)
+            connection.execute(changed.values(change_seq=change_seq))
+
+
+PIECE_ROWS: Final = 10_000
+"""Rows of a change table that are applied in one transaction."""
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """What was done for one mirror, and how far it is."""
+
+    change_table: str
+    mirror: str
+    rows: int
+    change_seq: str
+
+
+class Mirrors:
+    """The mirrors of a database's change tables. Mirrors in the same schema have names that end with `suffix`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        schema: str | None = None,
+        into: str | None = None,
+        suffix: str = "__mirror",
+        *,
+        adopt: bool = False,
+        piece: int = PIECE_ROWS,
+    ) -> None:
+        if into == schema and not suffix:
+            raise UsageError("Mirrors must never be the source tables; use --into SCHEMA or --suffix TEXT.")
+        self._engine = engine
+        self._schema = schema
+        self._into = into
+        self._suffix = suffix
+        self._adopt = adopt
+        self._piece = max(piece, 2)
+        self._begin = dialect_of(engine).begin_ddl
+        self._metadata = sa.MetaData(schema=into)
+        self._watermarks = Watermarks(self._metadata)
+        self._control = Control("", schema)
+
+    def apply(self, tables: Sequence[str] = ()) -> list[Applied]:
+        """Applies everything that came since the last time; `tables` are source tables, by default all."""
+        return [self._applied(record) for record in self._records(tables)]
+
+    def _records(self, tables: Sequence[str]) -> list[Record]:
+        with self._transaction() as connection:
+            if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
+                raise DataError('There are no change tables here; an output with sink = "database" makes them.')
+            records = self._control.all_records(connection)
+        unknown = set(tables) - {record.table for record in records} - {record.target for record in records}
+        if unknown:
+            known = ", ".join(sorted({record.table for record in records}))
+            raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known or 'no table'}.")
+        return [record for record in records if not tables or record.table in tables or record.target in tables]
+
+    def _applied(self, record: Record) -> Applied:
+        with self._transaction() as connection:
+            self._metadata.create_all(connection)
+            source = origin(connection, record, self._schema)
+            name = record.table + (self._suffix if self._into == self._schema else "")
+            self._check_ours(connection, name)
+            refuse_loose_key(connection, name, self._into, record)
+            mirror = mirror_table(connection, source, name, self._into)
+        rows = 0
+        while True:
+            with self._transaction() as connection:
+                if self._begin is not None:
+                    connection.exec_driver_sql(self._begin)
+                done, mark = self._piece_of(connection, source, mirror)
+            rows += done
+            if not done:
+                return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
+
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        """A transaction of a session that compares texts as the columns say, whatever the client's settings are."""
+        return transaction(self._engine, "The database of the change tables")
+
+    def _check_ours(self, connection: Connection, name: str) -> None:
+        """Refuses a table with rows that no mirror has put there: it may be the source itself."""
+        begun = self._watermarks.of(connection, name) != BEGINNING
+        if self._adopt or begun or not sa.inspect(connection).has_table(name, self._into):
+            return
+        query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
+        if connection.execute(query).first() is not None:
+            whole = f"{self._into}.{name}" if self._into else name
+            raise DataError(
+                f"{whole} is there already and holds rows, and is no mirror yet.",
+                hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
+            )
+
+    def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
+        """Applies the next rows, and says how many they were and how far the mirror is now."""
+        mark = self._watermarks.of(connection, mirror.name)
+        rows = self._next(connection, source, mark)
+        if not rows:
+            return 0, mark
+        carrier = Carrier(connection, mirror, source.key)
+        for step in fold([source.told(row) for row in rows], source.key):
+            carrier.do(step)
+        place = source.names.index(source.headers["change_seq"])
+        last = str(rows[-1][place])
+        self._watermarks.advance(connection, mirror.name, mark, last)
+        return len(rows), last
+
+    def _next(self, connection: Connection, source: Origin, mark: str) -> Sequence[Any]:
+        """The rows after the watermark; a change is never cut in two."""
+        sequence = source.table.c[source.headers["change_seq"]]
+        oper = source.table.c[source.headers["change_oper"]]
+        query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper).limit(self._piece)
+        rows = connection.execute(query).all()
+        place = source.names.index(source.headers["change_seq"])
+        if len(rows) == self._piece and rows[0][place] != rows[-1][place]:
+            return [row for row in rows if row[place] != rows[-1][place]]
+        return rows
+
+
+ASKED_KEYS: Final = 200
+"""Keys that one query asks for; Oracle's and SQLite's limits for bound values are above it for keys of five columns."""
+
+
+class Carrier:
+    """Does what steps say to one mirror, in the transaction of the connection."""
+
+    def __init__(self, connection: Connection, table: Table, key: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._table = table
+        self._key = key
+
+    def do(self, step: Step) -> None:
+        if isinstance(step, Nets):
+            self._nets(step)
+        elif isinstance(step, Moved):
+            self._move(step)
+        else:
+            self._connection.execute(self._table.delete())
+
+    def _move(self, step: Moved) -> None:
+        """Gives a row its new key; what stands under that goes, because the source cannot have had both."""
+        key = tuple(step.values.get(name, former) for name, former in zip(self._key, step.former, strict=True))
+        self._delete([key], but=step.former)
+        if self._existing([step.former]):
+            self._update(sorted(step.values), [(step.former, step.values)])
+        else:
+            self._connection.execute(self._table.insert(), [dict(zip(self._key, key, strict=True)) | step.values])
+
+    def _nets(self, step: Nets) -> None:
+        gone = [key for key, net in step.rows.items() if net.values is None or net.whole]
+        patched = {key: net.values for key, net in step.rows.items() if net.values is not None and not net.whole}
+        there = self._existing(list(patched))
+        inserts = [net.values for net in step.rows.values() if net.values is not None and net.whole]
+        inserts += [values for key, values in patched.items() if key not in there]
+        self._delete(gone)
+        if inserts:
+            names = [column.name for column in self._table.columns]
+            self._connection.execute(self._table.insert(), [{name: row.get(name) for name in names} for row in inserts])
+        groups: dict[tuple[str, ...], list[tuple[Key, Values]]] = {}
+        for key, values in patched.items():
+            names = [name for name in values if name not in self._key]
+            if key in there and names:
+                groups.setdefault(tuple(names), []).append((key, values))
+        for columns, rows in groups.items():
+            self._update(columns, rows)
+
+    def _delete(self, keys: Iterable[Key], but: Key | None = None) -> None:
+        rows = [self._bound(key) for key in keys if key != but]
+        if rows:
+            self._connection.execute(self._table.delete().where(*self._matched()), rows)
+
+    def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
+        changed = self._table.update().where(*self._matched())
+        changed = changed.values({name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)})
+        bound = [
+            self._bound(key) | {f"new_{place}": values[name] for place, name in enumerate(columns)}
+            for key, values in rows
+        ]
+        self._connection.execute(changed, bound)
+
+    def _existing(self, keys: Sequence[Key]) -> set[Key]:
+        """Which of the keys the mirror has."""
+        columns = [self._table.c[name] for name in self._key]
+        found: set[Key] = set()
+        for start in range(0, len(keys), ASKED_KEYS):
+            asked = keys[start : start + ASKED_KEYS]
+            if len(columns) == 1:
+                condition: ColumnElement[bool] = columns[0].in_([key[0] for key in asked])
+            else:
+                pairs = [sa.and_(*[c == cell for c, cell in zip(columns, key, strict=True)]) for key in asked]
+                condition = sa.or_(*pairs)
+            found |= {tuple(row) for row in self._connection.execute(sa.select(*columns).where(condition))}
+        return found
+
+    def _matched(self) -> list[Any]:
+        return [self._table.c[name] == sa.bindparam(f"key_{place}") for place, name in enumerate(self._key)]
+
+    def _bound(self, key: Key) -> dict[str, Any]:
+        return {f"key_{place}": cell for place, cell in enumerate(key)}

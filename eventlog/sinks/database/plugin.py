@@ -1,0 +1,62 @@
+"""The sink `database`: change tables in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from eventlog.core.outputs import Places
+from eventlog.core.plugins import Finding, SinkOrder, SinkPlugin
+from eventlog.core.seams import Sink
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.sinks.database.settings import DatabaseSettings
+
+
+class DatabaseOutput(
+    DatabaseSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="database"
+):
+    """Change tables in a database."""
+
+    format: Literal["change-tables"] = "change-tables"
+    change_tables: ChangeTableSettings = ChangeTableSettings()
+
+    @property
+    def places(self) -> Places:
+        """Its tables."""
+        return "table", "a database", ()
+
+
+def _sink(order: SinkOrder) -> Sink:
+    from eventlog.sinks.database.sink import DatabaseSink
+
+    return DatabaseSink(order.output)
+
+
+def _place(output: DatabaseOutput) -> str:
+    from eventlog.sql.connect import read_url, shown_url
+
+    return f"database {shown_url(read_url(output.url))} {output.schema or ''} {output.task}"
+
+
+def _findings(output: DatabaseOutput) -> Iterator[Finding]:
+    from eventlog.sinks.database.control import try_tables
+    from eventlog.sinks.database.mirror_keys import loose_mirrors
+    from eventlog.sql.connect import connect, missing_file
+
+    missing = missing_file(output.url)
+    if missing is not None:
+        mend = "The publisher makes it; is the path right?"
+        yield Finding(said=f"The database {missing} does not exist.", mend=mend)
+        return
+    yield Finding(said=try_tables(output))
+    engine = connect(output.url)
+    try:
+        for said, mend in loose_mirrors(engine, output.schema):
+            yield Finding(said=said, mend=mend)
+    finally:
+        engine.dispose()
+
+
+DATABASE: Final = SinkPlugin(
+    settings=DatabaseOutput, build=_sink, place=_place, formats=("change-tables",), check=_findings
+)

@@ -1,0 +1,75 @@
+"""CloudEvents 1.0: the attributes of an event, and its data, which is the object of a JSON line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from eventlog.core.model import Change
+from eventlog.core.schema import Table
+from eventlog.sinks.events.jsonl import record, time_text
+from eventlog.sinks.events.rows import RowEvent, TableRows, encode, json_field
+from eventlog.sinks.events.settings import CloudEventsSettings
+from eventlog.sinks.events.write import EventBytes
+
+STRUCTURED: Final = "application/cloudevents+json; charset=UTF-8"
+BATCH: Final = "application/cloudevents-batch+json; charset=UTF-8"
+DATA: Final = "application/json"
+
+_forbidden = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+"""Characters that no attribute may hold."""
+
+
+class CloudEventsTable:
+    """Writes the events of one table."""
+
+    def __init__(self, table: Table, settings: CloudEventsSettings) -> None:
+        self.rows = TableRows(table, json_field)
+        self._settings = settings
+        self._type = settings.type_template()
+
+    def written(self, change: Change, event: RowEvent) -> EventBytes:
+        key = None if event.key is None else encode(event.key)
+        attributes, data = self._attributes(change, event), record(change, event)
+        whole = encode({**attributes, "data": data})
+        if self._settings.mode == "structured":
+            return EventBytes(key=key, value=whole, headers=(("content-type", STRUCTURED.encode()),))
+        headers = [(f"ce_{name}", text.encode()) for name, text in attributes.items() if name != "datacontenttype"]
+        content = ("content-type", attributes["datacontenttype"].encode())
+        # A request is given the whole event: its sink makes headers of it.
+        return EventBytes(key=key, value=encode(data), headers=(content, *headers), document=whole)
+
+    def _attributes(self, change: Change, event: RowEvent) -> dict[str, str]:
+        row, when = change.row, time_text(change)
+        named = {"schema": row.schema or "", "table": row.table, "op": event.op}
+        subject = f"{self.rows.table.whole}/{row.key}" if row.key else self.rows.table.whole
+        found = {
+            "specversion": "1.0",
+            "id": change.event_id,
+            "source": self._settings.source,
+            "type": attribute(".".join(filter(None, self._type.filled(named).split(".")))),
+            "subject": attribute(subject),
+            "datacontenttype": DATA,
+        }
+        return found if when is None else {**found, "time": when}
+
+
+def attribute(text: str) -> str:
+    """The text without what no attribute may hold, which is written in percent signs."""
+    return _forbidden.sub(lambda match: quote(match[0]), text)
+
+
+def binary(event: bytes) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a request that carries an event in binary mode."""
+    found: Mapping[str, Any] = msgspec.json.decode(event)
+    headers = {f"ce-{name}": _header(text) for name, text in found.items() if name not in ("data", "datacontenttype")}
+    return {"Content-Type": found["datacontenttype"], **headers}, encode(found["data"])
+
+
+def _header(text: str) -> str:
+    """A header's value as the binding for HTTP has it: blanks, quotes, percent signs and all that is no ASCII are escaped."""
+    return quote(text, safe="!#$&'()*+,-./:;<=>?@[\\]^_`{|}~")

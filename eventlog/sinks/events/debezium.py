@@ -1,0 +1,248 @@
+"""The envelope that Debezium writes: before, after, source, op, ts_ms and transaction, with or without its schema.
+
+Types are Debezium's: days and microseconds since 1970, decimals as the bytes of their digits, moments of a zone as text.
+`ts_ms` of the envelope is the time of the change, for a format has no clock: what is repeated must be the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any, Final
+
+from eventlog.core.errors import ExpressionError, value_shown
+from eventlog.core.model import Change
+from eventlog.core.schema import Column, Table
+from eventlog.core.sql_types import is_zoned, type_name
+from eventlog.qlik.change_seq import time_of, utc
+from eventlog.qlik.typemap import UNSIGNED_DIGITS, QlikType
+from eventlog.sinks.events.rows import (
+    FieldType,
+    JsonRow,
+    RowEvent,
+    TableRows,
+    as_it_is,
+    base64,
+    encode,
+    finite,
+    iso_time,
+)
+from eventlog.sinks.events.rows import digits as plain_digits
+from eventlog.sinks.events.settings import DebeziumSettings, Decimals
+from eventlog.sinks.events.write import EventBytes
+from eventlog.version import VERSION
+
+_OPS: Final = {"insert": "c", "update": "u", "delete": "d", "refresh": "r", "truncate": "t"}
+_START: Final = dt.datetime(1970, 1, 1)
+_DAY: Final = dt.date(1970, 1, 1)
+_MILLI, _MICRO = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
+_fraction = re.compile(r"\(\s*([0-3])\s*\)").search
+"""Finds the digits of a second where a type has at most three."""
+
+CONNECT_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+_SEMANTIC: Final = {"json": "Json", "jsonb": "Json", "uuid": "Uuid", "uniqueidentifier": "Uuid", "xml": "Xml"}
+
+DECIMAL_MOST_DIGITS: Final = 400
+"""Zeros that a number may begin or end with."""
+
+Schema = dict[str, Any]
+
+
+class DebeziumTable:
+    """Writes the envelopes of one table."""
+
+    def __init__(self, table: Table, settings: DebeziumSettings) -> None:
+        self.rows = TableRows(table, partial(debezium_field, settings.decimals))
+        self._settings = settings
+        self._source = {"version": VERSION, "connector": "eventlog", "name": settings.server}
+        self._place = {"db": settings.database, "sequence": None, "schema": table.schema, "table": table.name}
+        title = ".".join(filter(None, (settings.server, table.schema, table.name)))
+        self._key_schema = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
+        self._schema = self._envelope(title)
+
+    def written(self, change: Change, event: RowEvent) -> EventBytes:
+        value = {
+            "before": event.before,
+            "after": event.after,
+            "source": self._source_of(change),
+            "transaction": None,
+            "op": _OPS[event.op],
+            **times(change),
+        }
+        key = None if event.key is None else encode(self._described(event.key, self._key_schema))
+        tombstone = self._settings.tombstones and event.op == "delete"
+        return EventBytes(key=key, value=encode(self._described(value, self._schema)), tombstone=tombstone)
+
+    def _described(self, payload: JsonRow, schema: Schema) -> JsonRow:
+        """The payload, with its schema before it where that is wanted."""
+        return {"schema": schema, "payload": payload} if self._settings.schemas else payload
+
+    def _source_of(self, change: Change) -> JsonRow:
+        transaction = change.transaction
+        return {
+            **self._source,
+            **{name: 0 if at is None else at for name, at in times(change).items()},
+            "snapshot": "true" if change.refresh else "false",
+            **self._place,
+            "txId": None if transaction is None else str(transaction.id),
+            "position": change.stream or change.event_id,
+        }
+
+    def _fields(self, places: Sequence[int]) -> list[Schema]:
+        """The columns; those of the key are always there."""
+        values = self.rows.values
+        return [
+            described(self.rows.fields[place], values.names[place], optional=place not in values.key)
+            for place in places
+        ]
+
+    def _envelope(self, title: str) -> Schema:
+        row = self._fields(range(len(self.rows.values.names)))
+        value = f"{title}.Value"
+        texts, numbers = ("version", "connector", "name"), ("ts_ms", "ts_us", "ts_ns")
+        source = [simple("string", name, optional=False) for name in texts]
+        source += [simple("int64", name, optional=False) for name in numbers]
+        rest = ("snapshot", "db", "sequence", "schema", "table", "txId", "position")
+        source += [simple("string", name, optional=name != "db") for name in rest]
+        block = [
+            simple("string", "id", optional=False),
+            simple("int64", "total_order", optional=False),
+            simple("int64", "data_collection_order", optional=False),
+        ]
+        fields = [
+            struct(row, value, optional=True, field="before"),
+            struct(row, value, optional=True, field="after"),
+            struct(source, "io.debezium.connector.eventlog.Source", optional=False, field="source"),
+            struct(block, "event.block", optional=True, field="transaction", version=1),
+            simple("string", "op", optional=False),
+            *[simple("int64", name, optional=True) for name in numbers],
+        ]
+        return struct(fields, f"{title}.Envelope", optional=False, version=2)
+
+
+def times(change: Change) -> dict[str, int | None]:
+    """When the change was committed, else when it was made, in milli-, micro- and nanoseconds since 1970."""
+    moment = utc(time_of(change))
+    micros = None if moment is None else (moment - _START) // _MICRO
+    if micros is None:
+        return {"ts_ms": None, "ts_us": None, "ts_ns": None}
+    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+
+
+def simple(kind: str, field: str, *, optional: bool) -> Schema:
+    """A field without a meaning of its own, in a schema of Kafka Connect."""
+    return {"type": kind, "optional": optional, "field": field}
+
+
+def struct(fields: Sequence[Schema], name: str, *, optional: bool, field: str = "", version: int = 0) -> Schema:
+    """An object, in a schema of Kafka Connect."""
+    found: Schema = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
+    if version:
+        found["version"] = version
+    return {**found, "field": field} if field else found
+
+
+def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
+    """A column, in a schema of Kafka Connect."""
+    found: Schema = {"type": kind.type, "optional": optional}
+    if kind.type == "struct":
+        found["fields"] = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
+    if kind.name is not None:
+        found |= {"name": kind.name, "version": 1}
+    if kind.parameters is not None:
+        found["parameters"] = kind.parameters
+    return {**found, "field": field}
+
+
+def debezium_field(decimals: Decimals, column: Column, kind: QlikType) -> FieldType:
+    """How Debezium writes the values of a column of this type."""
+    if kind.name in ("NUMERIC", "UINT8"):
+        return _number(decimals, kind)
+    if kind.name == "DATETIME":
+        if is_zoned(column.type):
+            return FieldType(type="string", write=iso_time, name="io.debezium.time.ZonedTimestamp")
+        if _fraction(column.type):
+            return FieldType(type="int64", write=_since(_MILLI), name="io.debezium.time.Timestamp")
+        return FieldType(type="int64", write=_since(_MICRO), name="io.debezium.time.MicroTimestamp")
+    meaning = _SEMANTIC.get(type_name(column.type)) if kind.name == "STRING" else None
+    if meaning is not None:
+        return FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
+    return _TYPES[kind.name]
+
+
+def _number(decimals: Decimals, kind: QlikType) -> FieldType:
+    """An exact number: its digits as bytes, as text, or the nearest binary fraction."""
+    if decimals == "string":
+        return FieldType(type="string", write=plain_digits)
+    if decimals == "double":
+        return FieldType(type="double", write=lambda value: finite(float(value)))
+    stated = kind.digits
+    if stated is None:
+        return FieldType(type="struct", write=_variable, name="io.debezium.data.VariableScaleDecimal")
+    precision, scale = stated
+    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision or UNSIGNED_DIGITS)}
+    return FieldType(type="bytes", write=partial(_scaled, scale), name=CONNECT_DECIMAL, parameters=parameters)
+
+
+def _scaled(scale: int, value: Decimal | int) -> str:
+    """The digits of a number with a fixed scale."""
+    return base64(big_endian(_digits(Decimal(value), scale)))
+
+
+def _variable(value: Decimal | int) -> JsonRow:
+    """A number of which nobody has said the scale."""
+    number = Decimal(value)
+    exponent = number.as_tuple().exponent
+    scale = max(0, -exponent) if isinstance(exponent, int) else 0
+    return {"scale": scale, "value": base64(big_endian(_digits(number, scale)))}
+
+
+def _digits(number: Decimal, scale: int) -> int:
+    """The number without its point; ExpressionError where it has more digits behind it."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        problem = f"{value_shown(number)} is no number that a decimal can hold"
+        raise ExpressionError(f'{problem}; set output.debezium.decimals = "string"')
+    whole = int("".join(map(str, digits)) or "0")
+    shift = exponent + scale
+    if abs(shift) > DECIMAL_MOST_DIGITS:
+        raise ExpressionError(f"{value_shown(number)} has more digits than a decimal can hold; correct the value")
+    power: int = 10 ** abs(shift)
+    if shift >= 0:
+        found = whole * power
+    elif whole % power == 0:
+        found = whole // power
+    else:
+        raise ExpressionError(f"{value_shown(number)} has more than {scale} digits behind the point; correct the value")
+    return -found if sign else found
+
+
+def big_endian(number: int) -> bytes:
+    """A whole number in two's complement, in as few bytes as it takes."""
+    bits = (number if number >= 0 else ~number).bit_length()
+    return number.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _since(unit: dt.timedelta) -> Callable[[dt.datetime], int]:
+    return lambda value: (value - _START) // unit
+
+
+def _of_day(value: dt.time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+_TYPES: Final[Mapping[str, FieldType]] = {
+    "BOOLEAN": FieldType(type="boolean", write=as_it_is),
+    **dict.fromkeys(("INT1", "UINT1", "INT2"), FieldType(type="int16", write=as_it_is)),
+    **dict.fromkeys(("UINT2", "INT4"), FieldType(type="int32", write=as_it_is)),
+    **dict.fromkeys(("UINT4", "INT8"), FieldType(type="int64", write=as_it_is)),
+    "REAL4": FieldType(type="float", write=finite),
+    "REAL8": FieldType(type="double", write=finite),
+    **dict.fromkeys(("STRING", "CLOB", "NCLOB"), FieldType(type="string", write=as_it_is)),
+    **dict.fromkeys(("BYTES", "BLOB"), FieldType(type="bytes", write=base64)),
+    "DATE": FieldType(type="int32", write=lambda value: (value - _DAY).days, name="io.debezium.time.Date"),
+    "TIME": FieldType(type="int64", write=_of_day, name="io.debezium.time.MicroTime"),
+}

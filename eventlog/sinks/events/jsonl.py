@@ -1,0 +1,45 @@
+"""Plain JSON lines: one object for each change, with the key, the row before and the row after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventlog.core.model import Change
+from eventlog.core.schema import Table
+from eventlog.qlik.change_seq import time_of, utc
+from eventlog.sinks.events.rows import RowEvent, TableRows, encode, json_field
+from eventlog.sinks.events.settings import JsonLinesSettings
+from eventlog.sinks.events.write import EventBytes
+
+
+class JsonLinesTable:
+    """Writes the lines of one table."""
+
+    def __init__(self, table: Table, settings: JsonLinesSettings) -> None:
+        self.rows = TableRows(table, json_field)
+
+    def written(self, change: Change, event: RowEvent) -> EventBytes:
+        key = None if event.key is None else encode(event.key)
+        return EventBytes(key=key, value=encode(record(change, event)))
+
+
+def record(change: Change, event: RowEvent) -> dict[str, Any]:
+    """The object of a change; `id` is unique in its log, and the same whenever the change is written."""
+    transaction = change.transaction
+    return {
+        "id": change.event_id,
+        "op": event.op,
+        "schema": change.row.schema,
+        "table": change.row.table,
+        "time": time_text(change),
+        "transaction": None if transaction is None else str(transaction.id),
+        "key": event.key,
+        "before": event.before,
+        "after": event.after,
+    }
+
+
+def time_text(change: Change) -> str | None:
+    """When the change was committed, else when it was made, in RFC 3339; None where nobody can read it."""
+    moment = utc(time_of(change))
+    return None if moment is None else f"{moment.isoformat()}Z"

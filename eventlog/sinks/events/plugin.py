@@ -1,0 +1,77 @@
+"""The formats `jsonl`, `debezium` and `cloudevents`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.places import PlaceTemplate
+from eventlog.core.plugins import FormatOrder, FormatPlugin
+from eventlog.core.seams import Format
+from eventlog.sinks.events.settings import (
+    BATCH_EVENTS,
+    CloudEventsSettings,
+    DebeziumSettings,
+    EventSettings,
+    JsonLinesSettings,
+)
+
+if TYPE_CHECKING:
+    from eventlog.core.schema import Table
+    from eventlog.sinks.events.write import EventTable
+
+
+def _format(order: FormatOrder, table: Callable[[Table], EventTable], **named: str) -> Format:
+    from eventlog.sinks.events.write import EventFormat
+
+    settings: EventSettings = order.settings
+    sink = order.sink
+    address: PlaceTemplate | None = getattr(order.output, "address", None)
+    return EventFormat(
+        table=table,
+        batch_size=batch_size(settings, answers=sink.answers),
+        on_value=settings.on_value,
+        topic=settings.topic_template() if sink.takes_values else None,
+        topic_values=named,
+        address=address,
+        array=sink.answers,
+        rising=sink.sorts_ids and order.publisher.handle_future_events,
+    )
+
+
+def batch_size(settings: EventSettings, *, answers: bool) -> int:
+    """Events in a document: one for a receiver that `answers` each document, unless the settings say more."""
+    return settings.batch_size or (1 if answers else BATCH_EVENTS)
+
+
+def _lines(order: FormatOrder) -> Format:
+    from eventlog.sinks.events.jsonl import JsonLinesTable
+
+    return _format(order, partial(JsonLinesTable, settings=order.settings))
+
+
+def _debezium(order: FormatOrder) -> Format:
+    from eventlog.sinks.events.debezium import DebeziumTable
+
+    return _format(order, partial(DebeziumTable, settings=order.settings), server=order.settings.server)
+
+
+def _cloudevents(order: FormatOrder) -> Format:
+    from eventlog.sinks.events.cloudevents import CloudEventsTable
+
+    settings: CloudEventsSettings = order.settings
+    if settings.mode == "binary":
+        if not (order.sink.takes_values or order.sink.answers):
+            said = 'output.cloudevents.mode = "binary" writes attributes into headers, which this sink has not.'
+            raise ConfigError(said, hint='Say mode = "structured".')
+        if order.sink.answers and batch_size(settings, answers=True) > 1:
+            said = 'output.cloudevents.mode = "binary" sends one event a request; set batch_size = 1.'
+            raise ConfigError(said)
+    return _format(order, partial(CloudEventsTable, settings=settings))
+
+
+JSON_LINES: Final = FormatPlugin(build=_lines, settings=JsonLinesSettings)
+DEBEZIUM: Final = FormatPlugin(build=_debezium, settings=DebeziumSettings)
+CLOUDEVENTS: Final = FormatPlugin(build=_cloudevents, settings=CloudEventsSettings)

@@ -1,0 +1,139 @@
+"""The rows before and after a change as objects of JSON, each value in the form that its format has for the type.
+
+Law: what was not captured is not in the object; a null is the database's NULL.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.core.errors import ExpressionError, value_shown
+from eventlog.core.model import Change, Op
+from eventlog.core.schema import Column, Table
+from eventlog.qlik.nearest import ColumnSayer
+from eventlog.qlik.readings import is_whole_text, reading
+from eventlog.qlik.typemap import QlikType, qlik_type
+from eventlog.qlik.values import NEVER, TableValues, Teller
+
+Write = Callable[[Any], Any]
+"""Makes what JSON holds of what a reading gives, never of None."""
+
+JsonRow = Mapping[str, Any]
+encode: Final = msgspec.json.Encoder().encode
+
+
+class FieldType(Struct, frozen=True, kw_only=True):
+    """How a column's values are written. `name` and `parameters` describe it in a schema of Kafka Connect."""
+
+    type: str
+    write: Write
+    name: str | None = None
+    parameters: Mapping[str, str] | None = None
+
+
+class RowEvent(Struct, frozen=True, kw_only=True):
+    """A change as events tell it. `op` is insert, update, delete, truncate or refresh."""
+
+    op: str
+    key: JsonRow | None
+    before: JsonRow | None
+    after: JsonRow | None
+
+
+class TableRows:
+    """Reads the changes of one table; `field_of` says how the values of a column are written."""
+
+    def __init__(self, table: Table, field_of: Callable[[Column, QlikType], FieldType]) -> None:
+        self.table = table
+        self.values = values = TableValues(table)
+        for name in values.names:
+            if not is_whole_text(name):
+                raise ExpressionError(f"the name of a column, {value_shown(name)}, holds half a character; rename it")
+        self.fields = [field_of(column, qlik_type(column.type)) for column in values.columns]
+        ways = [_both(reading(c), field.write) for c, field in zip(values.columns, self.fields, strict=True)]
+        self._teller = Teller(values, [(NEVER, way) for way in ways], None)
+        self.sayer = ColumnSayer(values.columns, ways)
+        self._beside_key = ~values.key_bits
+
+    def told(self, change: Change) -> RowEvent | None:
+        """The change; None where it tells nothing of the table's own columns."""
+        if change.op is Op.TRUNCATE:
+            return RowEvent(op="truncate", key=None, before=None, after=None)
+        key = self._key(change)
+        if change.refresh or change.created or change.op is Op.ADD:
+            row, _, has, *_ = self._teller.row(change, new=True)
+            op = "refresh" if change.refresh else "insert"
+            return RowEvent(op=op, key=key, before=None, after=self._object(row, has))
+        if change.op is Op.DELETE:
+            row, _, had, *_ = self._teller.row(change, new=False)
+            return RowEvent(op="delete", key=key, before=self._object(row, had), after=None)
+        former, after, _, had, has, _ = self._teller.modified(change)
+        if not change.whole and change.edits and not (had | has) & self._beside_key:
+            return None  # only child tables changed
+        before = self._object(former, had) if change.whole or had & self._beside_key else None
+        return RowEvent(op="update", key=key, before=before, after=self._object(after, has))
+
+    def _key(self, change: Change) -> JsonRow | None:
+        """The columns of the key, in its order; None for a table without one."""
+        places = self.values.key
+        if not places:
+            return None
+        row, _, _ = self._teller.keyed(change.row.key)
+        return {self.values.names[place]: row[place] for place in places}
+
+    def _object(self, row: Sequence[Any], bits: int) -> JsonRow:
+        return {name: row[place] for place, name in enumerate(self.values.names) if bits >> place & 1}
+
+
+def json_field(_column: Column, kind: QlikType) -> FieldType:
+    """Plain JSON: exact numbers with a fraction are text, bytes are Base64, dates and times are ISO 8601."""
+    return FieldType(type=kind.name, write=_PLAIN.get(kind.name, as_it_is))
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+def base64(value: bytes) -> str:
+    return binascii.b2a_base64(value, newline=False).decode()
+
+
+def digits(value: Decimal | int) -> str:
+    """An exact number without an exponent."""
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def finite(value: float) -> float:
+    """A number that JSON can hold."""
+    if math.isfinite(value):
+        return value
+    raise ExpressionError(f"{value_shown(value)} is a number that JSON cannot hold; correct the value")
+
+
+def iso_time(value: dt.datetime) -> str:
+    """A moment; one of a zone is in UTC, and says so."""
+    return value.isoformat().replace("+00:00", "Z")
+
+
+_PLAIN: Final[Mapping[str, Write]] = {
+    "NUMERIC": digits,
+    "REAL4": finite,
+    "REAL8": finite,
+    "BYTES": base64,
+    "BLOB": base64,
+    "DATE": dt.date.isoformat,
+    "TIME": dt.time.isoformat,
+    "DATETIME": iso_time,
+}
+
+
+def _both(read: Callable[[Any], Any], write: Write) -> Write:
+    return lambda cell: write(read(cell))

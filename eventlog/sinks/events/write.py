@@ -1,0 +1,200 @@
+"""Formats of events: each change is written by itself, and bound into documents of lines, of an array, or of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import ClassVar, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import DataError, ExpressionError, value_shown
+from eventlog.core.model import Change, Document, Position, Refusal, RowId
+from eventlog.core.on_value import OnValue, refused, written_otherwise
+from eventlog.core.places import NoPlace, PlaceTemplate, place, topic_name
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.seams import FormerNames, Writer
+from eventlog.qlik.messages.document import Header, Message, MessagesDocument
+from eventlog.sinks.events.rows import RowEvent, TableRows
+from eventlog.xds.write import document_id, rising_id
+
+
+class EventBytes(Struct, frozen=True, kw_only=True):
+    """One event: the key and the value of a message and its headers. `document` is what files and requests are given, if
+    that is something else. With `tombstone` a message without a value follows.
+    """
+
+    key: bytes | None
+    value: bytes
+    headers: tuple[Header, ...] = ()
+    document: bytes | None = None
+    tombstone: bool = False
+
+
+class WrittenEvent(Struct, frozen=True, kw_only=True):
+    """One change as it is written, and where it goes."""
+
+    event_id: str
+    positions: tuple[Position, ...]
+    event: EventBytes
+    topic: str = ""
+    route: str = ""
+
+    def messages(self) -> Iterator[Message]:
+        """The event as a message, and the one without a value behind it."""
+        event = self.event
+        message = Message(
+            topic=self.topic, key=event.key, value=event.value, positions=self.positions, headers=event.headers
+        )
+        yield message
+        if event.tombstone and event.key is not None:
+            yield replace(message, value=None)
+
+
+class EventTable(Protocol):
+    """Writes the events of one table."""
+
+    @property
+    def rows(self) -> TableRows:
+        """What reads its changes."""
+
+    def written(self, change: Change, event: RowEvent) -> EventBytes:
+        """The event of a change."""
+
+
+class EventFormat(Struct, frozen=True, kw_only=True):
+    """Writes documents of at most `batch_size` events. `table` makes what writes a table's; `topic` is a template where the
+    sink takes messages, and `address` one where documents go to addresses of their own. With `array` a document of
+    several events is an array, else they are lines.
+    """
+
+    table: Callable[[Table], EventTable]
+    batch_size: int
+    on_value: OnValue = "omit"
+    topic: PlaceTemplate | None = None
+    topic_values: Mapping[str, str] = {}
+    address: PlaceTemplate | None = None
+    array: bool = False
+    rising: bool = False
+
+    former_names: ClassVar[FormerNames] = FormerNames.OWN
+    counts: ClassVar[bool] = False
+    """An event says nothing of its place in its transaction."""
+
+    @property
+    def suffix(self) -> str:
+        return ".json" if self.array else ".jsonl"
+
+    def writer(self, catalog: Catalog | None = None) -> Writer:
+        """Writes each change, or says why it cannot be written."""
+        tables: dict[tuple[str | None, str], EventPlace | ExpressionError] = {}
+
+        def table_of(row: RowId) -> EventPlace:
+            found = tables.get((row.schema, row.table))
+            if found is None:
+                found = tables[row.schema, row.table] = self._table(row, catalog)
+            if isinstance(found, ExpressionError):
+                raise found
+            return found
+
+        def write(changes: Iterable[Change]) -> Iterator[WrittenEvent | Refusal]:
+            for change in changes:
+                written: WrittenEvent | None
+                placed = None
+                try:
+                    placed = table_of(change.row)
+                    written = placed.written(change)
+                except DataError as error:
+                    if placed is None:
+                        yield refused(change, error)
+                        continue
+                    sayer = placed.table.rows.sayer
+                    refusal, written = written_otherwise(change, error, sayer, self.on_value, placed.written)
+                    yield refusal
+                if written is not None:
+                    yield written
+
+        return write
+
+    def bind(self, written: Iterable[WrittenEvent], after: str = "", whole: bool = False) -> Iterator[Document]:
+        """Documents of events that go to one place, in the order given; ids come from positions, as those of XDS do."""
+        for events in _batches(written, None if whole else self.batch_size):
+            identity = document_id(events[-1].positions[-1])
+            if self.rising:
+                identity = after = rising_id(identity, after)
+            covers = {event.event_id: event.positions for event in events}
+            if self.topic is not None:
+                messages = tuple([message for event in events for message in event.messages()])
+                yield MessagesDocument(id=identity, body=b"", covers=covers, messages=messages)
+            else:
+                yield Document(id=identity, body=self._body(events), covers=covers, route=events[0].route)
+
+    def heartbeat(self) -> None:
+        """There is none."""
+
+    def _body(self, events: Sequence[WrittenEvent]) -> bytes:
+        bodies = [one.event.document or one.event.value for one in events]
+        if not self.array:
+            return b"".join([body + b"\n" for body in bodies])
+        return bodies[0] if self.batch_size == 1 and len(bodies) == 1 else b"[%s]" % b",".join(bodies)
+
+    def _table(self, row: RowId, catalog: Catalog | None) -> EventPlace | ExpressionError:
+        table = catalog.class_named(row.schema, row.table) if catalog is not None else None
+        if table is None:
+            return ExpressionError(f"the columns of {row.table} are not known; events need a schema that describes it")
+        named = {"schema": table.schema or "", "table": table.name}
+        try:
+            topic = self._topic({**named, **self.topic_values})
+            route = "" if self.address is None else place(self.address, named, "address")
+            return EventPlace(self.table(table), topic, route)
+        except NoPlace as error:
+            return ExpressionError(f"{table.name} has no place to go to: {error}")
+        except ExpressionError as error:
+            return error
+
+    def _topic(self, values: Mapping[str, str]) -> str:
+        if self.topic is None:
+            return ""
+        # A table may have no schema, and then its topic has no empty part.
+        name = ".".join(filter(None, self.topic.filled(values).split(".")))
+        if topic_name(name) is None:
+            raise ExpressionError(f"no topic can be called {value_shown(name)}: it has a-z A-Z 0-9 . _ - only")
+        return name
+
+
+class EventPlace:
+    """What writes a table's events, and where they go."""
+
+    def __init__(self, table: EventTable, topic: str, route: str) -> None:
+        self.table = table
+        self._topic = topic
+        self._route = route
+
+    def written(self, change: Change) -> WrittenEvent | None:
+        """The event of a change; None where it says nothing."""
+        told = self.table.rows.told(change)
+        if told is None:
+            return None
+        try:
+            event = self.table.written(change, told)
+        except UnicodeEncodeError:
+            raise ExpressionError("a value, or the key, holds half a character, which UTF-8 cannot carry") from None
+        return WrittenEvent(
+            event_id=change.event_id,
+            positions=change.positions,
+            event=event,
+            topic=change.route or self._topic,
+            route=change.route or self._route,
+        )
+
+
+def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list[WrittenEvent]]:
+    """So many events at most that go to one place; without a size all, for what was one document must stay one."""
+    events = iter(written)
+    left: list[WrittenEvent] = []
+    while batch := [*left, *islice(events, None if size is None else size - len(left))]:
+        route = batch[0].route
+        end = next((at for at, one in enumerate(batch) if one.route != route and size is not None), len(batch))
+        left = batch[end:]
+        yield batch[:end]

@@ -1,0 +1,67 @@
+"""The sink `kafka`: messages into the topics of a Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from eventlog.core.outputs import Places
+from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
+from eventlog.core.seams import Sink
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
+
+
+class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="kafka"):
+    """Messages or events into the topics of a Kafka, or XDS documents into one."""
+
+    format: Literal["messages", "jsonl", "debezium", "cloudevents", "xds"] = "messages"
+    messages: MessageSettings = MessageSettings()
+    jsonl: JsonLinesSettings = JsonLinesSettings()
+    debezium: DebeziumSettings = DebeziumSettings()
+    cloudevents: CloudEventsSettings = CloudEventsSettings()
+
+    @property
+    def places(self) -> Places:
+        """Its topics, but those that say how far it is and what tables look like."""
+        return "topic", "Kafka", (self.marks_topic, self.messages.metadata_topic)
+
+
+def _sink(order: SinkOrder) -> Sink:
+    from eventlog.sinks.kafka.sink import KafkaSink
+
+    return KafkaSink(order.output)
+
+
+def _needs(_: KafkaOutput) -> Iterator[Need]:
+    yield Need('An output with sink = "kafka"', "confluent_kafka")
+
+
+def _findings(output: KafkaOutput) -> Iterator[Finding]:
+    from eventlog.sinks.kafka.registry import registry_of
+    from eventlog.sinks.kafka.topics import missing_topics
+
+    wanted = [output.topic if output.format == "xds" else getattr(output, output.format).topic]
+    if output.format == "messages" and output.messages.mode == "metadata":
+        wanted.append(output.messages.metadata_topic)
+    missing = missing_topics(output, [topic for topic in wanted if topic and "{" not in topic])
+    if output.format == "messages" and output.messages.mode == "registry":
+        registry_of(output).reach()
+    if missing and not output.create_topics:
+        said = f"Kafka at {output.servers} has no topic {missing[0]} yet."
+        mend = "Create it, or set output.create_topics = true; a broker may also make it itself."
+        yield Finding(said=said, mend=mend)
+    else:
+        yield Finding(said=f"Kafka at {output.servers} takes our login")
+
+
+KAFKA: Final = SinkPlugin(
+    settings=KafkaOutput,
+    build=_sink,
+    place=lambda output: f"kafka {output.servers} {output.transactional_id}",
+    formats=("messages", "jsonl", "debezium", "cloudevents", "xds"),
+    check=_findings,
+    needs=_needs,
+    takes_values=True,
+)

@@ -1,0 +1,141 @@
+"""The sinks that need no package beside eventlog: files in a folder, standard output, an address."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.outputs import OutputKeys, Places
+from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
+from eventlog.core.seams import Sink
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
+from eventlog.sinks.http.address import HttpSettings, reach
+
+LEAST_FREE_BYTES: Final = 1 << 20
+"""With less than this no document of any size gets written."""
+
+
+class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+    """Documents as files in a folder."""
+
+    path: str
+    format: str = "xds"
+    file_format: RowFormat = "parquet"
+    row_files: RowFileSettings = RowFileSettings()
+    task: str = "eventlog"
+    on_refused: Literal["set-aside", "stop"] = "set-aside"
+    change_tables: ChangeTableSettings = ChangeTableSettings()
+    messages: MessageSettings = MessageSettings()
+
+    @property
+    def places(self) -> Places:
+        """Folders of documents or tables; messages name their topics."""
+        if self.format == "messages":
+            return "topic", "files", (self.messages.metadata_topic,)
+        return "table" if self.format == "change-tables" else "folder", "files", ()
+
+
+class StdoutOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+    """Documents on standard output."""
+
+    format: str = "xds"
+    messages: MessageSettings = MessageSettings()
+
+    @property
+    def places(self) -> Places:
+        """Messages name their topics; documents stand one after the other."""
+        return "topic" if self.format == "messages" else None, "standard output", (self.messages.metadata_topic,)
+
+
+class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
+    """Documents POSTed to an address, whose answers say what becomes of the rows."""
+
+    format: Literal["xds"] = "xds"
+
+    @property
+    def places(self) -> Places:
+        """Addresses below its `url`."""
+        return "address", "an address", ()
+
+
+def _file_sink(order: SinkOrder) -> Sink:
+    from eventlog.sinks.files import FileSink
+
+    return FileSink(Path(order.output.path), order.format.suffix, routed=order.routed)
+
+
+def _stdout_sink(_: SinkOrder) -> Sink:
+    from eventlog.sinks.stdout import StdoutSink
+
+    return StdoutSink()
+
+
+def _http_sink(order: SinkOrder) -> Sink:
+    from eventlog.sinks.http.sink import HttpSink
+
+    return HttpSink(order.output)
+
+
+def _parquet(output: FilesOutput) -> Iterator[Need]:
+    if (output.format, output.file_format) == ("change-tables", "parquet"):
+        yield Need('An output with file_format = "parquet"', "pyarrow")
+
+
+def _folder_findings(output: FilesOutput) -> Iterator[Finding]:
+    folder = Path(output.path)
+    standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
+    if not standing.is_dir():
+        message = f"{folder} cannot be a folder: {standing} is something else."
+        raise ConfigError(message, hint="Change the output's `path`.")
+    if not os.access(standing, os.W_OK | os.X_OK):
+        message = f"{standing} cannot be written by this user."
+        raise ConfigError(message, hint="Change its owner or mode, or the output's `path`.")
+    if shutil.disk_usage(standing).free < LEAST_FREE_BYTES:
+        message = f"The disk of {standing} is full."
+        raise SinkError(message, hint="Free some space, or change the output's `path`.")
+    if standing != folder.absolute():
+        mend = "The publisher makes it; is a volume not mounted?"
+        yield Finding(said=f"The folder {folder} does not exist.", mend=mend)
+    else:
+        yield Finding(said=f"the folder {folder} can be written")
+
+
+def _address_findings(output: HttpOutput) -> Iterator[Finding]:
+    yield reach(output)
+
+
+def _folder_place(output: FilesOutput) -> str:
+    kind = "change tables" if output.format == "change-tables" else "files"
+    return f"{kind} {Path(output.path).resolve()}"
+
+
+def _address_place(output: HttpOutput) -> str:
+    return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
+
+
+FILES: Final = SinkPlugin(
+    settings=FilesOutput,
+    build=_file_sink,
+    place=_folder_place,
+    formats=("change-tables", "messages", "xds", EVERY_DOCUMENT),
+    check=_folder_findings,
+    needs=_parquet,
+    sorts_ids=True,
+)
+STDOUT: Final = SinkPlugin(
+    settings=StdoutOutput,
+    build=_stdout_sink,
+    place=lambda _: "stdout",
+    formats=("messages", "xds", EVERY_DOCUMENT),
+    check=lambda _: [Finding(said="standard output needs nothing")],
+)
+HTTP: Final = SinkPlugin(
+    settings=HttpOutput, build=_http_sink, place=_address_place, formats=("xds",), check=_address_findings, answers=True
+)

@@ -1,0 +1,1 @@
+"""Events to an address, signed as Standard Webhooks says; over the connections of the HTTP sink."""

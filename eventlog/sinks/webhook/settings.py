@@ -1,0 +1,99 @@
+"""Where webhooks go and with what they are signed: the keys of an output whose sink is webhook."""
+
+from __future__ import annotations
+
+import binascii
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.places import PlaceTemplate
+from eventlog.sinks.http.address import HttpSettings
+
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # how secrets begin
+LEAST_SECRET_BYTES: Final = 24
+MOST_SECRET_BYTES: Final = 64
+URL_FIELDS: Final = ("schema", "table")
+
+
+class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
+    """Where events are POSTed. `url` may have {schema} and {table} in parts of its path. With each of the `secrets` every
+    request is signed, so that a receiver may learn a new one before the old one goes. Where `oauth_url` is set, a
+    token is fetched there with the client's credentials.
+    """
+
+    secrets: tuple[str, ...]
+    compression: Literal["none", "gzip"] = "none"
+    oauth_url: str = ""
+    oauth_client_id: str = ""
+    oauth_client_secret: str = ""
+    oauth_scope: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuses what no request could be made with; a secret never gets into the message."""
+        HttpSettings.__post_init__(self)
+        if not self.secrets:
+            raise ConfigError("output.secrets is empty; requests are signed with one secret or several.")
+        for number, secret in enumerate(self.secrets):
+            if secret_bytes(secret) is None:
+                form = f"whsec_ and {LEAST_SECRET_BYTES} to {MOST_SECRET_BYTES} bytes in Base64"
+                raise ConfigError(f"output.secrets[{number}] is no secret of Standard Webhooks: {form}.")
+        if bool(self.oauth_url) != bool(self.oauth_client_id and self.oauth_client_secret):
+            names = "output.oauth_url, output.oauth_client_id and output.oauth_client_secret"
+            raise ConfigError(f"{names} belong together; one of them is missing.")
+        if self.oauth_url and self.authorization is not None:
+            raise ConfigError("output.authorization and output.oauth_url are two logins; choose one.")
+        if self.oauth_url:
+            self.token_endpoint()
+        beside = urlsplit(self.url)._replace(path="").geturl()
+        if "{" in beside or "}" in beside:
+            raise ConfigError("output.url has a brace outside of its path; {table} is a part of the path.")
+        if self.address is not None and not self.address.fields:
+            raise ConfigError("output.url has braces, and no field in them; it knows {schema} and {table}.")
+
+    @property
+    def base(self) -> str:
+        """The address up to the first part of its path that has a field."""
+        parts = urlsplit(self.url)
+        return parts._replace(path=_split(parts.path)[0]).geturl()
+
+    @property
+    def address(self) -> PlaceTemplate | None:
+        """Where a table's events go below that; None where all go to one address."""
+        below = _split(urlsplit(self.url).path)[1]
+        return PlaceTemplate(below, "output.url", URL_FIELDS) if below else None
+
+    def token_endpoint(self) -> HttpSettings:
+        """Where tokens are fetched: trusted and timed as the receiver is."""
+        try:
+            return HttpSettings(
+                url=self.oauth_url,
+                connect_timeout=self.connect_timeout,
+                read_timeout=self.read_timeout,
+                total_timeout=self.total_timeout,
+                verify=self.verify,
+                ca_file=self.ca_file,
+                client_certificate=self.client_certificate,
+                client_key=self.client_key,
+                proxy=self.proxy,
+            )
+        except ConfigError as error:
+            raise ConfigError("output.oauth_url is no address of a server; it is http://… or https://….") from error
+
+
+def secret_bytes(secret: str) -> bytes | None:
+    """The key in a secret; None where it is none."""
+    if not secret.startswith(SECRET_PREFIX):
+        return None
+    try:
+        found = binascii.a2b_base64(secret.removeprefix(SECRET_PREFIX), strict_mode=True)
+    except ValueError:
+        return None
+    return found if LEAST_SECRET_BYTES <= len(found) <= MOST_SECRET_BYTES else None
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The path up to its first part that has a brace, and the rest."""
+    parts = path.split("/")
+    first = next((place for place, part in enumerate(parts) if "{" in part or "}" in part), len(parts))
+    return "/".join(parts[:first]), "/".join(parts[first:])

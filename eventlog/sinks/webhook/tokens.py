@@ -1,0 +1,97 @@
+"""Tokens of OAuth 2 by client credentials: fetched when needed, kept while they are good, and the same for all connections."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from threading import Lock
+from typing import Final
+from urllib.parse import quote, quote_plus, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
+from eventlog.sinks.http.post import Poster, UnreadableAnswer
+from eventlog.sinks.http.sink import may_pass
+from eventlog.sinks.webhook.settings import WebhookSettings
+
+EARLY_SECONDS: Final = 30.0
+"""A token is fetched again so long before its end."""
+
+UNSTATED_SECONDS: Final = 300.0
+"""How long a token is kept whose end nobody states."""
+
+
+class TokenAnswer(Struct, frozen=True):
+    """What the server of tokens says."""
+
+    access_token: str
+    token_type: str = "Bearer"  # noqa: S105  # the name of a scheme
+    expires_in: float | None = None
+
+
+class Tokens:
+    """The token for one receiver."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._poster = _TokenPoster(settings)
+        self._form = {"grant_type": "client_credentials"}
+        if settings.oauth_scope:
+            self._form["scope"] = settings.oauth_scope
+        self._lock = Lock()
+        self._token = ""
+        self._good_until = 0.0
+
+    def header(self) -> str:
+        """The header `Authorization`, with a token that is good by the clock."""
+        with self._lock:
+            if not self._token or time.monotonic() >= self._good_until:
+                self._fetch()
+            return f"Bearer {self._token}"
+
+    def forget(self, header: str) -> None:
+        """Forgets the token that a receiver has refused, unless it has been replaced already."""
+        with self._lock:
+            if header == f"Bearer {self._token}":
+                self._token = ""
+
+    def close(self) -> None:
+        with self._lock:
+            self._poster.close()
+
+    def _fetch(self) -> None:
+        place = self._poster.place
+        try:
+            answer = self._poster.post(Document(id="", body=urlencode(self._form).encode(), covers={}))
+            if not answer.taken:
+                hint = "Check output.oauth_client_id and output.oauth_client_secret."
+                said = f"{place} gave no token: it answered {answer.said}."
+                raise SinkError(said, hint=hint, may_pass=may_pass(answer.status))
+            found = msgspec.json.decode(answer.body, type=TokenAnswer)
+        except (UnreadableAnswer, msgspec.DecodeError, UnicodeError) as error:
+            raise SinkError(f"{place} gave an answer that is no token.", hint="It is tried again.") from error
+        if not found.access_token or not found.access_token.isascii() or not found.access_token.isprintable():
+            raise SinkError(f"{place} gave a token that no header can carry.", hint="It is tried again.")
+        self._token = found.access_token
+        good = UNSTATED_SECONDS if found.expires_in is None else found.expires_in
+        self._good_until = time.monotonic() + max(good - EARLY_SECONDS, 1.0)
+
+
+class _TokenPoster(Poster):
+    """Asks for tokens; the client says who it is in the header, as every server must take it."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        super().__init__(settings.token_endpoint())
+        login = f"{quote_plus(settings.oauth_client_id)}:{quote_plus(settings.oauth_client_secret)}"
+        self._login = b64encode(login.encode()).decode()
+        forms = (settings.oauth_client_secret, quote(settings.oauth_client_secret), self._login)
+        self._secrets = (*self._secrets, *forms)
+
+    def _headers(self, document: Document, plan: str) -> dict[str, str]:
+        return {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+            "Authorization": f"Basic {self._login}",
+        }

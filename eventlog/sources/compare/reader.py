@@ -1,0 +1,282 @@
+"""The cycles of a comparison as a stream: what differs from the state becomes images, which the queue keeps until they are over."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.compare.columns import place_of
+from eventlog.compare.engine import Comparison
+from eventlog.compare.pace import Pace, read_window
+from eventlog.compare.scratch import ScratchSide
+from eventlog.compare.sides import Compared, Key, batches
+from eventlog.compare.tables import TableSide
+from eventlog.compare.texts import plain_text, read_cell, same
+from eventlog.core.errors import DataError
+from eventlog.core.model import Captured, Image, Op
+from eventlog.core.schema import Catalog, Table
+from eventlog.qlik.readings import reading_of
+from eventlog.sources.compare.settings import CompareSettings
+from eventlog.sources.compare.state import CompareState, QueuedImage
+from eventlog.sources.stream.source import StreamPiece
+from eventlog.sql.access import transaction
+from eventlog.sql.connect import connect, limit_sessions
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.reflect import reflect
+
+STEP_ROWS: Final = 1000
+"""Rows that become images, and get into the state, together."""
+
+Report = Callable[[str], None]
+
+
+class ComparedTable(Struct, frozen=True, kw_only=True):
+    """A table, its columns, and the two sides: as it is now, and as it was published."""
+
+    table: Table
+    compared: Compared
+    now: TableSide
+    published: ScratchSide
+    growing: str | None = None
+
+
+class CompareReader:
+    """Compares tables with the state, and gives what differs."""
+
+    may_change = False
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        state: CompareState,
+        settings: CompareSettings,
+        *,
+        report: Report,
+        pace: Pace,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._engine = engine
+        self._catalog = Catalog(
+            [replace(table, images=True, children=()) for table in catalog],
+            case_sensitive=catalog.case_sensitive,
+        )
+        self._state = state
+        self._settings = settings
+        self._report = report
+        self._pace = pace
+        self._clock = clock
+        self._step = state.last()
+        self._lost = False
+        self._tables: list[ComparedTable] | None = None
+        self._full_at: float | None = None
+        self._tops: dict[str, Any] = {}
+        names = {table.name for table in catalog} | {table.whole for table in catalog}
+        for name in settings.growing:
+            if name not in names:
+                raise DataError(
+                    f"source.compare.growing names {name}, which is no table that is compared.",
+                    hint=f"There are {', '.join(sorted(names)) or 'none'}.",
+                )
+
+    def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
+        """What is queued from that step on; then a cycle, whose images are queued before they are given."""
+        if self._state.is_new and begin > 0 and self._tables is None:
+            # Steps go on above all that there were before: nobody knows how far that was, but time only grows.
+            self._lost, self._step = True, max(self._step, begin, time.time_ns() // 1_000_000)
+        served = begin
+        while True:
+            for images in self._state.queued(served):
+                served = images[0].step + 1
+                yield self._piece(images)
+            for table, keys in self._suspects():
+                if self._changed(table, keys):
+                    for images in self._state.queued(served):
+                        served = images[0].step + 1
+                        yield self._piece(images)
+            yield None
+
+    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+        """What is over needs no place in the queue any more."""
+        self._state.forget(begin)
+
+    def close(self) -> None:
+        self._state.close()
+        self._engine.dispose()
+
+    def _suspects(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+        """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""
+        if self._tables is None:
+            self._tables = [self._opened(table) for table in self._catalog]
+        full = self._full_at is None or self._clock() >= self._full_at + self._settings.every
+        began = self._clock()
+        for table in self._tables:
+            if full:
+                top = self._top(table)
+                comparison = Comparison(table.now, table.published, table.compared, self._pace)
+                for keys in comparison.suspects():
+                    yield table, keys
+                self._tops[table.table.whole] = top
+            elif table.growing is not None and self._tops[table.table.whole] is not None:
+                since, top = self._tops[table.table.whole], self._top(table)
+                for keys in batches(list(table.now.since(table.growing, since)), STEP_ROWS):
+                    yield table, keys
+                self._tops[table.table.whole] = top
+        if full:
+            self._full_at = began
+
+    def _top(self, table: ComparedTable) -> Any:
+        """The highest value of the column that grows, before the table is read."""
+        return None if table.growing is None else table.now.top(table.growing)
+
+    def _changed(self, table: ComparedTable, keys: Sequence[Key]) -> bool:
+        """Queues what differs of these rows, and changes the state with it."""
+        now, before = table.now.rows(keys), table.published.rows(keys)
+        at = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ")
+        changes: list[tuple[Op, Key]] = []
+        for key in keys:
+            mine, former = now.get(key), before.get(key)
+            if former is None and mine is not None:
+                changes.append((Op.ADD, key))
+            elif former is not None and mine is None:
+                changes.append((Op.DELETE, key))
+            elif mine is not None and former is not None and not all(map(same, mine, former)):
+                changes.append((Op.MODIFY, key))  # of others only the texts are not equal
+        if not changes:
+            return False
+        # Deletes come first: a value that must be unique may have gone to another row.
+        changes.sort(key=lambda change: change[0] is not Op.DELETE)
+        step, compared = self._step + 1, table.compared
+        images = [
+            QueuedImage(
+                step=step,
+                place=place,
+                table=table.table.whole,
+                op=op,
+                time=at,
+                before=_named(compared, key, before.get(key)),
+                after=_named(compared, key, now.get(key)),
+            )
+            for place, (op, key) in enumerate(changes, 1)
+        ]
+        with self._state.step():
+            for _, key in changes:
+                values = now.get(key)
+                held = None if values is None else dict(enumerate(values))
+                table.published.change(key, held, whole=True)
+            self._state.queue(images)
+            self._state.ended(step)
+        self._step = step
+        return True
+
+    def _piece(self, images: Sequence[QueuedImage]) -> StreamPiece:
+        step = images[0].step
+        made = [self._image(one) for one in images]
+        return StreamPiece(images=made, catalog=self._catalog, commit=step, begin=step + 1, since=step)
+
+    def _image(self, queued: QueuedImage) -> Image:
+        found = self._catalog.find(queued.table)
+        if found is None:
+            raise DataError(
+                f"{queued.table} has changes that are not published yet, and is not compared any more.",
+                hint="Put it back into source.tables until they are.",
+            )
+        types = {column.name: column.type for column in found.table.columns}
+        return Image(
+            position=(queued.step, queued.place),
+            op=Op(queued.op),
+            table=queued.table,
+            before=_read(queued.before, types),
+            after=_read(queued.after, types),
+            time=dt.datetime.fromisoformat(queued.time),
+        )
+
+    def _opened(self, table: Table) -> ComparedTable:
+        """A table and its state, which is made, or made to fit, where it must be."""
+        place, compared = place_of(table)
+        now = TableSide(self._engine, place, compared)
+        former = self._state.shape(table.whole)
+        if former != compared:
+            self._fit(table, now, former, compared)
+        growing = self._settings.growing.get(table.whole) or self._settings.growing.get(table.name)
+        published = self._state.side(table.whole, compared)
+        return ComparedTable(table=table, compared=compared, now=now, published=published, growing=growing)
+
+    def _fit(self, table: Table, now: TableSide, former: Compared | None, compared: Compared) -> None:
+        """Makes the state of a table that is new, or whose state is gone or has other columns."""
+        settings = self._settings
+        how: str
+        if former is None and not self._lost:
+            how, said = settings.start, f"{table.whole} is compared for the first time"
+        else:
+            what = "has other columns than before" if former is not None else "has lost its state"
+            how, said = settings.on_lost, f"{table.whole} {what}"
+            if how == "stop":
+                hint = 'Set source.compare.on_lost = "resync" or "future-only", start once, and take it out again.'
+                raise DataError(f"{said}, so nobody can say which of its rows changed.", hint=hint)
+            self._report(f"{said}: {how}.")
+        if how == "future-only":
+            self._state.keep(table.whole, compared, now.every())
+        elif former is not None and former.key == compared.key:
+            self._state.keep(table.whole, compared, self._moved(table, former, compared))
+        else:
+            self._state.keep(table.whole, compared, iter(()))
+
+    def _moved(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
+        """The rows of the state with the columns that the table has now; new ones are NULL."""
+        places = [former.names.index(name) if name in former.names else None for name in compared.names]
+        for key, cells in self._state.held(table.whole):
+            yield [*key, *[None if place is None else cells[place] for place in places]]
+
+
+def _named(compared: Compared, key: Key, values: Sequence[Any] | None) -> Mapping[str, str | None] | None:
+    if values is None:
+        return None
+    texts = [plain_text(value) for value in values]
+    return dict(zip((*compared.key, *compared.names), (*key, *texts), strict=True))
+
+
+def _read(row: Mapping[str, str | None] | None, types: Mapping[str, str]) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {name: read_cell(reading_of(types[name]), text) for name, text in row.items() if name in types}
+
+
+def compare_reader(
+    engine: Engine,
+    catalog: Catalog,
+    settings: CompareSettings,
+    *,
+    report: Report = lambda _: None,
+    clock: Callable[[], float] = monotonic,
+) -> CompareReader:
+    """What compares these tables with the state."""
+    window = read_window(settings.between) if settings.between else None
+    pace = Pace(settings.rows_per_second, window)
+    state = CompareState(Path(settings.state))
+    return CompareReader(engine, catalog, state, settings, report=report, pace=pace, clock=clock)
+
+
+def open_reader(
+    url: str,
+    tables: Sequence[str],
+    schema: str | None,
+    settings: CompareSettings,
+    *,
+    report: Report,
+) -> CompareReader:
+    """The same for a database: its tables and views with a key, or those that are named."""
+    engine = connect(url)
+    limit_sessions(engine, None, None)
+    known = schema if dialect_of(engine).schemas else None
+    with transaction(engine, "The database of the comparison") as connection:
+        catalog = reflect(connection, tables or None, known)
+    return compare_reader(engine, catalog, settings, report=report)

@@ -1,0 +1,39 @@
+"""What can be set about publishing by comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.secrets import SecretSettings
+
+MOST_SECONDS: Final = 31 * 86_400
+MOST_ROWS: Final = 1_000_000_000
+
+
+class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tables are compared with the file `state`, which has the rows that were published; `marks` keeps the position.
+
+    `start` says what the first cycle publishes of a table: everything, or nothing that is there already. `on_lost` says
+    what happens where the state is gone, or a table has other columns: publishing stops; all rows that differ, or whose
+    state is gone, are published (resync); or nothing of what is there already is (future-only).
+    A full cycle takes place every `every` seconds, 0 is at each poll. `growing` names columns that only grow, by table, such as
+    `updated_at`: between full cycles, at each poll, only rows are compared whose value there is not below the last one.
+    Deletes are found by full cycles. `rows_per_second` and `between`, such as 22:00-05:00, hold reading back.
+    """
+
+    state: str = "compare-state.db"
+    marks: str = "compare-marks.json"
+    start: Literal["everything", "future-only"] = "everything"
+    on_lost: Literal["stop", "resync", "future-only"] = "stop"
+    every: float = 0
+    growing: Mapping[str, str] = {}
+    rows_per_second: float = 0
+    between: str = ""
+
+    def __post_init__(self) -> None:
+        bounds = {"every": MOST_SECONDS, "rows_per_second": MOST_ROWS}
+        for name, most in bounds.items():
+            if not 0 <= getattr(self, name) <= most:
+                raise ConfigError(f"source.compare.{name} is {getattr(self, name)}; it must be between 0 and {most}.")

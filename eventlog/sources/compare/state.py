@@ -1,0 +1,147 @@
+"""What was published of each table, and the images that are still to be: one SQLite file, changed in whole steps."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.compare.scratch import ScratchSide
+from eventlog.compare.sides import Compared
+from eventlog.core.errors import DataError, SourceError
+
+VERSION: Final = "1"
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS shape (name TEXT PRIMARY KEY, held TEXT, compared TEXT);
+CREATE TABLE IF NOT EXISTS queue (step INTEGER, place INTEGER, image TEXT, PRIMARY KEY (step, place)) WITHOUT ROWID;
+"""
+
+
+class QueuedImage(Struct, frozen=True, kw_only=True):
+    """An image on its way: texts by the names of columns."""
+
+    step: int
+    place: int
+    table: str
+    op: str
+    time: str
+    before: Mapping[str, str | None] | None = None
+    after: Mapping[str, str | None] | None = None
+
+
+class CompareState:
+    """The state's file. `is_new` says that it was made now."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_new = not path.exists()
+        try:
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
+            self._database.executescript(_TABLES)
+            found = self._database.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
+        except sqlite3.Error as error:
+            problem = f"The state of the comparison in {path} cannot be used: {error}."
+            raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
+        if found is None:
+            self._database.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
+        elif found[0] != VERSION:
+            raise DataError(
+                f"The state in {path} is of version {found[0]}, and this program writes version {VERSION}.",
+                hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
+            )
+
+    def close(self) -> None:
+        self._database.close()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """A transaction; durable when it ends."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def shape(self, name: str) -> Compared | None:
+        """The columns that the rows of a table have here; None where there are none."""
+        found = self._database.execute("SELECT compared FROM shape WHERE name = ?", (name,)).fetchone()
+        if found is None:
+            return None
+        told = json.loads(found[0])
+        return Compared(key=tuple(told["key"]), names=tuple(told["names"]), types=tuple(told["types"]))
+
+    def side(self, name: str, compared: Compared) -> ScratchSide:
+        """The rows of a table."""
+        found = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
+        return ScratchSide(compared, self._database, found[0] if found else self._free())
+
+    def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> ScratchSide:
+        """Has these rows in place of those that there were, with these columns; all at once."""
+        table = self._free()
+        former = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
+        side = ScratchSide(compared, self._database, table)
+        with self.step():
+            side.make()
+            side.add(rows)
+            shape = json.dumps({"key": compared.key, "names": compared.names, "types": compared.types})
+            self._database.execute("INSERT OR REPLACE INTO shape VALUES (?, ?, ?)", (name, table, shape))
+            if former is not None:
+                self._database.execute(f"DROP TABLE {former[0]}")
+        return side
+
+    def held(self, name: str) -> Iterator[tuple[list[str | None], list[str | None]]]:
+        """The keys and values of the rows of a table, as texts."""
+        found = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
+        for key, cells in self._database.execute(f"SELECT key, cells FROM {found[0]}") if found else ():
+            yield json.loads(key), json.loads(cells)
+
+    def queue(self, images: Sequence[QueuedImage]) -> None:
+        """Adds images of one step, in its transaction."""
+        rows = [
+            (one.step, one.place, json.dumps([one.table, one.op, one.time, one.before, one.after])) for one in images
+        ]
+        self._database.executemany("INSERT INTO queue VALUES (?, ?, ?)", rows)
+
+    def queued(self, begin: int) -> Iterator[list[QueuedImage]]:
+        """The images of each step from that one on."""
+        while True:
+            query = "SELECT min(step) FROM queue WHERE step >= ?"
+            step = self._database.execute(query, (begin,)).fetchone()[0]
+            if step is None:
+                return
+            rows = self._database.execute("SELECT place, image FROM queue WHERE step = ? ORDER BY place", (step,))
+            yield [_image(step, place, text) for place, text in rows]
+            begin = step + 1
+
+    def last(self) -> int:
+        """The highest step that there was."""
+        found = self._database.execute("SELECT value FROM about WHERE name = 'last'").fetchone()
+        return 0 if found is None else int(found[0])
+
+    def ended(self, step: int) -> None:
+        """Notes the number of a step, in its transaction."""
+        self._database.execute("INSERT OR REPLACE INTO about VALUES ('last', ?)", (str(step),))
+
+    def forget(self, begin: int) -> None:
+        """Takes off images of steps before that one."""
+        self._database.execute("DELETE FROM queue WHERE step < ?", (begin,))
+
+    def _free(self) -> str:
+        """A name that no table has."""
+        taken = {row[0] for row in self._database.execute("SELECT held FROM shape")}
+        number = next(number for number in range(len(taken) + 1) if f"held_{number}" not in taken)
+        return f"held_{number}"
+
+
+def _image(step: int, place: int, text: str) -> QueuedImage:
+    table, op, time, before, after = json.loads(text)
+    return QueuedImage(step=step, place=place, table=table, op=op, time=time, before=before, after=after)

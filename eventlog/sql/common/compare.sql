@@ -1,0 +1,61 @@
+-- Comparing tables: canonical texts of values, the same in every database; hashes of rows by the database; ranges of keys.
+-- A hash is the first 60 bits of MD5. Rows are put into buckets by the hash of their key.
+
+-- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes, in one number or in two halves
+SELECT bucket, count(*), 0, sum(hash) FROM (
+  SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
+) AS hashed GROUP BY bucket;
+
+-- compare_rows: the key of each row of a range, and its hash
+SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+
+-- compare_whole: the key and the values of each row
+SELECT /* keys */usr.idu, /* values */usr.fname FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+
+-- compare_count: how many rows there are
+SELECT count(*) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+
+-- compare_bound: the value of the first key column so many rows further on, at which a range ends
+SELECT /* first */usr.idu FROM /* table */usr AS /* row */usr
+WHERE /* within */(1 = 1) ORDER BY /* first */usr.idu LIMIT 1 OFFSET :skip;
+
+-- compare_hash: the hash of a text
+CAST(/* text */'1' AS bigint);
+
+-- compare_bucket: in which of so many buckets a text is
+(CAST(/* text */'1' AS bigint) % /* buckets */1);
+
+-- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
+SELECT CAST(/* table_key */table_key AS text), max(/* record_id */record_id),
+       sum(CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END)
+FROM /* log */event_log WHERE /* table_name */table_name IN :called AND /* table_key */table_key IN :keys
+GROUP BY /* table_key */table_key;
+
+-- compare_told: what the log says of these rows
+SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
+  SELECT /* record_id */record_id AS record_id, /* status */status AS status
+  FROM /* log */event_log WHERE /* record_id */record_id IN :records
+) AS log LEFT JOIN /* outcomes */event_log_outcome AS outcome ON outcome.record_id = log.record_id;
+
+-- canonical_state: a truth value as 1 or 0
+CAST(/* value */active AS text);
+
+-- canonical_int: a whole number
+CAST(/* value */idu AS text);
+
+-- compare_newest: the highest number in the log
+SELECT max(/* record_id */record_id) FROM /* log */event_log;
+
+-- compare_waiting: the objects of one table of which rows wait, as many as are wanted
+SELECT DISTINCT CAST(/* table_key */table_key AS text) FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- compare_remainder: the bucket of a whole number; a negative one has a remainder too
+COALESCE((/* key */usr.idu % /* buckets */1 + /* buckets */1) % /* buckets */1, 0);
+
+-- compare_top: the highest value of a column
+SELECT max(/* column */usr.changed) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+
+-- compare_since: the keys of rows whose value of a column is not below one
+SELECT /* keys */usr.idu FROM /* table */usr AS /* row */usr
+WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;

@@ -1,0 +1,212 @@
+"""What versions up to migration 0006 keep in marks: read by itself, for the code that wrote it may be gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct, field
+
+from eventlog.core.errors import DataError, InstallError, shortened
+from eventlog.core.model import CutTransaction, Outcome, Position, Reason, Status
+from eventlog.core.secrets import masked
+from eventlog.sql.names import LogNames
+
+VANISHED_NOTE = "the object did not exist when the event was first read."
+ABOUT_ALL = ("decided", "counted")
+"""Notes that are about no output by itself."""
+
+T = TypeVar("T")
+FormerPositions = str | tuple[Position, ...]
+
+_run = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?").fullmatch
+
+
+class FormerPlanned(Struct, frozen=True, array_like=True):
+    """A document that may be at an output."""
+
+    id: str
+    positions: FormerPositions
+    plan: str = ""
+    cut: tuple[CutTransaction, ...] = ()
+
+
+class FormerProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The note of an output about the batch in hand."""
+
+    done: FormerPositions = ""
+    planned: tuple[FormerPlanned, ...] = ()
+    answers: tuple[Outcome, ...] = ()
+    told: Mapping[int, int] = {}
+
+
+class FormerDecided(Struct, frozen=True, kw_only=True):
+    """What was decided about the batch with the tables in sight."""
+
+    vanished: tuple[Position, ...] = ()
+    superseded: tuple[tuple[Position, Position], ...] = ()
+
+
+class FormerCounted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How much of each unfinished transaction outputs were told."""
+
+    told: Mapping[str, Mapping[int, int]] = {}
+
+
+class FormerSaid(Struct, frozen=True, array_like=True):
+    """What outputs that are ahead of others have said of several rows alike."""
+
+    status: Status
+    reason: Reason
+    note: str | None
+    numbers: str
+
+
+class FormerLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a lagging output is: its notes, and how often rows were offered to it."""
+
+    in_hand: str = ""
+    notes: Mapping[str, str] = {}
+    attempts: Mapping[int, int] = {}
+    waited: bool = False
+
+
+class OpenDocument(Struct, frozen=True, kw_only=True):
+    """A document that may be at an output: the rows behind it, and how those of them end that others superseded."""
+
+    plan: str
+    id: str
+    records: tuple[int, ...]
+    said: tuple[Outcome, ...] = ()
+    cut: tuple[CutTransaction, ...] = ()
+
+
+class FormerOutput(Struct, kw_only=True):
+    """One output: the rows that it has, documents that it may have, and what it has said.
+
+    `owed` are the rows that outputs in step have and this one has not; None says that it is in step itself.
+    """
+
+    name: str
+    owed: set[int] | None = None
+    has: set[int] = field(default_factory=set)
+    documents: list[OpenDocument] = []
+    said: Mapping[int, Outcome] = {}
+    told: Mapping[int, int] = {}
+    attempts: Mapping[int, int] = {}
+    paused: str | None = None
+
+
+def read_marks(connection: sa.Connection, names: LogNames) -> dict[str, str]:
+    """Every mark by its name."""
+    marks = sa.table(names.marks, sa.column("name"), sa.column("value"), schema=names.schema)
+    return {str(name): str(value or "") for name, value in connection.execute(sa.select(marks.c.name, marks.c.value))}
+
+
+def numbers_in(text: str) -> set[int]:
+    """The numbers of a mark such as `60..62,70`."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        match = _run(part)
+        if match is None:
+            raise _unreadable(f"{shortened(text)!r} is not a list of numbers.")
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return found
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as stretches without gaps, ascending."""
+    ordered = sorted(numbers)
+    ends = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
+    return [(ordered[first], ordered[last - 1]) for first, last in pairwise([0, *ends, len(ordered)]) if first < last]
+
+
+def as_json(value: object) -> str:
+    """A value as marks and the journal's tables have it."""
+    return msgspec.json.encode(value).decode()
+
+
+def read_as(text: str | None, kind: type[T], default: T) -> T:
+    """The value of a mark; DataError where it cannot be read."""
+    try:
+        return default if not text else msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise _unreadable(str(error)) from error
+
+
+def _unreadable(what: str) -> DataError:
+    return DataError(f"A mark of the log cannot be read: {what}", hint="Restore the table of marks from a backup.")
+
+
+def marks_after(marks: Mapping[str, str], begin: str) -> dict[str, str]:
+    """The marks whose names begin so, by the rest of their names."""
+    return {name.removeprefix(begin): text for name, text in marks.items() if name.startswith(begin)}
+
+
+def former_outputs(marks: Mapping[str, str]) -> list[FormerOutput]:
+    """The outputs of the publisher that had the log last, and others that rows wait for."""
+    notes, owed, lags = (marks_after(marks, begin) for begin in ("note: ", "owed: ", "lagging: "))
+    notes = {masked(name): text for name, text in notes.items()} | {
+        name: text for name, text in notes.items() if masked(name) == name
+    }
+    served = read_as(marks.get("served"), list[str], [])
+    if not served:  # a version that did not say which outputs it has
+        served = [*read_as(marks.get("outputs"), dict[str, Any], {}), *notes]
+    strange = set(notes).difference(served, owed, ABOUT_ALL)
+    if strange:
+        message = f"The current batch has a note of the output {min(strange)}, which the last publisher did not have."
+        hint = "Let the former version publish all that waits, stop it, and upgrade then."
+        raise InstallError(message, hint=hint)
+    found = [_output(name, notes, None) for name in dict.fromkeys(served) if name not in (*owed, *ABOUT_ALL)]
+    for name, text in owed.items():
+        lag = read_as(lags.get(name), FormerLag, FormerLag())
+        found.append(_output(name, lag.notes, numbers_in(text)))
+        found[-1].attempts = lag.attempts
+    for one in found:
+        one.paused = marks.get(f"paused: {one.name}")
+    return found
+
+
+def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> FormerOutput:
+    """An output as its note about the batch in hand says."""
+    decided = read_as(notes.get("decided"), FormerDecided, FormerDecided())
+    counted = read_as(notes.get("counted"), FormerCounted, FormerCounted())
+    progress = read_as(notes.get(name), FormerProgress, FormerProgress())
+    winners = {loser[0]: winner for loser, winner in decided.superseded}
+    vanished = {position[0] for position in decided.vanished}
+    said = {answer.position[0]: answer for answer in progress.answers}
+    for number, winner in winners.items():
+        said.setdefault(number, Outcome(position=(number,), reason=Reason.SUPERSEDED, winner=winner))
+    for number in vanished:
+        outcome = Outcome(position=(number,), status=Status.WARNING, reason=Reason.VANISHED, note=VANISHED_NOTE)
+        said.setdefault(number, outcome)
+    done = set(_numbers(progress.done))
+    has = vanished | done | {loser for loser, winner in winners.items() if winner[0] in done}
+    told = dict(progress.told if name in notes else counted.told.get(name, {}))
+    documents: list[OpenDocument] = []
+    seen = set(has)
+    for planned in progress.planned:
+        covered = [number for number in _numbers(planned.positions) if number not in seen]
+        losers = [loser for loser, winner in winners.items() if winner[0] in covered and loser not in seen]
+        records = tuple(dict.fromkeys([*covered, *losers]))
+        seen.update(records)
+        ends = tuple(said[number] for number in losers)
+        documents.append(OpenDocument(plan=planned.plan, id=planned.id, records=records, said=ends, cut=planned.cut))
+    for one in reversed(documents):  # the journal counts what a document tells once it is known to be there
+        told.update({part.id: part.before for part in one.cut})
+    return FormerOutput(
+        name=name,
+        owed=owed,
+        has=has,
+        documents=documents,
+        said=said,
+        told={transaction: count for transaction, count in told.items() if count},
+    )
+
+
+def _numbers(positions: FormerPositions) -> list[int]:
+    return sorted(numbers_in(positions)) if isinstance(positions, str) else [one[0] for one in positions]

@@ -1,0 +1,56 @@
+-- Comparing tables: canonical texts of values and their hashes.
+
+-- compare_snapshot: begins a transaction that sees one moment, and changes nothing, in several statements
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
+
+-- compare_hash: the hash of a text
+CAST(CONV(LEFT(MD5(/* text */'1'), 15), 16, 10) AS UNSIGNED);
+
+-- compare_bucket: in which of so many buckets a text is
+(CAST(CONV(LEFT(MD5(/* text */'1'), 15), 16, 10) AS UNSIGNED) % /* buckets */1);
+
+-- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
+SELECT /* table_key */table_key, max(/* record_id */record_id),
+       sum(CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END)
+FROM /* log */event_log WHERE /* table_name */table_name IN :called AND /* table_key */table_key IN :keys
+GROUP BY /* table_key */table_key;
+
+-- canonical_string: a text with its length before it, so that two texts side by side are never taken for others
+CONCAT(CHAR_LENGTH(/* value */fname), ':',
+  CASE WHEN CHAR_LENGTH(/* value */fname) > 1000 THEN MD5(/* value */fname) ELSE /* value */fname END);
+
+-- canonical_octet: bytes by their hash
+MD5(/* value */photo);
+
+-- canonical_state: a truth value as 1 or 0, whether a number or a bit
+CAST(/* value */active + 0 AS CHAR);
+
+-- canonical_int: a whole number, also a ZEROFILL one without its zeros
+CAST(/* value */idu + 0 AS CHAR);
+
+-- canonical_number: an exact number without zeros at its end
+(CASE WHEN LOCATE('.', /* value */share) > 0
+ THEN TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(/* value */share AS CHAR))) ELSE CAST(/* value */share AS CHAR) END);
+
+-- canonical_float: a binary fraction as the server writes it
+CAST(/* value */ratio AS CHAR);
+
+-- canonical_date: a day
+CAST(/* value */born AS CHAR);
+
+-- canonical_time: a time of day, or a span, without zeros at its end
+TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM TIME_FORMAT(/* value */starts, '%H:%i:%s.%f')));
+
+-- canonical_timestamp: date and time without zeros at their end
+TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%m-%d %H:%i:%s.%f')));
+
+-- canonical_zoned: the same in UTC, which is the session's time zone
+TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%m-%d %H:%i:%s.%f')));
+
+-- compare_waiting: the objects of one table of which rows wait, as many as are wanted
+SELECT DISTINCT /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- canonical_short: a text that is never long, with its length before it
+CONCAT(CHAR_LENGTH(/* value */fname), ':', /* value */fname);

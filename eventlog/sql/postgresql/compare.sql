@@ -1,0 +1,44 @@
+-- Comparing tables: canonical texts of values and their hashes.
+
+-- compare_snapshot: begins a transaction that sees one moment, and changes nothing
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- compare_hash: the hash of a text
+('x' || left(md5(/* text */'1'), 15))::bit(60)::bigint;
+
+-- compare_bucket: in which of so many buckets a text is
+(('x' || left(md5(/* text */'1'), 15))::bit(60)::bigint % /* buckets */1);
+
+-- canonical_string: a text with its length before it, so that two texts side by side are never taken for others
+(length(/* value */fname)::text || ':'
+ || CASE WHEN length(/* value */fname) > 1000 THEN md5(/* value */fname) ELSE /* value */fname END);
+
+-- canonical_octet: bytes by their hash
+md5(/* value */photo);
+
+-- canonical_state: a truth value as 1 or 0
+/* value */active::integer::text;
+
+-- canonical_number: an exact number without zeros at its end
+trim_scale(/* value */share::numeric)::text;
+
+-- canonical_float: a binary fraction with as many digits as it needs
+replace(/* value */ratio::text, 'e+', 'e');
+
+-- canonical_date: a day
+/* value */born::text;
+
+-- canonical_time: a time of day without zeros at its end
+/* value */starts::text;
+
+-- canonical_timestamp: date and time without zeros at their end
+/* value */seen::text;
+
+-- canonical_zoned: the same in UTC
+(/* value */seen AT TIME ZONE 'UTC')::text;
+
+-- compare_native: the hash of a text where both databases are PostgreSQL; it costs a fifth of MD5 in a number
+hashtextextended(/* text */'1', 0);
+
+-- canonical_short: a text that is never long, with its length before it
+(length(/* value */fname)::text || ':' || /* value */fname);

@@ -1,0 +1,10 @@
+"""`eventlog verify`: whether an output holds what its source has, and the repair of what it does not.
+
+expected   what an output is to hold of each table, after its policies
+history    the rows that changes add up to
+targets    what it holds: tables and mirrors of a database, change tables there or in files, associations
+objects    what the log says about objects that differ
+proof      the proof of a table: what differs, what is on its way, and why
+report     reports for people and for programs
+command    the command; it comes in by an entry point of `eventlog.commands`
+"""

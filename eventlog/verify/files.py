@@ -1,0 +1,177 @@
+"""What folders of change tables hold: files of change rows and of full loads, in the order in which they were written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from eventlog.compare.sides import Compared, ComparedSide, Key
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Table
+from eventlog.qlik.change_tables.rows import folder_of
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.sinks.change_files.dfm import APART
+from eventlog.sinks.change_files.settings import RowFiles
+from eventlog.sinks.database.mirror import HEADER_ENDINGS, Origin
+from eventlog.verify.history import FoldedChanges, octets, unhexed
+from eventlog.verify.targets import PIECE_ROWS, pieces
+
+Rows = Iterator[tuple[Any, ...]]
+
+LOAD: Final = "LOAD"
+"""How the names of files of a full load begin."""
+
+
+class FileTarget:
+    """The change tables of a folder: what the rows of their files add up to."""
+
+    def __init__(self, folder: Path, form: RowFiles, settings: ChangeTableSettings) -> None:
+        self._folder = folder
+        self._form = form
+        self._settings = settings
+
+    def columns(self, table: Table) -> frozenset[str] | None:
+        names = [name for file in self._files(table) for name in self._names(file)]
+        return frozenset(name.casefold() for name in names) or None
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        files = self._files(table)
+        taking = FoldedChanges(compared, list(dict.fromkeys(n for file in files for n in self._names(file))))
+        for file in files:
+            names = self._names(file)
+            if file.name.startswith(LOAD):
+                taking.load(dict(zip(names, row, strict=True)) for row in self._rows(file, names, compared))
+                continue
+            history = self._origin(file, names, compared)
+            place = names.index(history.headers["change_seq"])
+            for piece in pieces(self._rows(file, names, compared), lambda row, at=place: row[at]):  # type: ignore[misc]  # bound here
+                taking.take([history.told(row) for row in piece])
+        return taking.side
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        return frozenset()
+
+    def _files(self, table: Table) -> list[Path]:
+        """The files of a table. Their names rise; those of full loads say nothing of others, so their times count there."""
+        changes = self._of(folder_of(table, f"{table.name}{self._settings.suffix}"))
+        loads = self._of(folder_of(table, table.name))
+        if not loads:
+            return sorted(changes, key=lambda file: file.name)
+        return sorted([*loads, *changes], key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+    def _of(self, folder: str) -> list[Path]:
+        found = (self._folder / folder).rglob(f"*.{self._form.ending}")
+        return [
+            file
+            for file in found
+            if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(self._folder).parts)
+        ]
+
+    def _names(self, file: Path) -> list[str]:
+        """The columns of a file; where it does not name them, its description does."""
+        if self._form.format == "parquet":
+            from pyarrow import parquet
+
+            return list(_tried(file, lambda: parquet.read_schema(file)).names)
+        if self._form.format == "csv" and self._form.header:
+            return [name or "" for name in next(self._cells(file), [])]
+        stem = file.name.removesuffix(f".{self._form.ending}")
+        places = (file.parent / f"{stem}.dfm", file.parent / APART / f"{stem}.dfm")
+        described = next((place for place in places if place.exists()), None)
+        if described is None:
+            raise DataError(
+                f"{file} has no description beside it, which would name its columns.",
+                hint=f"Put the file {stem}.dfm back, or set row_files.header = true and publish again.",
+            )
+        told = _tried(described, lambda: json.loads(described.read_bytes()))
+        return [column["name"] for column in told["dataInfo"]["columns"]]
+
+    def _rows(self, file: Path, names: Sequence[str], compared: Compared) -> Rows:
+        if self._form.format == "parquet":
+            from pyarrow import parquet
+
+            opened = _tried(file, lambda: parquet.ParquetFile(file))
+            for batch in opened.iter_batches(PIECE_ROWS, use_threads=False):
+                columns = [column.to_pylist() for column in batch.columns]
+                yield from zip(*columns, strict=True)
+        elif self._form.format == "json":
+            hexed = octets(compared)
+            with self._opened(file) as lines:
+                for line in lines:
+                    row = json.loads(line)
+                    yield tuple(
+                        [unhexed(row.get(name)) if name.casefold() in hexed else row.get(name) for name in names]
+                    )
+        else:
+            for number, cells in enumerate(self._cells(file)):
+                if number or not self._form.header:
+                    yield tuple(cells)
+
+    def _origin(self, file: Path, names: Sequence[str], compared: Compared) -> Origin:
+        headers = {
+            ending: f"{self._settings.prefix}{ending}"
+            for ending in HEADER_ENDINGS
+            if f"{self._settings.prefix}{ending}" in names
+        }
+        for needed in ("change_seq", "change_oper"):
+            if needed not in headers:
+                raise DataError(
+                    f"{file} has no {self._settings.prefix}{needed}, without which its rows cannot be put together.",
+                    hint="Add it to change_tables.headers.",
+                )
+        folded = {name.casefold(): name for name in names}
+        missing = [name for name in compared.key if name.casefold() not in folded]
+        if missing:
+            raise DataError(
+                f"{file} has no column {missing[0]}, which is part of the key.",
+                hint="Publish the table again with `eventlog refresh`.",
+            )
+        key = tuple([folded[name.casefold()] for name in compared.key])
+        return Origin(table=None, headers=headers, key=key, names=tuple(names))
+
+    def _cells(self, file: Path) -> Iterator[list[str | None]]:
+        """The lines of a CSV file: what has no quotes and looks like NULL is NULL."""
+        quote, null = self._form.quote, self._form.null_value
+        q, d = re.escape(quote), re.escape(self._form.delimiter)
+        cell = re.compile(rf"(?:{q}((?:[^{q}]|{q}{q})*){q}|([^{d}\n]*))({d}|\n|\Z)")
+        with self._opened(file) as lines:
+            left = ""
+            for line in lines:
+                left += line
+                if left.count(quote) % 2:
+                    continue  # a text with a line break in it goes on
+                yield [
+                    found[2]
+                    if found[1] is None and found[2] != null
+                    else None
+                    if found[1] is None
+                    else found[1].replace(quote * 2, quote)
+                    for found in _each(cell, left.removesuffix("\n"))
+                ]
+                left = ""
+
+    def _opened(self, file: Path) -> Any:
+        if self._form.gzip:
+            return gzip.open(file, "rt", encoding="utf-8", errors="surrogatepass", newline="\n")
+        return file.open(encoding="utf-8", errors="surrogatepass", newline="\n")
+
+
+def _each(cell: re.Pattern[str], line: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while (found := cell.match(line, at)) is not None:
+        yield found
+        at = found.end()
+        if not found[3]:
+            return
+
+
+def _tried(file: Path, reading: Callable[[], Any]) -> Any:
+    try:
+        return reading()
+    except (OSError, ValueError) as error:  # pyarrow's errors are both
+        said = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"{file} cannot be read: {said}.") from None

@@ -1,0 +1,72 @@
+"""The rows that changes add up to: change tables of a database or of files, folded in their order into a temporary file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from eventlog.compare.scratch import ScratchSide
+from eventlog.compare.sides import Compared
+from eventlog.core.sql_types import Category, category
+from eventlog.sinks.database.mirror import ChangeRow, Emptied, Moved, Nets, fold
+
+
+class FoldedChanges:
+    """Applies changes to the rows of one table. Names are those of the target, in whatever case."""
+
+    def __init__(self, compared: Compared, names: Sequence[str]) -> None:
+        self.side = ScratchSide(compared)
+        folded = {name.casefold(): name for name in names}
+        self.key = tuple([folded.get(name.casefold(), name) for name in compared.key])
+        self._places = {
+            folded[name.casefold()]: place for place, name in enumerate(compared.names) if name.casefold() in folded
+        }
+
+    def take(self, rows: Iterable[ChangeRow]) -> None:
+        """Applies rows of a change table, in the order of their change_seq."""
+        with self.side.working():
+            for step in fold(rows, self.key):
+                self._do(step)
+
+    def load(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Takes whole rows as they are, such as those of a full load."""
+        with self.side.working():
+            for row in rows:
+                self._set(tuple([row[name] for name in self.key]), row, whole=True)
+
+    def _do(self, step: Nets | Moved | Emptied) -> None:
+        if isinstance(step, Emptied):
+            self.side.empty()
+        elif isinstance(step, Moved):
+            self._move(step)
+        else:
+            for key, net in step.rows.items():
+                if net.values is None:
+                    self.side.change(key, None, whole=True)
+                else:
+                    self._set(key, net.values, whole=net.whole)
+
+    def _set(self, key: Sequence[Any], values: dict[str, Any], *, whole: bool) -> None:
+        cells = {self._places[name]: value for name, value in values.items() if name in self._places}
+        self.side.change(key, cells, whole=whole)
+
+    def _move(self, step: Moved) -> None:
+        """Gives a row its new key, with the values that it had before."""
+        key = tuple([step.values.get(name, former) for name, former in zip(self.key, step.former, strict=True)])
+        self.side.move(step.former, key)
+        self._set(key, step.values, whole=False)
+
+
+def octets(compared: Compared) -> frozenset[str]:
+    """The names of columns with bytes, in small letters: JSON has them in hexadecimal."""
+    names = (*compared.key, *compared.names)
+    kinds = zip(names, compared.types, strict=True)
+    return frozenset(name.casefold() for name, kind in kinds if category(kind) is Category.OCTET)
+
+
+def unhexed(value: Any) -> Any:
+    """Bytes from hexadecimal; whatever is none stays, and differs then."""
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        return value

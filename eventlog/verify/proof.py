@@ -1,0 +1,242 @@
+"""The proof of one table: which of its objects an output does not hold as it should, which are on their way, and why.
+
+What differs is looked at again until nothing of it is on its way, or the time for that is over. An object is on its way
+while rows of the log about it wait, while a new one comes, or while a mirror has not applied all of its change table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.compare.engine import Comparison, Difference, DifferenceKind
+from eventlog.compare.pace import Pace
+from eventlog.compare.sides import ComparedSide, Key
+from eventlog.compare.texts import plain_text
+from eventlog.verify.expected import Expected
+from eventlog.verify.objects import LastRow, Objects
+from eventlog.verify.targets import Target
+
+LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks at objects that are on their way."""
+
+
+class NamedValue(Struct, frozen=True, kw_only=True):
+    """A column whose values differ, as texts."""
+
+    column: str
+    source: str | None
+    target: str | None
+
+
+class NamedDifference(Struct, frozen=True, kw_only=True):
+    """An object that differs, by the key that the log has for it; the newest row about it, and what became of that."""
+
+    key: str
+    kind: str
+    values: tuple[NamedValue, ...] = ()
+    record_id: int | None = None
+    status: str | None = None
+    reason: str | None = None
+    note: str | None = None
+
+
+class TableProof(Struct, frozen=True, kw_only=True):
+    """What was found out about one table: how many objects differ, by kind, and some of them by name.
+
+    `waiting` objects differ and are on their way. `problem` says why it could not be compared, `notes` what was not.
+    `more` says that so many differ that the comparison was ended.
+    """
+
+    table: str
+    rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    value: int = 0
+    double: int = 0
+    waiting: int = 0
+    more: bool = False
+    differences: tuple[NamedDifference, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def differing(self) -> int:
+        """How many objects differ and are not on their way."""
+        return self.missing + self.extra + self.value + self.double
+
+    @property
+    def equal(self) -> bool:
+        return self.problem is None and not self.differing and not self.more
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """For how many seconds objects on their way are waited for, how many differences are named, and how many end it."""
+
+    settle: float = 10.0
+    shown: int = 1000
+    most: int = 10_000
+
+
+class Proving:
+    """Proves that a target holds one table."""
+
+    def __init__(
+        self,
+        expected: Expected,
+        target: Target,
+        objects: Objects | None,
+        pace: Pace,
+        limits: Limits,
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._expected = expected
+        self._target = target
+        self._objects = objects
+        self._limits = limits
+        self._sleep = sleep
+        self._pace = pace
+        self._waited: frozenset[str] = frozenset()
+        self._before = 0
+        self._side: ComparedSide | None = None
+        self._kept = False
+        self.comparison: Comparison | None = None
+        self.differing: list[Difference] = []
+        """The objects that differ, all that were found."""
+
+    @property
+    def hashed(self) -> int:
+        """How many rows of the source were hashed so far."""
+        return 0 if self.comparison is None else self.comparison.progress.hashed
+
+    def run(self) -> TableProof:
+        """Compares the table, and looks again at what differs."""
+        began = time.monotonic()
+        try:
+            return self._run(began)
+        finally:
+            for side in (self._expected.side, self._side):
+                _closed(side)
+
+    def _run(self, began: float) -> TableProof:
+        comparison = self._begin()
+        suspects: list[Difference] = []
+        more = False
+        for one in comparison.differences():
+            suspects.append(one)
+            if len(suspects) >= self._limits.most:
+                more = True
+                break
+        self.differing, waiting = self._settled(comparison, suspects)
+        kinds = Counter(one.kind for one in self.differing)
+        return TableProof(
+            table=self._expected.source.called,
+            rows=comparison.progress.hashed,
+            missing=kinds[DifferenceKind.MISSING],
+            extra=kinds[DifferenceKind.EXTRA],
+            value=kinds[DifferenceKind.VALUE],
+            double=kinds[DifferenceKind.DOUBLE],
+            waiting=waiting,
+            more=more,
+            differences=tuple(self._named(self.differing[: self._limits.shown])),
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+    def _begin(self) -> Comparison:
+        """A comparison of what both sides have from now on.
+
+        A history, and what a policy makes of a table, are read once: whatever the log says is waiting before and after that
+        may be missing there, and so may all that comes later.
+        """
+        _closed(self._side)
+        objects = self._objects
+        if objects is not None:
+            self._before, self._waited = objects.newest(), objects.waiting()
+        self._side = self._target.side(self._expected.table, self._expected.compared)
+        self._kept = any(hasattr(side, "close") for side in (self._side, self._expected.side))
+        if objects is not None and self._kept:
+            self._waited |= objects.waiting()
+        self.comparison = Comparison(self._expected.side, self._side, self._expected.compared, self._pace)
+        return self.comparison
+
+    def _settled(self, comparison: Comparison, suspects: Sequence[Difference]) -> tuple[list[Difference], int]:
+        """Those that differ for good, and how many are still on their way."""
+        settled: list[Difference] = []
+        deadline = time.monotonic() + self._limits.settle
+        pending = [one.key for one in suspects]
+        while pending:
+            # What waits is asked before the target is read: who asks later may find it published.
+            before = self._last(pending)
+            behind = self._target.behind(self._expected.table, self._expected.compared, pending)
+            found = comparison.settled(pending)
+            after = self._last([one.key for one in found])
+            moving = {one.key for one in found if one.key in behind or self._moves(one.key, before, after)}
+            settled += [one for one in found if one.key not in moving]
+            pending = list(moving)
+            if not pending or time.monotonic() >= deadline:
+                break
+            self._sleep(LOOK_SECONDS)
+            comparison = self._again(comparison)
+        return settled, len(pending)
+
+    def _again(self, comparison: Comparison) -> Comparison:
+        """Reads anew what is not always as it is now."""
+        if not self._kept:
+            return comparison
+        refresh = getattr(self._expected.side, "refresh", None)
+        if refresh is not None:
+            refresh()
+        return self._begin()
+
+    def _last(self, keys: Sequence[Key]) -> dict[str, LastRow]:
+        if self._objects is None:
+            return {}
+        return self._objects.last([text for key in keys for text in self._expected.keyed(key)])
+
+    def _moves(self, key: Key, before: dict[str, LastRow], after: dict[str, LastRow]) -> bool:
+        """Whether rows about the object wait, came meanwhile, or waited when a history was read."""
+        for text in self._expected.keyed(key):
+            had, has = before.get(text), after.get(text)
+            if had != has or (has is not None and has.waiting):
+                return True
+            if self._kept and (text in self._waited or (has and has.record_id > self._before)):
+                return True
+        return False
+
+    def _named(self, found: Sequence[Difference]) -> Iterator[NamedDifference]:
+        """The differences by the log's keys, with the newest row about each."""
+        last = self._last([one.key for one in found])
+        reasons = {} if self._objects is None else self._objects.reasons([one.record_id for one in last.values()])
+        for one in found:
+            texts = self._expected.keyed(one.key)
+            row = next((last[text] for text in texts if text in last), None)
+            named = NamedDifference(
+                key=texts[0],
+                kind=str(one.kind),
+                values=tuple(
+                    [NamedValue(column=v.column, source=_text(v.source), target=_text(v.target)) for v in one.values]
+                ),
+            )
+            if row is not None:
+                told = reasons.get(row.record_id)
+                named = replace(named, record_id=row.record_id)
+                if told is not None:
+                    named = replace(named, status=told.status, reason=told.reason, note=told.note)
+            yield named
+
+
+def _text(value: Any) -> str | None:
+    return plain_text(value)
+
+
+def _closed(side: Any) -> None:
+    close = getattr(side, "close", None)
+    if close is not None:
+        close()

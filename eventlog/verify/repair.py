@@ -1,0 +1,37 @@
+"""The repair: rows in the log which ask the publisher to tell exactly those objects anew, as a full load does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from eventlog.admin.refresh.loads import Load, Statements
+from eventlog.compare.engine import Difference, DifferenceKind
+from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
+from eventlog.core.rules.times import in_zone
+from eventlog.sql.log import Log
+from eventlog.verify.expected import Expected
+
+PIECE_ROWS: Final = 1000
+
+
+def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: str) -> int:
+    """Asks for every object that differs: as it is now, or as one that is gone. Only the output gets it, if one is named."""
+    load = Load(table=expected.source.table, called=expected.source.called, only=only)
+    statements = Statements(log.dialect, log.names, load)
+    gone = [one for one in differing if one.kind is DifferenceKind.EXTRA]
+    there = [one for one in differing if one.kind is not DifferenceKind.EXTRA]
+    for kind, some in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, there)):
+        keys = list(dict.fromkeys(expected.keyed(one.key)[0] for one in some))
+        for start in range(0, len(keys), PIECE_ROWS):
+            with log.transaction() as connection:
+                statements.settle(connection)
+                columns = {
+                    "status": Status.NEW.value,
+                    "kind": int(kind),
+                    "time": in_zone(log.now(connection), log.zone),
+                    "perpetrator": f"{REFRESH_FOR}{only}" if only else REFRESH,
+                    "called": load.called,
+                }
+                statements.write(connection, keys[start : start + PIECE_ROWS], columns)
+    return len(differing)

@@ -1,0 +1,247 @@
+"""What an output holds of each table: tables and mirrors of a database, change tables there or in files, associations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from eventlog.compare.scratch import ScratchSide
+from eventlog.compare.sides import Compared, ComparedSide, Key
+from eventlog.compare.streamed import StreamedSide
+from eventlog.compare.tables import Place, TableSide
+from eventlog.core.errors import DataError, KeySyntaxError, SourceError
+from eventlog.core.schema import Table
+from eventlog.core.tablekey import parse
+from eventlog.sinks.database.control import Control, Record
+from eventlog.sinks.database.mirror import Origin, Watermarks, origin
+from eventlog.sql.access import transaction, words_of
+from eventlog.sql.reflect import Classes
+from eventlog.verify.history import FoldedChanges
+from eventlog.xds.values import association_end
+
+PIECE_ROWS: Final = 5000
+"""Rows of a change table that are folded at once."""
+
+WHAT: Final = "The database of the output"
+
+
+class Target(Protocol):
+    """What one output holds."""
+
+    def columns(self, table: Table) -> frozenset[str] | None:
+        """The names of the columns that it has of a table, in small letters; None where it has nothing of the table."""
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        """The rows that it has of a table."""
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        """Those of the keys of which it is known to have something that is not in its rows yet."""
+
+
+class NamedTables:
+    """Tables of a database that are called as the source's are, with a suffix."""
+
+    def __init__(self, engine: Engine, schema: str | None = None, suffix: str = "") -> None:
+        self._engine = engine
+        self._schema = schema
+        self._suffix = suffix
+
+    def columns(self, table: Table) -> frozenset[str] | None:
+        target = self._find(table)
+        return None if target is None else frozenset(column.name.casefold() for column in target.columns)
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        return frozenset()
+
+    def name(self, table: Table) -> str:
+        return f"{table.name}{self._suffix}"
+
+    def _find(self, table: Table) -> Any:
+        """The table of the target, which has `columns`; None where there is none."""
+        raise NotImplementedError
+
+    def _compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
+        """The table of the target, and its columns in the order in which they are compared."""
+        target = self._find(table)
+        assert target is not None  # `columns` was asked before
+        by_name = {column.name.casefold(): column for column in target.columns}
+        return target, [by_name[name.casefold()] for name in (*compared.key, *compared.names)]
+
+
+class TableTarget(NamedTables):
+    """Tables of a database that eventlog knows."""
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        target, columns = self._compared(table, compared)
+        side = TableSide(self._engine, Place(table=target, columns=tuple(columns)), compared)
+        # Where the database cannot hash some column's type, rows are read and hashed here.
+        return side if side.hashable else StreamedSide(compared, lambda _: side.every())
+
+    def _find(self, table: Table) -> Table | None:
+        with transaction(self._engine, WHAT) as connection:
+            schema = Classes(connection, self._schema).schema(self._schema)
+            name = schema.find(self.name(table))
+            if name is None:
+                return None
+            shape = schema.shape(name)
+        return Table(name=shape.name, schema=shape.schema, columns=shape.columns, view=shape.view)
+
+
+class ChangeTableTarget:
+    """The change tables of a database: what their rows add up to."""
+
+    def __init__(self, engine: Engine, schema: str | None = None) -> None:
+        self._engine = engine
+        self._schema = schema
+        self._control = Control("", schema)
+
+    def columns(self, table: Table) -> frozenset[str] | None:
+        record = self.record(table)
+        if record is None:
+            return None
+        return frozenset(column.name.casefold() for column in record.columns if not column.header)
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        record = self.record(table)
+        assert record is not None  # `columns` was asked before
+        with transaction(self._engine, WHAT) as connection:
+            history = origin(connection, record, self._schema)
+            taking = FoldedChanges(compared, history.names)
+            query, place = _in_order(history)
+            rows = connection.execution_options(stream_results=True, max_row_buffer=1000).execute(query)
+            for piece in pieces(rows, lambda row: row[place]):
+                taking.take([history.told(row) for row in piece])
+        return taking.side
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        return frozenset()
+
+    def record(self, table: Table) -> Record | None:
+        """The change table of a table."""
+        with transaction(self._engine, WHAT) as connection:
+            if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
+                return None
+            records = self._control.all_records(connection)
+        mine = [one for one in records if one.table == table.name and one.owner in ("", table.schema or "")]
+        return mine[0] if mine else None
+
+
+class MirrorTarget(TableTarget):
+    """The mirrors that `eventlog apply` keeps of a database's change tables."""
+
+    def __init__(self, engine: Engine, schema: str | None, into: str | None, suffix: str) -> None:
+        super().__init__(engine, into, suffix if into == schema else "")
+        self._changes = ChangeTableTarget(engine, schema)
+        self._change_schema = schema
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        """Those with a row in the change table that the mirror does not show yet."""
+        record = self._changes.record(table)
+        if record is None:
+            return frozenset()
+        with transaction(self._engine, WHAT) as connection:
+            history = origin(connection, record, self._change_schema)
+            watermarks = Watermarks(sa.MetaData(schema=self._schema)).table
+            if not sa.inspect(connection).has_table(watermarks.name, self._schema):
+                return frozenset()
+            shown = sa.select(watermarks.c.change_seq).where(watermarks.c.mirror == self.name(table))
+            mark = connection.scalar(shown) or ""
+            columns = [history.table.c[name] for name in history.key]
+            sequence = history.table.c[history.headers["change_seq"]]
+            found = connection.execute(sa.select(*columns).where(sequence > mark).distinct()).all()
+        scratch = ScratchSide(compared)
+        try:
+            return frozenset(keys) & {scratch.key(row) for row in found}
+        finally:
+            scratch.close()
+
+
+class StreamedTarget(NamedTables):
+    """Tables of a database that eventlog does not know otherwise: every row is read, as SQLAlchemy does it."""
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        return StreamedSide(compared, lambda _: self._rows(table, compared))
+
+    def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
+        _, columns = self._compared(table, compared)
+        with self._engine.connect().execution_options(stream_results=True, max_row_buffer=1000) as connection:
+            for row in connection.execute(sa.select(*columns)):
+                yield tuple(row)
+
+    def _find(self, table: Table) -> sa.Table | None:
+        try:
+            return sa.Table(self.name(table), sa.MetaData(schema=self._schema), autoload_with=self._engine)
+        except sa.exc.NoSuchTableError:
+            return None
+        except sa.exc.SQLAlchemyError as error:
+            raise SourceError(f"{WHAT} cannot be read: {words_of(error)}.") from error
+
+
+class AssociationTarget:
+    """The associations that a vault has, one in a line of a file: only whether each object is there can be compared."""
+
+    def __init__(self, file: Path, schema: str | None = None) -> None:
+        self._file = file
+        self._schema = schema
+
+    def columns(self, table: Table) -> frozenset[str] | None:
+        return frozenset(name.casefold() for name in table.key)
+
+    def side(self, table: Table, compared: Compared) -> ComparedSide:
+        scratch = ScratchSide(compared)
+        scratch.write(self._keys(table, compared))
+        return scratch
+
+    def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
+        return frozenset()
+
+    def _keys(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
+        ends = [association_end(table.name, schema) for schema in (table.schema, self._schema, None)]
+        wanted = [name.casefold() for name in compared.key]
+        for number, line in enumerate(self._lines(), 1):
+            end = next((one for one in ends if line.endswith(one)), None)
+            if end is None:
+                continue
+            try:
+                parts = {name.casefold(): text for name, text in parse(line.removesuffix(end)).parts}
+            except KeySyntaxError as error:
+                raise DataError(f"{self._file}, line {number}: {error.message}") from None
+            if sorted(parts) == sorted(wanted):
+                yield tuple([parts[name] for name in wanted])
+
+    def _lines(self) -> Iterator[str]:
+        try:
+            with self._file.open(encoding="utf-8-sig") as lines:
+                yield from (line.strip() for line in lines)
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            raise DataError(
+                f"{self._file} cannot be read: {why}.", hint="One association stands in each line."
+            ) from None
+
+
+def pieces(rows: Iterable[Any], sequence: Callable[[Any], Any]) -> Iterator[list[Any]]:
+    """Rows in pieces that are worked on at once; those of one change stay together."""
+    left = iter(rows)
+    piece: list[Any] = []
+    while more := list(islice(left, PIECE_ROWS)):
+        piece += more
+        last = sequence(piece[-1])
+        cut = next((place for place in range(len(piece), 0, -1) if sequence(piece[place - 1]) != last), 0)
+        if cut:
+            yield piece[:cut]
+            piece = piece[cut:]
+    if piece:
+        yield piece
+
+
+def _in_order(history: Origin) -> tuple[Any, int]:
+    sequence = history.table.c[history.headers["change_seq"]]
+    oper = history.table.c[history.headers["change_oper"]]
+    query = sa.select(history.table).order_by(sequence, oper)
+    return query, history.names.index(history.headers["change_seq"])

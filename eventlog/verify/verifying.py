@@ -1,0 +1,159 @@
+"""What is verified: the captured tables, an output's policy and what it holds, as the configuration has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.admin.refresh import loads
+from eventlog.compare.pace import Pace
+from eventlog.config.build import catalog_of, room_of
+from eventlog.config.policies import checked
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.policies import Steps
+from eventlog.core.schema import Catalog, Table
+from eventlog.qlik.values import TableValues
+from eventlog.sql.connect import reading_engine
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.log import Log
+from eventlog.sql.reflect import reflect
+from eventlog.sql.rows import SqlRowReader
+from eventlog.sql.triggers import installed
+from eventlog.verify.expected import Expected, VerifiedTable, behind_policy, plain, shape_of
+from eventlog.verify.objects import Objects
+from eventlog.verify.proof import Limits, Proving, TableProof
+from eventlog.verify.repair import repair
+from eventlog.verify.targets import Target
+
+NOTHING_THERE: Final = "The output has no table for it."
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """The proof of a table, and how many objects were asked for anew."""
+
+    proof: TableProof
+    repaired: int = 0
+
+
+class Verifier:
+    """Compares the tables of a source with what one output holds of them. A source without triggers has no log."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        log: Log | None,
+        config: Config,
+        target: Target,
+        *,
+        output: str = "",
+        steps: Steps = (),
+        pace: Pace | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._log = log
+        self._config = config
+        self._target = target
+        self._output = output
+        self._pace = pace or Pace()
+        self._limits = limits or Limits()
+        source = config.source
+        self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
+        self._catalog = (
+            catalog_of(log.engine, log.names, config)
+            if log is not None
+            else reflect(engine, source.tables or None, _schema(engine, config))
+        )
+        self._policy = checked(output, steps, self._catalog) if steps else None
+        self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
+        self._proving: list[Proving] = []
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the source were hashed so far."""
+        return sum(one.hashed for one in self._proving)
+
+    def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
+        """The captured tables: those that are named, else all that have triggers."""
+        if self._log is None:
+            catalog = reflect(self._reading, names, schema) if names else self._catalog
+            return [VerifiedTable(table=table, called=table.whole) for table in catalog]
+        with self._log.transaction() as connection:
+            tracked = list(dict.fromkeys(one.marker.table for one in installed(connection, self._log.names)))
+        if not (names or tracked):
+            problem = f"No table has triggers of the log {self._log.name}."
+            raise UsageError(problem, hint="Name the tables that are to be compared.")
+        found = loads(self._log.engine, self._log.names, list(names) or tracked, schema, None)
+        return [
+            VerifiedTable(
+                table=_described(self._catalog, load.table),
+                called=load.called,
+                when=(load.when,) if load.when else (),
+            )
+            for load in found
+        ]
+
+    def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
+        """The proof of one table; with `mend` what differs is asked for anew."""
+        try:
+            expected, notes = self._expected(source)
+            if expected is None:
+                return Verified(proof=TableProof(table=source.called, notes=notes))
+            table = source.table
+            called = (source.called, table.name, table.whole)
+            objects = None if self._log is None else Objects(self._log, called)
+            proving = Proving(expected, self._target, objects, self._pace, self._limits)
+            self._proving.append(proving)
+            proof = replace(proving.run(), notes=notes)
+            done = 0
+            if mend and self._log is not None:
+                done = repair(self._log, expected, proving.differing, self._output)
+        except DataError as error:
+            return Verified(proof=TableProof(table=source.called, problem=str(error)))
+        return Verified(proof=proof, repaired=done)
+
+    def verify_all(self, sources: Sequence[VerifiedTable], *, mend: bool = False, jobs: int = 1) -> Iterator[Verified]:
+        """The proofs of tables, so many at a time."""
+        if jobs == 1:
+            yield from (self.verify(one, mend=mend) for one in sources)
+            return
+        with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
+            yield from pool.map(lambda one: self.verify(one, mend=mend), sources)
+
+    def _expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
+        """What the output is to hold of a table, and what is not compared."""
+        shape = None if self._policy is None else shape_of(source, self._policy)
+        if self._policy is not None and shape is None:
+            return None, ("The policy of the output leaves it out.",)
+        table = source.table if shape is None else shape.table
+        there = self._target.columns(table)
+        if there is None:
+            raise DataError(
+                NOTHING_THERE,
+                hint="Publish a change of it, or a full load with `eventlog refresh`.",
+            )
+        missing = [name for name in TableValues(table).names if name.casefold() not in there]
+        notes = [f"Not compared, for the output has no such column: {', '.join(missing)}."] if missing else []
+        if table.children:
+            notes.append("Child tables are not compared.")
+        if shape is None or self._policy is None:
+            return plain(self._reading, source, there), tuple(notes)
+        return (
+            behind_policy(self._reading, source, shape, self._policy, self._reader, there),
+            tuple(notes),
+        )
+
+
+def _schema(engine: Engine, config: Config) -> str | None:
+    return config.source.schema if dialect_of(engine).schemas else None
+
+
+def _described(catalog: Catalog, table: Table) -> Table:
+    """The table as the publisher sees it, without columns that are not captured."""
+    found = next((one for one in catalog if (one.schema, one.name) == (table.schema, table.name)), None)
+    return table if found is None else found

@@ -1,0 +1,253 @@
+"""Publishing without triggers: whatever writers do and whenever it crashes, who takes the images ends with the table's rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from eventlog.core.errors import DataError
+from eventlog.core.model import Image, Op, Outcome, Position, Status
+from eventlog.core.seams import Batch
+from eventlog.sources.compare.reader import compare_reader
+from eventlog.sources.compare.settings import CompareSettings
+from eventlog.sources.compare.state import CompareState
+from eventlog.sources.stream.source import FileMarks, StreamSource
+from eventlog.sql.reflect import reflect
+from tests.support.compared import made_source, random_row
+
+Row = dict[str, Any]
+
+
+class Consumer:
+    """Keeps rows by what images tell, and refuses what cannot have happened."""
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        self.rows: dict[Any, Row] = {}
+        self.seen: set[Position] = set()
+        self._key = key
+
+    def take(self, images: Any) -> None:
+        for image in images:
+            assert isinstance(image, Image)
+            row = image.after or image.before or {}
+            key = tuple(row[name] for name in self._key)
+            if image.position not in self.seen:
+                assert self.rows.get(key) == image.before, image
+                self.seen.add(image.position)
+            if image.op is Op.DELETE:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = dict(image.after or {})
+
+
+class Site:
+    """A table, a source that compares it, and who takes what it gives."""
+
+    def __init__(self, engine: Engine, folder: Path, key: str, **settings: Any) -> None:
+        self.engine = engine
+        self.table = made_source(engine, key)
+        self.kind = key
+        self.settings = CompareSettings(state=str(folder / "state.db"), marks=str(folder / "marks.json"), **settings)
+        self.reports: list[str] = []
+        self.consumer = Consumer(tuple(column.name for column in self.table.primary_key.columns))
+        self.source = self.opened()
+
+    def opened(self, **changed: Any) -> StreamSource:
+        from msgspec.structs import replace
+
+        settings = replace(self.settings, **changed)
+        catalog = reflect(self.engine, ["usr"])
+        marks = FileMarks(Path(settings.marks))
+        return StreamSource(compare_reader(self.engine, catalog, settings, report=self.reports.append), marks)
+
+    def reopen(self, **changed: Any) -> None:
+        """As after a crash: nothing that memory knew is left."""
+        self.source.close()
+        self.source = self.opened(**changed)
+
+    def write(self, dice: random.Random, many: int, numbers: int = 40) -> None:
+        with self.engine.begin() as connection:
+            for _ in range(many):
+                row = random_row(dice, self.kind, dice.randrange(numbers))
+                mine = [column == row[column.name] for column in self.table.primary_key.columns]
+                if connection.execute(sa.select(sa.literal(1)).select_from(self.table).where(*mine)).first() is None:
+                    connection.execute(self.table.insert(), [row])
+                elif dice.random() < 0.3:
+                    connection.execute(self.table.delete().where(*mine))
+                else:
+                    names = dice.sample([name for name in row if name not in self.table.primary_key.columns], 2)
+                    connection.execute(self.table.update().where(*mine).values({name: row[name] for name in names}))
+
+    def drain(self) -> int:
+        """Takes everything there is, and says how much it was."""
+        count = 0
+        while (batch := self.source.read(100)).events:
+            self.consumer.take(batch.events)
+            self.source.settle(batch, [])
+            count += len(batch.events)
+        return count
+
+    def standing(self) -> dict[Any, Row]:
+        """The table's rows, as a source that begins now tells them."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(self.table)).mappings().all()
+        return {tuple(str(row[c.name]) for c in self.table.primary_key.columns): dict(row) for row in rows}
+
+    def equal(self) -> bool:
+        """Whether the consumer has the table's rows: by keys, and by what a fresh comparison finds."""
+        return {tuple(map(str, key)) for key in self.consumer.rows} == set(self.standing()) and not self.drain()
+
+
+@pytest.fixture
+def site(engine: Engine, tmp_path: Path) -> Iterator[Site]:
+    made = Site(engine, tmp_path, "both")
+    yield made
+    made.source.close()
+
+
+def test_after_each_cycle_a_mirror_equals_the_table(site: Site) -> None:
+    dice = random.Random(4)
+    for _ in range(8):
+        site.write(dice, 25)
+        site.drain()
+        assert site.equal()
+
+
+def test_an_idle_cycle_gives_nothing_and_a_batch_is_repeated_until_it_is_over(site: Site) -> None:
+    site.write(random.Random(1), 30)
+    batch = site.source.read(5)
+    again = site.source.read(5)
+    assert batch.events == again.events
+    assert (batch.repeated, again.repeated) == (False, True)
+    site.reopen()
+    site.write(random.Random(2), 30)  # what changes meanwhile is told later
+    repeated = site.source.read(5)
+    assert (repeated.events, repeated.repeated) == (batch.events, True)
+    site.consumer.take(repeated.events)
+    site.source.settle(repeated, [])
+    site.drain()
+    assert site.equal()
+    assert not site.source.read(5).events
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_crash_at_any_point_repeats_and_never_loses(sqlite: Engine, tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    site = Site(sqlite, tmp_path, dice.choice(["number", "both"]))
+    held: Batch | None = None
+    for _ in range(120):
+        what = dice.choice(["write", "read", "settle", "retry", "crash", "torn"])
+        if what == "write":
+            site.write(dice, dice.randint(1, 12))
+        elif what == "read":
+            held = site.source.read(dice.choice([1, 3, 50]))
+            site.consumer.take(held.events)
+        elif what in ("settle", "retry") and held is not None and held.events:
+            # What waits holds back all that comes behind it, as outputs have it.
+            kept = dice.randrange(len(held.events)) if what == "retry" else len(held.events)
+            new = [one.position for one in held.events[kept:]]
+            site.source.settle(held, [Outcome(position=one, status=Status.NEW) for one in new])
+            held = None
+        elif what == "torn":
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(CompareState, "ended", _torn)
+                with suppress(TornError):
+                    site.source.read(10)
+            site.reopen()
+            held = None
+        elif what == "crash":
+            site.reopen()
+            held = None
+    site.reopen()
+    for _ in range(50):
+        site.drain()
+    assert site.equal()
+    site.source.close()
+
+
+class TornError(Exception):
+    """The process dies in the middle of a step."""
+
+
+def _torn(_state: CompareState, _step: int) -> None:
+    raise TornError
+
+
+def test_a_state_that_is_gone_is_said_and_replaced_as_was_asked(site: Site, tmp_path: Path) -> None:
+    dice = random.Random(3)
+    site.write(dice, 30)
+    site.drain()
+    (tmp_path / "state.db").unlink()
+    site.reopen()
+    with pytest.raises(DataError, match=r"usr has lost its state.*on_lost"):
+        site.source.read(10)
+    (tmp_path / "state.db").unlink()
+    site.reopen(on_lost="future-only")
+    assert site.drain() == 0
+    assert "future-only" in site.reports[-1]
+    (tmp_path / "state.db").unlink()
+    site.reopen(on_lost="resync")
+    site.consumer.rows.clear()
+    assert site.drain() == len(site.consumer.rows)
+    assert site.equal()
+
+
+def test_new_columns_are_told_as_changes(site: Site) -> None:
+    site.write(random.Random(5), 20)
+    site.drain()
+    with site.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE usr ADD COLUMN level INTEGER")
+        connection.exec_driver_sql("UPDATE usr SET level = 7 WHERE size > 0")
+        many = connection.exec_driver_sql("SELECT count(*) FROM usr WHERE size > 0").scalar_one()
+    site.reopen()
+    with pytest.raises(DataError, match="other columns than before"):
+        site.source.read(10)
+    site.reopen(on_lost="resync")
+    batch = site.source.read(0)
+    assert len(batch.events) == many > 0
+    assert {one.op for one in batch.events if isinstance(one, Image)} == {Op.MODIFY}
+
+
+def test_from_now_on_only(engine: Engine, tmp_path: Path) -> None:
+    site = Site(engine, tmp_path, "number", start="future-only")
+    site.write(random.Random(1), 20)
+    assert site.drain() == 0
+    with engine.begin() as connection:
+        connection.execute(site.table.delete())
+    batch = site.source.read(0)
+    assert {one.op for one in batch.events if isinstance(one, Image)} == {Op.DELETE}
+    assert all(isinstance(one, Image) and one.before for one in batch.events)
+    site.source.close()
+
+
+def test_a_column_that_grows_is_looked_at_between_full_cycles(engine: Engine, tmp_path: Path) -> None:
+    site = Site(engine, tmp_path, "number", every=3600, growing={"usr": "size"})
+    rows = [random_row(random.Random(n), "number", n) | {"id": n, "size": n} for n in range(10)]
+    with engine.begin() as connection:
+        connection.execute(site.table.insert(), rows)
+    assert site.drain() == 10
+    with engine.begin() as connection:
+        connection.execute(site.table.update().where(site.table.c.id == 3).values(size=20, name="new"))
+        connection.execute(site.table.update().where(site.table.c.id == 4).values(name="not seen yet"))
+        connection.execute(site.table.delete().where(site.table.c.id == 5))
+    assert site.drain() == 1
+    site.reopen()
+    assert site.drain() == 2
+    site.source.close()
+
+
+def test_a_table_without_a_key_is_refused(sqlite: Engine, tmp_path: Path) -> None:
+    with sqlite.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE loose (a INTEGER)")
+    settings = CompareSettings(state=str(tmp_path / "s.db"), marks=str(tmp_path / "m.json"))
+    source = StreamSource(compare_reader(sqlite, reflect(sqlite, ["loose"]), settings), FileMarks(tmp_path / "m.json"))
+    with pytest.raises(DataError, match="loose has no key"):
+        source.read(1)
+    source.close()

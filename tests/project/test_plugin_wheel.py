@@ -1,0 +1,104 @@
+"""The worked example of docs/how-to/plug-ins.md: a sink in a wheel of its own is built, installed, proven, run and killed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from sqlalchemy import create_engine
+
+from eventlog.sql.install import install
+from eventlog.sql.triggers import TriggerOptions, track
+from tests.conformance.event_logs import LogTable
+from tests.support.plugins import proven_by_pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "tests" / "examples" / "inbox"
+PAGE = ROOT / "docs" / "how-to" / "plug-ins.md"
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages with the example, as pip has put it there."""
+    folder = tmp_path_factory.mktemp("plugin")
+    (wheel,) = WheelBuilder(str(EXAMPLE)).build(directory=str(folder / "dist"), versions=["standard"])
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", str(folder / "site"), wheel], check=True, env={**os.environ, "HOME": str(folder)})
+    return folder / "site"
+
+
+def environment(site: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+
+
+def eventlog(site: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "eventlog", *arguments, "--config", "eventlog.toml"]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(site), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def test_the_page_shows_all_of_it() -> None:
+    page = PAGE.read_text()
+    shown = [
+        f'--8<-- "tests/examples/inbox/{name}"' for name in ("pyproject.toml", "eventlog_inbox.py", "inbox_test.py")
+    ]
+    assert [line for line in shown if line not in page] == []
+
+
+def test_the_author_has_proven_it(site: Path, tmp_path: Path) -> None:
+    alone = ("-c", os.devnull, "--rootdir", tmp_path)
+    said = proven_by_pytest(*alone, EXAMPLE / "inbox_test.py", cwd=tmp_path, env=environment(site))
+    assert "10 passed" in said
+
+
+def test_it_publishes_each_row_once_whenever_it_is_killed(site: Path, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'log.db'}")
+    install(engine)
+    log = LogTable(engine)
+    log.run("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT)")
+    track(engine, ("usr",), TriggerOptions())
+    for number in range(1, ROWS + 1):
+        log.run(f"INSERT INTO usr VALUES ({number}, 'Ada')")
+    inbox = tmp_path / "inbox.db"
+    (tmp_path / "eventlog.toml").write_text(
+        f'[source]\nurl = "sqlite:///{tmp_path / "log.db"}"\n[publisher]\nquery_limit = 10\nallow_loopback = true\n'
+        f'[[output]]\nname = "inbox"\nsink = "inbox"\npath = "{inbox}"\n'
+    )
+    checked = eventlog(site, tmp_path, "check")
+    assert "sink inbox of the package eventlog-inbox 1.0" in checked.communicate()[0]
+    for there in (10, 30):  # documents after which it is killed
+        running = eventlog(site, tmp_path, "run")
+        deadline = monotonic() + 60
+        try:
+            while len(documents(inbox)) < there:
+                assert running.poll() is None
+                assert monotonic() < deadline
+                sleep(0.01)
+        finally:
+            running.kill()
+            running.communicate()
+    ended = eventlog(site, tmp_path, "run", "--until-empty")
+    said = ended.communicate()[0]
+    assert ended.returncode == 0, said
+    ids = documents(inbox)
+    assert len(ids) == len(set(ids)) == ROWS
+    assert set(log.statuses().values()) == {"S"}
+    engine.dispose()
+
+
+def documents(inbox: Path) -> list[str]:
+    if not inbox.exists():
+        return []
+    with closing(sqlite3.connect(inbox)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'inbox'").fetchone():
+            return []
+        return [row[0] for row in connection.execute("SELECT id FROM inbox ORDER BY number")]

@@ -1,0 +1,81 @@
+"""What a history has of a publisher: its lock, journal and consumers on the world's clock, and how it dies."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Protocol
+
+from eventlog.core.seams import Tenure
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.journal import Journal
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import PUBLISHER
+from eventlog.sql.log import Log
+
+
+class Clock(Protocol):
+    """What they know of the world."""
+
+    rng: Random
+    now: int
+
+
+class Kill(BaseException):
+    """The process dies."""
+
+
+class PassingError(Exception):
+    """An ordinary error; the process lives on."""
+
+
+class TestLock(LogLock):
+    """The lock of the log by its token alone: whoever comes has it, and it never runs out."""
+
+    __test__ = False
+
+    def __init__(self, log: Log, tenure: Tenure) -> None:
+        super().__init__(log, 60.0)
+        self.token, self.tenure = f"publisher-{tenure.epoch}", tenure
+        with log.transaction() as connection:
+            mark = {"name": PUBLISHER, "value": f"2026-11-24T00:00:00.000 {self.token}"}
+            connection.execute(log.query("mark_write"), mark)
+
+
+class TestJournal(Journal):
+    """Goes by the world's clock."""
+
+    __test__ = False
+    world: Clock
+
+    def now(self) -> int:
+        return self.world.now
+
+    def delay(self, attempts: int) -> int:
+        return self.world.rng.randint(1, 20)
+
+
+class TestConsumer(Consumer):
+    """A consumer of the world."""
+
+    __test__ = False
+    world: Clock
+
+
+class Row:
+    """A row as the oracle knows it. `past` has, for each time that it was set back after it had its letter, how often
+    it had come to each output by then.
+    """
+
+    def __init__(self, uid: int, record: int, object_name: str) -> None:
+        self.uid, self.record, self.object = uid, record, object_name
+        self.setbacks, self.gone, self.foreign = 0, False, False
+        self.allowed: set[tuple[str, str]] | None = None
+        self.past: list[dict[str, int]] = []
+
+
+class Publisher:
+    """What a process has in memory."""
+
+    def __init__(self, journal: TestJournal, tenure: Tenure) -> None:
+        self.journal, self.tenure = journal, tenure
+        self.consumers: dict[str, TestConsumer] = {}

@@ -1,0 +1,399 @@
+"""`convert --mark` beside a publisher: it overtakes nobody, takes what is nobody's, and after a kill nothing is lost or twice."""
+
+from __future__ import annotations
+
+import collections
+import sqlite3
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from eventlog.admin import outputs
+from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.config.settings import PublisherConfig
+from eventlog.convert import to_change_tables
+from eventlog.convert.commit import SUCCESS, UNMARKED
+from eventlog.convert.settings import SentTables
+from eventlog.core.errors import OccupiedError, SinkError, UsageError
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.publisher import conversions
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
+from tests.publisher.scene import Scene
+
+
+def pause(scene: Scene, name: str) -> None:
+    outputs.pause(scene.log, name, list(scene.receivers), by="ann")
+
+
+def resume(scene: Scene, name: str) -> None:
+    outputs.resume(scene.log, PublisherConfig(), name, list(scene.receivers))
+
+
+def test_while_a_publisher_works_nothing_is_converted_and_marked(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    with pytest.raises(OccupiedError, match="Another publisher works on the event log"):
+        ordered(order(scene, tmp_path / "out"))
+    assert scene.waiting() == [1, 2, 3]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_backlog_that_nobody_has_read_is_done_for_all_outputs(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one", "two")
+    scene.write(1, 6)
+    scene.publish()
+    scene.write(7, 12)
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+        assert ordered(order(scene, tmp_path / "out")) is None  # it is complete
+    assert marked is not None
+    assert (marked.rows, converted(tmp_path / "out")) == (6, [7, 8, 9, 10, 11, 12])
+    scene.write(13, 13)
+    scene.publish()
+    assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 6, 13]] * 2
+    assert (scene.waiting(), scene.left(), list(tmp_path.glob("out/_*"))) == ([], {}, [tmp_path / "out" / SUCCESS])
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_nothing_overtakes_a_held_row(engine: Engine, tmp_path: Path, marks: bool) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 9)
+    hold(scene.log, [(4, 4)], by="ann")
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out", marks=marks))
+    assert converted(tmp_path / "out") == [1, 2, 3, 5, 6, 8, 9]
+    assert scene.waiting() == ([4, 7] if marks else [1, 2, 3, 4, 5, 6, 7, 8, 9])
+    if marks:
+        with publisher_stopped(scene):
+            assert ordered(order(scene, tmp_path / "out")) is None  # it is complete, whatever it has left
+        scene.publish()
+        release(scene.log, [EVERYTHING])
+        scene.publish()
+        assert scene.receivers["one"].came == [4, 7]
+        assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_what_an_output_lacks_stays_for_it_and_so_does_what_comes_behind(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one", "two")
+    scene.receivers["one"].again = {1}
+    scene.receivers["two"].away = True
+    scene.write(1, 4)
+    scene.publish()  # 1 and 4 are parked for one; two lacks them all
+    scene.write(5, 9, objects=7)
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out"))
+    assert converted(tmp_path / "out") == [5, 6]  # 7 to 9 are of objects that outputs lack rows of
+    assert scene.waiting() == [1, 2, 3, 4, 7, 8, 9]
+    scene.receivers["one"].again, scene.receivers["two"].away = set(), False
+    scene.table.run("UPDATE event_log_planned SET due = 0")
+    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due IS NOT NULL")
+    scene.publish()
+    scene.publish()
+    assert sorted(scene.receivers["one"].came) == sorted(scene.receivers["two"].came) == [1, 2, 3, 4, 7, 8, 9]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_paused_output_gets_what_is_converted_when_it_is_resumed(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one", "two")
+    pause(scene, "two")
+    scene.write(1, 3)
+    scene.publish()
+    scene.write(4, 20)
+    scene.table.write(21, key="nonsense")
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+    assert marked is not None
+    assert marked.kept_for == ("two",)
+    assert scene.waiting() == list(range(1, 22))
+    resume(scene, "two")
+    scene.publish()
+    assert scene.receivers["one"].came == [1, 2, 3]
+    assert scene.receivers["two"].came == list(range(1, 21))
+    assert (scene.waiting(), scene.left()) == ([], {})
+    assert scene.table.statuses()[21] == "E"
+    assert scene.table.outcomes()[21][1] == "invalid"
+
+
+def test_an_output_that_was_paused_gets_the_next_conversion_as_well(engine: Engine, tmp_path: Path) -> None:
+    """It has rows ahead that were converted: parked, they would go to an output that comes later."""
+    scene = Scene(engine, "one")
+    pause(scene, "one")
+    scene.write(1, 3)
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "first"))
+    resume(scene, "one")
+    scene.write(4, 6)
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "second"))
+    assert marked is not None
+    assert (marked.kept_for, converted(tmp_path / "second")) == (("one",), [4, 5, 6])
+    scene.add("two")
+    scene.write(7, 7)
+    scene.publish()
+    assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 6, 7], [7]]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_output_that_comes_later_does_not_get_what_was_converted(
+    engine: Engine, tmp_path: Path, killed: bool
+) -> None:
+    scene = Scene(engine, "one")
+    pause(scene, "one")
+    scene.write(1, 3)
+    with publisher_stopped(scene), dying(6 if killed else 0):
+        ordered(order(scene, tmp_path / "out"))
+    scene.write(4, 6)
+    scene.add("two")
+    scene.publish()
+    if killed:
+        with publisher_stopped(scene):
+            ordered(order(scene, tmp_path / "out", overwrite=True))
+        assert converted(tmp_path / "out") == [1, 2, 3, 4, 5, 6]
+        scene.write(7, 7)
+        scene.publish()
+        assert scene.receivers["two"].came == [7]
+        return
+    scene.write(7, 7)
+    scene.publish()
+    scene.add("three")
+    resume(scene, "one")
+    scene.publish()
+    assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 6, 7], [4, 5, 6, 7], []]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_conversion_that_was_not_told_to_mark_marks_later_what_is_still_free(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 9)
+    with publisher_stopped(scene):
+        ordered(order(scene, tmp_path / "out", marks=False))
+    assert scene.waiting() == list(range(1, 10))
+    hold(scene.log, [(4, 4)], by="ann")
+    scene.table.run("UPDATE event_log SET status = 'S' WHERE record_id = 1")
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "out"))
+    assert marked is not None
+    assert (marked.rows, marked.left, scene.waiting()) == (6, 2, [4, 7])
+    assert not (tmp_path / "out" / UNMARKED).exists()
+
+
+def test_rows_that_are_held_while_they_are_converted_are_not_marked(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(engine, "one")
+    scene.write(1, 6)
+    reserve = conversions.ConversionJournal.reserve
+
+    def held_meanwhile(self: Any, *given: Any) -> None:
+        if numbers:
+            hold(scene.log, [(numbers[0], numbers.pop())], by="ann")
+        reserve(self, *given)
+
+    monkeypatch.setattr(conversions.ConversionJournal, "reserve", held_meanwhile)
+    numbers = [99]  # somebody changes holds, but none of these rows
+    with publisher_stopped(scene):
+        marked = ordered(order(scene, tmp_path / "one"))
+    assert marked is not None
+    assert marked.rows == 6
+    scene.write(7, 9)
+    numbers = [8]
+    with (
+        publisher_stopped(scene),
+        pytest.raises(Exception, match="were held, or taken away, while they were"),
+    ):
+        ordered(order(scene, tmp_path / "two"))
+    assert (scene.waiting(), converted(tmp_path / "two"), scene.left()) == ([7, 8, 9], [], {"hold": 1})
+
+
+def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(engine: Engine, tmp_path: Path) -> None:
+    scene = Scene(engine, "one", "two")
+    scene.write(1, 3)
+    scene.publish()
+    scene.write(4, 6)
+    name = conversions.conversion_name(tmp_path / "out")
+    with publisher_stopped(scene), dying(6) as death:  # after the rows are reserved
+        ordered(order(scene, tmp_path / "out"))
+    assert death.is_dead
+    scene.write(7, 9)
+    scene.publish()
+    assert scene.receivers["one"].came == [1, 2, 3]
+    with publisher_stopped(scene), pytest.raises(UsageError, match="A conversion of this log was interrupted"):
+        ordered(order(scene, tmp_path / "other"))
+    with pytest.raises(UsageError, match="is a conversion"):
+        outputs.skip(scene.log, name, None, by="ann")
+    assert hold(scene.log, [(4, 4)], by="ann").late == (name,)
+    release(scene.log, [EVERYTHING])
+    assert [one.state for one in outputs.standings(scene.log, PublisherConfig(), ["one", "two"])][-1] == "conversion"
+    assert outputs.forget(scene.log, name, ["one", "two"], by="ann") == 3
+    scene.publish()
+    assert [one.came for one in scene.receivers.values()] == [[1, 2, 3, 4, 5, 6, 7, 8, 9]] * 2
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothing(
+    engine: Engine, tmp_path: Path, paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
+    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    # Where transactions take long, some of the points are looked at, others with the other parameter.
+    for number in range(1, 100) if engine.dialect.name == "sqlite" else range(1 + paused, 100, 6):
+        metadata = sa.MetaData()
+        metadata.reflect(engine)
+        metadata.drop_all(engine)
+        scene = Scene(engine, "one", "two")
+        scene.write(1, 2)
+        scene.publish()
+        if paused:
+            pause(scene, "two")
+        scene.write(3, 11)
+        out = tmp_path / str(number)
+        with publisher_stopped(scene), dying(number) as death:
+            ordered(order(scene, out))
+        scene.publish()  # a publisher comes first
+        with publisher_stopped(scene):
+            ordered(order(scene, out))
+        resume(scene, "two")
+        scene.write(12, 12)
+        scene.publish()
+        gone = {receiver: one.came for receiver, one in scene.receivers.items()}
+        assert sorted(gone["one"] + converted(out)) == list(range(1, 13)), number
+        both = gone["two"] + ([] if paused and converted(out) else converted(out))
+        assert sorted(both) == list(range(1, 13)), number
+        assert (scene.waiting(), scene.left(), list(out.glob("_*"))) == ([], {}, [out / SUCCESS]), number
+        if not death.is_dead:
+            return
+    raise AssertionError("it never came to an end")
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_killed_while_it_sends_it_goes_on_with_the_rows_that_it_has_reserved(
+    engine: Engine, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(to_change_tables, "DOCUMENT_ROWS", 2)
+    scene = Scene(engine, "one")
+    scene.write(1, 6)
+    target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / 't.db'}"))
+    usr = Table(name="usr", columns=(Column(name="idu", type="integer", key=1), Column(name="fname", type="text")))
+    sends = order(scene, tmp_path / "out", format=target, catalog=Catalog([usr]))
+    commit, left = DatabaseSink.commit, [after]
+
+    def away(*given: Any) -> Any:
+        left[0] -= 1
+        found = commit(*given)
+        if left[0] < 0:
+            raise SinkError("The database is away.")
+        return found
+
+    monkeypatch.setattr(DatabaseSink, "commit", away)
+    with publisher_stopped(scene), pytest.raises(SinkError):
+        ordered(sends)
+    monkeypatch.setattr(DatabaseSink, "commit", commit)
+    scene.write(7, 7)
+    scene.publish()
+    assert scene.receivers["one"].came == []  # nothing may overtake what is with the receiver, or on its way
+    with publisher_stopped(scene):
+        ordered(sends)
+    scene.publish()
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        told = connection.execute("SELECT fname FROM usr__ct ORDER BY header__change_seq").fetchall()
+    connection.close()
+    assert [value for (value,) in told] == [f"value-{number}" for number in range(1, 7)]
+    assert scene.receivers["one"].came == [7]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+class History:
+    """Writers, a publisher with two outputs of which one is paused at times, holds, and conversions that are killed."""
+
+    def __init__(self, engine: Engine, folder: Path, seed: int) -> None:
+        self.rng = Random(seed)
+        self.scene = Scene(engine, "one", "two")
+        self.folder = folder
+        self.number = 0
+        self.out: Path | None = None
+        self.stream: list[int] = []
+        """What came to `one`, or to a folder in its place, in its order."""
+        self.owed: set[int] = set()
+        """Rows that were converted while `two` was paused."""
+        self.paused = False
+
+    def run(self, steps: int) -> None:
+        actions = [self.write, self.write, self.publish, self.convert, self.hold, self.pause]
+        for _ in range(steps):
+            self.rng.choice(actions)()
+        release(self.scene.log, [EVERYTHING])
+        if self.out is not None:
+            self.convert(kill=False)
+        resume(self.scene, "two")
+        for _ in range(3):
+            self.publish(all_of_them=True)
+
+    def write(self) -> None:
+        count = self.rng.randint(1, 5)
+        self.scene.write(self.number + 1, self.number + count, objects=4)
+        self.number += count
+
+    def publish(self, *, all_of_them: bool = False) -> None:
+        before = len(self.scene.receivers["one"].came)
+        names = ("one", "two") if all_of_them else self.rng.choice([("one",), ("two",), ("one", "two")])
+        self.scene.publish(*names)
+        self.scene.journal.sweep()
+        self.stream += self.scene.receivers["one"].came[before:]
+
+    def convert(self, *, kill: bool | None = None) -> None:
+        dies = self.rng.random() < 0.6 if kill is None else kill
+        if self.out is not None and (self.out / SUCCESS).exists() and not list(self.out.glob("_*MARK*")):
+            self.out = None  # killed when all was done, and the log has gone on since
+        fresh = self.out is None
+        self.out = self.out or self.folder / f"{self.number}-{self.rng.randint(0, 10**9)}"
+        was_there = (self.out / SUCCESS).exists()
+        with publisher_stopped(self.scene), dying(self.rng.randint(1, 30) if dies else 0) as death:
+            ordered(order(self.scene, self.out))
+        if not was_there and (self.out / SUCCESS).exists():
+            self.stream += converted(self.out)
+            self.owed.update(converted(self.out) if self.paused else ())
+        if not death.is_dead:
+            self.out = None
+        assert fresh or death.is_dead or self.out is None
+
+    def hold(self) -> None:
+        if self.rng.random() < 0.5:
+            release(self.scene.log, [EVERYTHING])
+        elif self.number:
+            first = self.rng.randint(1, self.number)
+            hold(self.scene.log, [(first, first + 1)], by="ann")
+
+    def pause(self) -> None:
+        if self.out is None:  # what is reserved is passed or kept by those that were paused then
+            self.paused = not self.paused
+            (pause if self.paused else resume)(self.scene, "two")
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))])
+def test_histories(engine: Engine, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 3)
+    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    history = History(engine, tmp_path, seed)
+    history.run(25)
+    everything = list(range(1, history.number + 1))
+    scene, two = history.scene, history.scene.receivers["two"].came
+    assert sorted(history.stream) == everything
+    assert len(two) == len(set(two))
+    assert history.owed <= set(two)
+    in_folders = {row for out in tmp_path.iterdir() for row in converted(out)}
+    assert sorted(set(two) | in_folders) == everything
+    for came in (history.stream, two):
+        of_object: dict[int, list[int]] = collections.defaultdict(list)
+        for row in came:
+            of_object[row % 4].append(row)
+        assert all(rows == sorted(rows) for rows in of_object.values())
+    assert (scene.waiting(), scene.left()) == ([], {})
+    assert set(scene.table.statuses().values()) <= {"S"}
+    assert not [row for row in scene.table.outcomes().values() if row[0] == "N"]

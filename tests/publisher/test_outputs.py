@@ -1,0 +1,213 @@
+"""Outputs of the journal that somebody pauses, resumes, forgets, or of whose rows somebody gives up some."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.admin.outputs import forget, kept_for, pause, resume, skip
+from eventlog.config.settings import PublisherConfig
+from eventlog.core.errors import UsageError
+from eventlog.publisher import care
+from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.sources.marks import Stretches
+from tests.publisher.scene import Scene
+
+BOTH = ("one", "two")
+
+
+def places(scene: Scene) -> dict[str, OutputPlace]:
+    with scene.log.transaction() as connection:
+        return read_places(connection, scene.log)
+
+
+def letters(scene: Scene) -> dict[int, tuple[str, str | None]]:
+    """The letter of each row, and the note that stands beside it."""
+    notes = {number: note for number, (_, _, note, _) in scene.table.outcomes().items()}
+    return {number: (status, notes.get(number)) for number, status in scene.table.statuses().items()}
+
+
+def test_a_paused_output_gets_nothing_and_everything_when_it_is_resumed(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    assert pause(scene.log, "two", BOTH, by="ann", why="they move")
+    assert not pause(scene.log, "two", BOTH, by="bob")
+    scene.write(1, 6)
+    scene.publish()
+    two = places(scene)["two"]
+    assert (two.ahead, two.on_the_way, two.waits, two.kept) == (6, 0, (), 6)
+    assert two.paused is not None
+    assert two.paused.endswith(" by ann: they move")
+    assert resume(scene.log, PublisherConfig(), "two", BOTH)
+    assert not resume(scene.log, PublisherConfig(), "two", BOTH)
+    resumed = scene.flow().lags["two"].resumed
+    assert resumed is not None
+    assert resumed.rows == 6
+    scene.publish()
+    assert [one.came for one in scene.receivers.values()] == [[*range(1, 7)]] * 2
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_an_output_can_be_paused_before_its_publisher_has_run(engine: Engine) -> None:
+    scene = Scene(engine)
+    assert pause(scene.log, "one", BOTH, by="ann")
+    assert pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 2)
+    scene.add("one")
+    scene.add("two")
+    scene.publish()
+    assert scene.waiting() == [1, 2]
+    assert resume(scene.log, PublisherConfig(), "two", BOTH)
+    scene.publish()
+    assert scene.receivers["two"].came == [1, 2]
+    assert scene.waiting() == [1, 2]
+
+
+def test_what_has_perhaps_another_name_still_is_not_made_anew(engine: Engine) -> None:
+    scene = Scene(engine, "former")
+    with pytest.raises(UsageError, match="No publisher has worked with the output one yet"):
+        pause(scene.log, "one", BOTH, by="ann")
+    with pytest.raises(UsageError, match="'three' is no output of the configuration"):
+        pause(scene.log, "three", BOTH, by="ann")
+    assert list(places(scene)) == ["former"]
+
+
+def test_an_output_goes_on_under_its_new_name_with_all_that_it_had(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    scene.receivers["two"].again = {1}
+    scene.write(1, 4)
+    scene.publish()
+    pause(scene.log, "two", BOTH, by="ann")
+    before = places(scene)["two"]
+    scene.journal.serve([("bus", ("two",))])
+    after = places(scene)
+    assert list(after) == ["bus", "one"]
+    assert (after["bus"].waits, after["bus"].paused) == (before.waits, before.paused)
+    assert [(one.reason, one.rows, one.first) for one in before.waits] == [("behind", 1, 4), ("retry", 1, 1)]
+
+
+def test_rows_that_are_given_up_end_with_a_warning(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "PIECE_ROWS", 2)
+    scene = Scene(engine, *BOTH)
+    scene.receivers["two"].again = {1}
+    scene.write(1, 9)
+    scene.publish()
+    assert scene.waiting() == [1, 4, 7]
+    assert [*kept_for(scene.log, "two")] == [1, 4, 7]
+    assert skip(scene.log, "two", Stretches([(1, 2)]), by="ann", why="they have it") == 1
+    assert letters(scene)[1] == ("W", "two: given up by ann: they have it")
+    scene.publish()  # what was behind it goes
+    assert scene.receivers["two"].came == [2, 3, 5, 6, 8, 9, 4, 7]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+@pytest.mark.parametrize("piece", [2, 10_000])
+def test_all_that_an_output_lacks_is_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(care, "PIECE_ROWS", piece)
+    scene = Scene(engine, *BOTH)
+    scene.receivers["two"].again = {1}
+    scene.write(1, 5)
+    scene.publish()
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(6, 12)
+    scene.publish()
+    assert scene.waiting() == [1, 4, *range(6, 13)]
+    assert [*kept_for(scene.log, "two")] == scene.waiting()
+    assert skip(scene.log, "two", None, by="ann") == 9
+    assert {status for status, _ in letters(scene).values()} == {"S", "W"}
+    assert (scene.waiting(), scene.left()) == ([], {})
+    assert skip(scene.log, "two", None, by="ann") == 0
+    resume(scene.log, PublisherConfig(), "two", BOTH)
+    scene.write(13, 13)
+    scene.publish()
+    assert scene.receivers["two"].came == [2, 3, 5, 13]
+
+
+def test_a_row_that_others_lack_keeps_what_was_said_until_they_have_it(engine: Engine) -> None:
+    scene = Scene(engine, "one", "two", "three")
+    pause(scene.log, "two", [*scene.receivers], by="ann")
+    pause(scene.log, "three", [*scene.receivers], by="ann")
+    scene.write(1, 3)
+    scene.publish()
+    assert skip(scene.log, "two", Stretches([(2, 2)]), by="ann") == 1
+    assert scene.waiting() == [1, 2, 3]
+    assert [(one.reason, one.rows) for one in places(scene)["two"].waits] == [("new", 2)]
+    resume(scene.log, PublisherConfig(), "three", [*scene.receivers])
+    scene.publish()
+    assert letters(scene)[2] == ("W", "two: given up by ann.")
+    resume(scene.log, PublisherConfig(), "two", [*scene.receivers])
+    scene.publish()
+    assert scene.receivers["two"].came == [1, 3]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_rows_before_those_that_are_given_up_stay_in_their_order(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 8, objects=1)
+    scene.publish()
+    scene.table.run("UPDATE event_log_output SET paused = NULL")
+    assert skip(scene.log, "two", Stretches([(4, 5)]), by="ann") == 2
+    scene.write(9, 10, objects=1)
+    scene.publish()
+    assert scene.receivers["two"].came == [1, 2, 3, 6, 7, 8, 9, 10]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_document_that_comes_again_and_again_can_be_given_up_whole(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    scene.receivers["two"].away = True
+    scene.write(1, 3)
+    scene.publish()
+    assert places(scene)["two"].on_the_way == 3
+    assert [*kept_for(scene.log, "two")] == [1, 2, 3]
+    assert skip(scene.log, "two", Stretches([(1, 1)]), by="ann") == 1
+    assert letters(scene)[1] == ("W", "two: given up by ann.")
+    scene.receivers["two"].away = False
+    scene.table.run("UPDATE event_log_planned SET due = 0")
+    scene.publish()
+    assert scene.receivers["two"].came == [2, 3]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_what_a_target_that_can_be_asked_may_have_is_not_given_up(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH, askable=True)
+    scene.receivers["two"].away = True
+    scene.write(1, 7)
+    scene.publish()
+    assert [*kept_for(scene.log, "two")] == [6, 7]
+    assert skip(scene.log, "two", None, by="ann") == 2
+    assert scene.waiting() == [1, 2, 3, 4, 5]
+    scene.receivers["two"].away = False
+    scene.publish()
+    assert scene.receivers["two"].came == [1, 2, 3, 4, 5]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_a_forgotten_output_leaves_nothing(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH, askable=True)
+    scene.receivers["two"].away = True
+    scene.write(1, 7)
+    scene.publish()
+    with pytest.raises(UsageError, match="two is still configured"):
+        forget(scene.log, "two", BOTH, by="ann")
+    assert forget(scene.log, "two", ["one"], by="ann") == 7
+    assert {status for status, _ in letters(scene).values()} == {"W"}
+    assert (list(places(scene)), scene.left()) == (["one"], {})
+    with pytest.raises(UsageError, match="Nothing is kept for two"):
+        forget(scene.log, "two", ["one"], by="ann")
+    with pytest.raises(UsageError, match="Nothing is kept for two"):
+        skip(scene.log, "two", None, by="ann")
+
+
+def test_the_rows_of_the_last_output_wait_for_whoever_publishes_next(engine: Engine) -> None:
+    scene = Scene(engine, "one")
+    scene.receivers["one"].again = {1}
+    scene.write(1, 4)
+    scene.publish()
+    assert forget(scene.log, "one", ["two"], by="ann") == 2
+    assert (scene.waiting(), scene.left()) == ([1, 4], {})
+    del scene.consumers["one"]
+    scene.add("two")
+    scene.publish()
+    assert scene.receivers["two"].came == [1, 4]
+    assert (scene.waiting(), scene.left()) == ([], {})

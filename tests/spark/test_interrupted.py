@@ -1,0 +1,44 @@
+"""Ctrl-C while Spark works: the command is broken off, and nobody is shown a trace of Py4J."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.spark.processes import JAVA_OPTIONS
+
+PROGRAM = """
+import os, signal, sys, threading, time
+from eventlog_spark.cluster import Cluster, session
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": sys.argv[1]}
+with session(Cluster(master="local[1]", conf=conf)) as spark:
+    def interrupt():
+        while not spark.sparkContext.statusTracker().getActiveStageIds():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        spark.range(10**13).selectExpr("sum(hash(id))").collect()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_an_interrupted_job_leaves_no_trace(java: None) -> None:
+    """A process of its own, because signals are the main thread's."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, JAVA_OPTIONS], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def test_what_ctrl_c_does_stays_as_it_was(java: None) -> None:
+    program = PROGRAM.partition("    def interrupt")[0]
+    program += "    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program, JAVA_OPTIONS], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,39 @@
+"""PostgreSQL's own log as the judge: a database whose tables are tracked, and of which wal2json tells every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Style, TriggerOptions, track
+from tests.support.logged import run
+
+
+@contextmanager
+def judged_database(server: str, name: str, tables: list[str], *statements: str) -> Iterator[Engine]:
+    """A database of this name with what the statements make, these tables tracked, and a slot called `judge`."""
+    admin = create_engine(server + "postgres", isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine = create_engine(server + name)
+    install(engine)
+    run(engine, *statements)
+    track(engine, tables, TriggerOptions(style=Style.IMAGE))
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_create_logical_replication_slot('judge', 'wal2json')"))
+    yield engine
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_drop_replication_slot('judge')"))
+    engine.dispose()
+    admin.dispose()
+
+
+def asked_of_wal2json(*tables: str) -> str:
+    """The query for what was done to tables since it was asked before."""
+    return (
+        "SELECT data FROM pg_logical_slot_get_changes('judge', NULL, NULL, 'format-version', '2',"
+        f" 'include-xids', 'true', 'include-transaction', 'false', 'add-tables', '{','.join(tables)}')"
+    )

@@ -1,0 +1,25 @@
+"""Names of tables as SQL quotes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventlog.sql.reflect import parts_of
+
+
+@pytest.mark.parametrize(
+    "name, parts",
+    [
+        ("usr", ("", "usr")),
+        ("app.usr", ("app", "usr")),
+        ('"we ird"', ("", "we ird")),
+        ('"a.b"', ("", "a.b")),
+        ('app."a.b"', ("app", "a.b")),
+        ('"my app"."a.b"', ("my app", "a.b")),
+        ('"say ""hi"""', ("", 'say "hi"')),
+        ('half"quoted', ("", 'half"quoted')),
+        ('"unended', ("", '"unended')),
+    ],
+)
+def test_the_parts_of_a_name(name: str, parts: tuple[str, str]) -> None:
+    assert parts_of(name) == parts
