@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, Resolved, SinkCapabilities, SourceCapabilities, Tenure, Writer
+from eventlog.core.seams import Batch, Resolved, SinkCapabilities, Tenure, Writer
 
 Log = list[str]
 
@@ -25,10 +25,6 @@ class MemorySource:
         self.settled: dict[Position, Outcome] = {}
         self.notes: dict[str, str] = {}
 
-    @property
-    def capabilities(self) -> SourceCapabilities:
-        return SourceCapabilities()
-
     def read(self, limit: int) -> Batch:
         self.log.append("read")
         self.limits.append(limit)
@@ -42,7 +38,6 @@ class MemorySource:
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         self.log.append("settle")
         self.notes = dict(notes or {})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities
+from eventlog.core.seams import Batch, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -32,8 +32,6 @@ PATIENCE: Final = 3
 
 class Log:
     """Rows until they are settled: what stays comes again, with the notes about it; a batch not settled comes as it was."""
-
-    capabilities = SourceCapabilities()
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.left = list(events)
@@ -51,7 +49,6 @@ class Log:
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         self.letters |= {outcome.position: outcome.status for outcome in outcomes}
         self.left = [one for one in self.left if self.letters[one.position] is Status.NEW]

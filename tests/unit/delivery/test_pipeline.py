@@ -14,7 +14,6 @@ from eventlog.core.model import (
     REFRESH_FOR,
     SEVERITY,
     Change,
-    Document,
     Event,
     Kind,
     Outcome,
@@ -25,7 +24,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import SourceCapabilities, Writer
+from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
 from eventlog.delivery.answers import settled_outcomes
 from eventlog.delivery.output import Delivery
@@ -193,22 +192,6 @@ def test_the_clock_is_the_batchs_own() -> None:
     assert source.settled[(2,)].reason is Reason.NOT_DUE
 
 
-def test_what_an_old_catalog_does_not_know_is_not_settled() -> None:
-    log: Log = []
-    source, sink = MemorySource(log, [event(1), event(2, column="since_today")]), MemorySink(log)
-    report = around(source, sink, fresh=False).go_round()
-    assert (report.stale, report.settled, log) == (True, 0, ["read"])
-    report = around(source, sink, fresh=True).go_round()
-    assert (report.stale, letters(source)) == (False, "SE")
-
-
-def test_an_old_catalog_that_knows_everything_is_as_good_as_a_new_one() -> None:
-    log: Log = []
-    source = MemorySource(log, inserts(1))
-    assert not around(source, MemorySink(log), fresh=False).go_round().stale
-    assert letters(source) == "S"
-
-
 @pytest.mark.parametrize("events", [(), inserts(1)], ids=["nothing to do", "a row"])
 def test_a_round_says_when_rows_come_that_wait(events: list[Event]) -> None:
     source = MemorySource([], events)
@@ -296,41 +279,7 @@ def test_each_output_is_told_of_when_it_has_had_its_share() -> None:
     assert told == [("bad", source.batch.events, 0, "The disk is full."), ("good", source.batch.events, 2, "")]
 
 
-def test_what_policies_look_at_elsewhere_is_brought_with_each_change() -> None:
-    other = RowId(None, "usr", "idu=9")
-    reader = MemoryRows({other: {"fname": "Boss"}})
-    seen: list[Change] = []
-
-    class Seeing(OneEach):
-        def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
-            found = list(written)
-            seen.extend(found)
-            return super().bind(found, after, whole)
-
-    source = MemorySource([], inserts(1))
-    outputs = [Output(format=Seeing(), sink=MemorySink([]))]
-    around(
-        source,
-        outputs=outputs,
-        reader=reader,
-        looks=lambda change: {} if change.looked else {"boss": (other, "fname")},
-    ).go_round()
-    assert [change.looked for change in seen] == [{"boss": "Boss"}]
-
-
 def test_rows_are_counted_by_table_unless_they_stay() -> None:
     events = [event(1), replace(event(2, key="idu=2"), table="USR"), event(3, key="idu=3")]
     source, sink = MemorySource([], events), MemorySink([], {3: Status.NEW})
     assert around(source, sink).go_round().tables == {"usr": 1, "USR": 1}
-
-
-@pytest.mark.parametrize("leaves, letter", [(True, "N"), (False, "W")])
-def test_where_outputs_lag_what_comes_behind_a_row_that_waits_waits_with_it(leaves: bool, letter: str) -> None:
-    class Lagging(MemorySource):
-        @property
-        def capabilities(self) -> SourceCapabilities:
-            return SourceCapabilities(leaves=lambda: leaves)
-
-    source = Lagging([], [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)])
-    around(source, MemorySink([], {1: Status.NEW}), reader=MemoryRows({})).go_round()
-    assert letters(source) == f"N{letter}"

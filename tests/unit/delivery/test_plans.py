@@ -80,11 +80,10 @@ class Noting(MemorySource):
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         if self.dies:
             raise KeyboardInterrupt
-        super().settle(batch, outcomes, notes, following)
+        super().settle(batch, outcomes, notes)
 
 
 def pipeline(
