@@ -5,7 +5,6 @@ A new database, broker or format implements one of these and passes its conforma
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Protocol, Self, cast
@@ -31,7 +30,6 @@ class Batch(Struct, frozen=True, kw_only=True):
 
     events: Sequence[Captured]
     catalog: Catalog | None = None
-    now: dt.datetime | None = None
     repeated: bool = False
     notes: Mapping[str, str] = {}
     attempts: Mapping[Position, int] = {}

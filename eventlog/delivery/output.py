@@ -103,7 +103,6 @@ class Delivery:
         self.span: Span | None = None
         """That of the batch, where it is traced."""
         self.said = Answers(former.answers, strictness, [piece.changes for piece in pieces])
-        pieces = [self._mine(piece) for piece in pieces]
         self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
@@ -112,17 +111,6 @@ class Delivery:
         self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
         """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
         again under that plan."""
-
-    def _mine(self, piece: Piece) -> Piece:
-        """The piece without what another output alone is told of."""
-        names = ("", self.output.name, *self.output.former_names)
-        others = [change for change in piece.changes if change.only not in names]
-        for change in others:
-            note = f"only the output {change.only} gets it."
-            self.said.refuse(Refusal(positions=change.positions, note=note, filtered=True))
-        if not others:
-            return piece
-        return replace(piece, changes=[change for change in piece.changes if change.only in names])
 
     def write(self, catalog: Catalog | None) -> Sequence[Countable]:
         """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""

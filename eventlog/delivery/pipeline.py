@@ -31,23 +31,17 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision, Options, Round
 from eventlog.core.rules.meaning import together
-from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, RowReader, Source
+from eventlog.core.seams import Batch, Source
 from eventlog.core.tracing import Span, batch_span, end, step, timed, times_of
 from eventlog.delivery.answers import counted, filtered_by_all, given_up, settled_outcomes
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
-    DECIDED,
     Counted,
-    Decided,
     Positions,
     Progress,
-    decided,
-    noted_events,
     parts,
     read_counted,
-    read_decided,
     read_positions,
     read_progress,
     told_before,
@@ -59,9 +53,6 @@ __all__ = ["Output", "Pipeline", "Report"]
 
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
-
-AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT, Reason.GOES_ON})
-"""Why events stay that others can go without."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -104,7 +95,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone.
+    """A batch in the making: what outputs get, and what became of each event by the rules alone.
 
     `left` are the changes that are left for the next batch, because their transaction goes on, each by its events.
     """
@@ -112,7 +103,6 @@ class Work(Struct, frozen=True, kw_only=True):
     batch: Batch
     deliveries: Sequence[Delivery]
     outcomes: Sequence[Outcome]
-    decided: Decided
     changes: int
     left: tuple[Positions, ...] = ()
     span: Span | None = None
@@ -130,7 +120,7 @@ class Work(Struct, frozen=True, kw_only=True):
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):
-    """A source, what its tables look like, the rules' options, and the outputs.
+    """A source, the rules' options, and the outputs. Images are whole, so nothing is read back.
 
     After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
     whenever documents were written, `told` when an output has had its share of a batch, with what broke it off.
@@ -138,8 +128,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     """
 
     source: Source
-    reader: RowReader | None
-    catalog: Catalog | None
     outputs: Sequence[Output]
     options: Options
     limit: int = 10_000
@@ -197,22 +185,20 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
             left=sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
-            again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
+            again=any(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
         )
         with step(work.span, "settle"):
             self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes))
         return report
 
     def decide(self, batch: Batch) -> Decision:
-        """What the batch amounts to, with rows read back where events ask for them."""
+        """What the batch amounts to."""
         [decision] = self._decide([batch.events], batch)
         return decision
 
     def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
-        """What groups of events amount to, each by itself; rows are read back once for all of them."""
-        options = replace(self.options, now=batch.now)
-        catalog = self._catalog_of(batch)
-        each = Round(catalog=catalog, reader=self.reader, options=options).decide_groups
+        """What groups of events amount to, each by itself."""
+        each = Round(catalog=batch.catalog, options=self.options).decide_groups
         counted = read_counted(batch.counted)
         if not counted.left and not counted.away:
             return each(groups)
@@ -220,24 +206,16 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         decisions = iter(each(chain.from_iterable(apart)))
         return [together([*islice(decisions, len(several))]) for several in apart]
 
-    def _catalog_of(self, batch: Batch) -> Catalog | None:
-        """What the tables look like: as the batch says, where its source knows."""
-        return self.catalog if batch.catalog is None else batch.catalog
-
     def _first(self, batch: Batch) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
-        deliveries, known = (
-            self._deliveries(batch, [Piece(changes=decision.changes)]),
-            decided(decision.outcomes),
-        )
+        deliveries = self._deliveries(batch, [Piece(changes=decision.changes)])
         return Work(
             batch=batch,
             deliveries=deliveries,
             outcomes=decision.outcomes,
-            decided=known,
             changes=len(decision.changes),
-            left=self._count(batch, deliveries, [decision.changes] * len(deliveries), known),
+            left=self._count(batch, deliveries, [decision.changes] * len(deliveries)),
         )
 
     def _deliveries(self, batch: Batch, pieces: Sequence[Piece]) -> list[Delivery]:
@@ -259,7 +237,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         batch: Batch,
         deliveries: Sequence[Delivery],
         news: Sequence[Sequence[Change]],
-        known: Decided,
     ) -> tuple[Positions, ...]:
         """Has outputs count what they tell of transactions; the changes that are left for the next batch.
 
@@ -268,11 +245,11 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         going_on = batch.going_on
         if going_on is None or not any(output.format.counts for output in self.outputs):
             return ()
-        written = [delivery.write(self._catalog_of(batch)) for delivery in deliveries]
+        written = [delivery.write(batch.catalog) for delivery in deliveries]
         found: dict[Position, set[Position]] = {}
         for changes in news if batch.notes else news[:1]:
             for change in left_over(changes, written, going_on):
-                found[change.positions[-1]] = known.with_losers(change.positions)
+                found[change.positions[-1]] = set(change.positions)
         events = set().union(*found.values())
         nothing_new = read_counted(batch.counted).covers(batch.events)
         if len(events) > max(self.limit, MOST_LEFT_EVENTS) or nothing_new:
@@ -283,14 +260,13 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
-        known = read_decided(batch.notes)
         again: dict[Position, Outcome] = {}
         deliveries: list[Delivery] = []
         changes = 0
         news: list[Sequence[Change]] = []
         for output in self.outputs:
             former = read_progress(batch.notes, output.name, *output.former_names)
-            groups = parts(batch.events, former, known)
+            groups = parts(batch.events, former)
             decisions = self._decide([group.events for group in groups], batch)
             pieces = [
                 Piece(planned=group.planned, changes=made.changes)
@@ -302,32 +278,23 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
                 keep_worse(again, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
-        # What was decided anew counts: an event may have another winner, because the former one is held or gone.
-        found = {outcome.position: outcome for outcome in known.outcomes()} | again
         positions = [event.position for event in batch.events]
-        outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
-        again_decided = decided(outcomes)
-        known = Decided(
-            vanished=tuple(dict.fromkeys((*known.vanished, *again_decided.vanished))),
-            superseded=tuple(dict.fromkeys((*known.superseded, *again_decided.superseded))),
-        )
-        left = self._count(batch, deliveries, news, known)
-        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, decided=known, changes=changes, left=left)
+        outcomes = Outcomes(positions, {position: again[position] for position in positions if position in again})
+        left = self._count(batch, deliveries, news)
+        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, changes=changes, left=left)
 
     def _deliver(self, work: Work) -> None:
         """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
 
         def note() -> None:
-            notes = {delivery.output.name: as_text(delivery.progress()) for delivery in work.deliveries}
-            known = {} if work.decided == Decided() else {DECIDED: as_text(work.decided)}
-            self.source.note({**known, **notes})
+            self.source.note({delivery.output.name: as_text(delivery.progress()) for delivery in work.deliveries})
 
         failures: list[MachineError] = []
         for delivery in work.deliveries:
             began, failure = monotonic(), None
             delivery.events = work.batch.events
             try:
-                delivery.run(self._catalog_of(work.batch), note, self.pulse, self.confirm)
+                delivery.run(work.batch.catalog, note, self.pulse, self.confirm)
             except OccupiedError:
                 raise  # whoever publishes now does all of this, for every output
             except MachineError as error:
@@ -354,8 +321,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         kept = {delivery.output.name: self._kept_progress(delivery, gone) for delivery in work.deliveries}
         if not staying and not any(progress.done or progress.planned for progress in kept.values()):
             return {}
-        notes = {name: as_text(progress) for name, progress in kept.items()}
-        return {DECIDED: as_text(work.decided.of(staying, noted_events(notes), gone)), **notes}
+        return {name: as_text(progress) for name, progress in kept.items()}
 
     def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
         """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""

@@ -39,7 +39,7 @@ class Log:
         self.letters: dict[Position, Status] = {}
 
     def read(self, limit: int) -> Batch:
-        return Batch(events=list(self.left), notes=dict(self.notes))
+        return Batch(events=list(self.left), catalog=CATALOG, notes=dict(self.notes))
 
     def note(self, notes: Mapping[str, str]) -> None:
         self.notes |= notes
@@ -148,9 +148,7 @@ def test_objects_keep_their_order_and_answers_count_once(
     sink.deaths = deaths
     output = Output(format=Several(size), sink=sink, answers=True)
     strictness = Strictness(on_retry="object" if by_object else "stop")
-    pipeline = Pipeline(
-        source=log, reader=None, catalog=CATALOG, outputs=[output], options=Options(), strictness=strictness
-    )
+    pipeline = Pipeline(source=log, outputs=[output], options=Options(), strictness=strictness)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "ANSWERED_DOCUMENTS", chunk)
         rounds(pipeline, log, sink)
@@ -172,5 +170,5 @@ def test_the_watch_notices_who_does_not_wait(sound: bool, monkeypatch: pytest.Mo
     sink = Whimsical(3, Random(1), {(n,): one for n, one in enumerate("aaaaaaaaab", 1)})
     sink.calm = True
     output = Output(format=Several(1), sink=sink, answers=True)
-    Pipeline(source=log, reader=None, catalog=CATALOG, outputs=[output], options=Options()).go_round()
+    Pipeline(source=log, outputs=[output], options=Options()).go_round()
     assert (sink.wrong == []) is sound
