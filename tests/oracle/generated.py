@@ -160,14 +160,16 @@ def queries() -> Iterator[Named]:
             yield name, _whole(name, bare)
 
 
-_STATEMENT = re.compile(r"(?:SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
+_STATEMENT = re.compile(
+    r"(?:SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE|SET)\b"
+)
 
 
 def _whole(name: str, text: str) -> str:
     """A statement that the fragment is part of."""
     if name == "list_log":
         return f"SELECT 1 FROM {text}"
-    if name.startswith(("order_by_", "newest", "oldest_first")):
+    if name.startswith("order_by_"):
         return f"SELECT 1 FROM event_log waiting ORDER BY {text}"
     if text.startswith(","):
         return f"SELECT 1{text} FROM event_log waiting"
