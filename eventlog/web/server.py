@@ -150,7 +150,9 @@ class PageServer:
         self._reception.close()
 
     def wait(self) -> None:
-        self._thread.join()
+        # A signal that comes just before a wait without end would be heeded by the next one only.
+        while self._thread.is_alive():
+            self._thread.join(1.0)
 
     def _await_start(self) -> None:
         end = monotonic() + START_SECONDS
