@@ -56,7 +56,7 @@ LOWER(RAWTOHEX(STANDARD_HASH(/* value */photo, 'MD5')));
 TO_CHAR(/* value */idu, 'TM9');
 
 -- canonical_number: an exact number without zeros at its end, and a digit before its point
-REGEXP_REPLACE(TO_CHAR(/* value */share, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.');
+REGEXP_REPLACE(TO_CHAR(/* value */salary, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.');
 
 -- canonical_float: a binary fraction
 REGEXP_REPLACE(TO_CHAR(/* value */ratio, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.');
