@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Collection, Sequence
 
 import msgspec
@@ -18,7 +19,7 @@ from eventlog.publisher.flow import read_flow, read_lags
 from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, Marks, Stretches, as_text
+from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
 from eventlog.sql.log import Log
 
 
@@ -88,6 +89,25 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
             marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
         connection.execute(log.query("output_pause"), {"name": name, "paused": None})
     return True
+
+
+def try_now(log: Log, name: str, configured: Collection[str]) -> None:
+    """Ends the waits of an output: what its receiver did not take may go again, and the publisher tries it at once.
+
+    UsageError where nothing goes to it, because it is paused or no publisher has worked with it.
+    """
+    refuse_unknown(name, configured)
+    marks, journal = Marks(log), CaredJournal(log)
+    with journal.transaction() as (connection, memory):
+        row = memory.outputs.get(name)
+        if row is None:
+            raise UsageError(f"No publisher has worked with the output {name} yet.", hint="Start one.")
+        if row.paused is not None:
+            raise UsageError(f"The output {name} is paused.", hint="Resume it: then it is tried.")
+        for query in ("parked_try_now", "planned_try_now"):
+            connection.execute(log.query(query), {"output": name})
+        # A publisher that sleeps after a failure sleeps in its own memory, and only a mark reaches that.
+        marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
 
 
 def kept_for(log: Log, name: str) -> Stretches:

@@ -38,7 +38,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, RESUMED, SERVED, Marks, as_text, next_epoch
+from eventlog.sources.marks import EPOCH, HOLDING, LOG, RESUMED, SERVED, TRY_NOW, Marks, as_text, next_epoch
 from eventlog.sources.stream.source import FileMarks
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
@@ -131,6 +131,10 @@ class Post(ABC):
 
     def pause(self, name: str, why: str) -> None:  # noqa: B027  # nobody keeps a stream for one output
         """Lets nothing go to an output until somebody resumes it."""
+
+    def wanted_now(self, names: Sequence[str]) -> Sequence[str]:  # nobody can ask that of a stream
+        """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""
+        return ()
 
     def caught_up(self, name: str) -> None:  # noqa: B027  # nobody resumes an output of a stream
         """Forgets how far an output was behind when somebody resumed it."""
@@ -283,6 +287,14 @@ class LogPost(Post):
     def pause(self, name: str, why: str) -> None:
         with self.guarded():
             self._served().pause(name, f"by the publisher: {why}")
+
+    def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
+        marks = Marks(self.lock.log)
+        with self.guarded(), self.lock.log.transaction() as connection:
+            wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
+            for name in wanted:
+                marks.clear(connection, f"{TRY_NOW}{name}")
+        return wanted
 
     def caught_up(self, name: str) -> None:
         with self.guarded(), self.lock.log.transaction() as connection:

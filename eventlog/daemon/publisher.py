@@ -23,7 +23,7 @@ from eventlog.daemon.behind import MostBehindWatch, most_behind_of
 from eventlog.daemon.lines import Line
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post, post_of
-from eventlog.daemon.rest import FAILURES, CycleWait, Heartbeat
+from eventlog.daemon.rest import FAILURES, LOOK_SECONDS, CycleWait, Heartbeat
 from eventlog.daemon.side_by_side import Finished, SideBySide
 from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
 from eventlog.delivery.output import Output
@@ -75,6 +75,8 @@ class Publisher:
         self._at_work = SideBySide(self.stopped, self.is_over)
         self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
         self._failures = 0
+        self._ask_at = 0.0
+        """When it looks again whether somebody wants an output tried at once."""
         self._worked = self._told = False
         """Whether turns have found rows, and told something of them, since it waited last."""
         self._told_loopback = False
@@ -246,6 +248,8 @@ class Publisher:
         while (finished := self._at_work.next(self._lines)) is not None:
             self.vitals.moved()
             self._hold_up()
+            if self._asked():
+                self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
             if finished.error is not None:
                 self._fail(finished)
             elif finished.report is not None:
@@ -386,7 +390,22 @@ class Publisher:
         if self._lines and self._heartbeat.beat(self.post.confirm, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
-        return self._at_work.anything_finished
+        return self._at_work.anything_finished or self._asked()
+
+    def _asked(self) -> bool:
+        """Whether somebody wants an output tried at once that waits after a failure, or for rows that it did not take."""
+        waiting = [line for line in self._lines if line.trouble is not None or line.later_at is not None]
+        if not waiting or monotonic() < self._ask_at:
+            return False
+        self._ask_at = monotonic() + LOOK_SECONDS
+        wanted: Sequence[str] = ()
+        with suppress(MachineError):  # a log that is away says so when it is read
+            wanted = self.post.wanted_now([line.name for line in waiting])
+        for line in waiting:
+            if line.name in wanted:
+                line.again_at = 0.0
+                self.journal.info("output_tried", output=line.name)
+        return bool(wanted)
 
     def _recovered(self) -> None:
         if self._failures:
@@ -410,7 +429,7 @@ class Publisher:
                 self.post.idle(self.vitals)
         else:
             self._let_go()
-        self._rest.for_seconds(seconds)
+        self._rest.for_seconds(seconds, self._asked)
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""

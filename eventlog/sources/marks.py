@@ -51,6 +51,9 @@ EPOCH: Final = "epoch"
 RESUMED: Final = "resumed: "
 """What the names of marks begin with that say how far an output was behind when somebody let it go on."""
 
+TRY_NOW: Final = "try now: "
+"""What the names of marks begin with that ask the publisher not to wait any longer before it tries an output again."""
+
 Run = tuple[int, int]
 """The first and the last of numbers without a gap."""
 

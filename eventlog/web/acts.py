@@ -16,7 +16,7 @@ from eventlog.core.model import Reason, Status
 from eventlog.core.plural import counted
 
 RowAction = Literal["hold", "release", "requeue"]
-OutputAction = Literal["pause", "resume"]
+OutputAction = Literal["pause", "resume", "try"]
 TableAction = Literal["refresh", "stop"]
 
 ACTIONS: Final[Mapping[RowAction, str]] = {
@@ -29,8 +29,12 @@ ACTIONS: Final[Mapping[RowAction, str]] = {
 OUTPUT_ACTIONS: Final[Mapping[OutputAction, str]] = {
     "pause": "Let nothing go to this output until somebody resumes it. The others continue, and rows are kept for it.",
     "resume": "Let documents go to this output again. It gets what was kept for it, in order.",
+    "try": "End its wait: the publisher tries this output at once, with all that its receiver did not take.",
 }
 """What can be done with an output, and what it does."""
+
+OUTPUT_ACTION_NAMES: Final[Mapping[OutputAction, str]] = {"pause": "Pause", "resume": "Resume", "try": "Try now"}
+"""What the buttons say."""
 
 TABLE_ACTIONS: Final[Mapping[TableAction, str]] = {
     "refresh": "Publish every row that the table has now, while changes continue. For each of them one row is written to the log."
@@ -171,6 +175,7 @@ def said_of(action: str, count: int) -> str:
         "stop": ("It is not refreshed now.", "The refresh ends after the current rows."),
         "pause": ("It was paused already.", "It is paused now."),
         "resume": ("It was not paused.", "It is resumed now, and gets what was kept for it."),
+        "try": ("Nothing was tried.", "The publisher tries it at once."),
     }
     if action in others:
         return others[action][count > 0]

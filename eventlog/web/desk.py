@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eventlog.admin.explain import explain
 from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one_row
 from eventlog.admin.masking import Mask, mask_of
-from eventlog.admin.outputs import pause, resume
+from eventlog.admin.outputs import pause, resume, try_now
 from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joined_runs, release, requeue
 from eventlog.config.build import catalog_of
 from eventlog.config.policies import steps_of
@@ -183,8 +183,11 @@ class Desk:
         log = self.collector.log
         if isinstance(act, OutputAct):
             place, configured = self.place(act.output), self.collector.outputs
+            new = True
             if act.action == "pause":
                 new = pause(log, place.noted, configured, by=by, why=act.why)
+            elif act.action == "try":
+                try_now(log, place.noted, configured)
             else:
                 new = resume(log, self._config.publisher, place.noted, configured)
             self.collector.hurry()

@@ -27,6 +27,7 @@ from eventlog.web.acts import (
     ACTIONS,
     DONE,
     GIVES_REASON,
+    OUTPUT_ACTION_NAMES,
     OUTPUT_ACTIONS,
     TABLE_ACTIONS,
     WHY_CHARACTERS,
@@ -365,7 +366,8 @@ def rows_question(act: RowsAct, numbers: Sequence[int], look: Viewer) -> str:
 
 def output_question(act: OutputAct, name: str, look: Viewer) -> str:
     """What will be done with an output, and the one button that does it."""
-    return _page("confirm_output.html", f"{act.action.capitalize()} the output {name}?", look, act=act, name=name)
+    title = f"Try the output {name} now?" if act.action == "try" else f"{act.action.capitalize()} the output {name}?"
+    return _page("confirm_output.html", title, look, act=act, name=name)
 
 
 def message_page(title: str, sentences: str, look: Viewer) -> str:
@@ -435,6 +437,7 @@ def environment() -> Environment:
         "gives_reason": GIVES_REASON,
         "meanings_of_actions": ACTIONS,
         "meanings_of_output_actions": OUTPUT_ACTIONS,
+        "names_of_output_actions": OUTPUT_ACTION_NAMES,
         "meanings_of_table_actions": TABLE_ACTIONS,
         "meanings_of_reasons": {reason.value: said for reason, said in EXPLANATION.items()},
         "navigation": (

@@ -22,6 +22,7 @@ from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import UsageError
 from eventlog.core.policies import steps
 from eventlog.daemon.logging import journal
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
@@ -120,6 +121,22 @@ def test_what_policies_hide_chooses_no_rows(log: LogTable) -> None:
             assert (refused.status, "Policies hide values" in refused.body) == (400, True)
         assert "Hold 31 rows?" in visit.get("/confirm?action=hold&all=1").body
         assert "Jack" not in visit.get("/table?name=usr").body
+
+
+def test_an_output_is_tried_at_once(log: LogTable, tmp_path: Path) -> None:
+    config = replace(config_of(log, PROXY), output=(FilesOutput(path=str(tmp_path / "out"), name="near"),))
+    with Publisher(config) as publisher:
+        publisher.run_once()
+    with paged(log, config) as (page, written):
+        visit = Visit(page, Host="log.example", X_Forwarded_User="ada")
+        assert "Try now…" in visit.get("/output?name=near").body
+        asked = visit.get("/confirm?action=try&output=near")
+        assert "Try the output near now?" in asked.body
+        done = visit.post("/act", {"action": "try", "output": "near", "proof": asked.proof})
+        assert done.headers["location"] == "/output?name=near&done=try+1"
+        assert "The publisher tries it at once." in visit.get(done.headers["location"]).body
+    assert log.ask("SELECT COUNT(*) FROM event_log_mark WHERE name = 'try now: near'") == [(1,)]
+    assert '"action": "output_try"' in written.getvalue().replace('":"', '": "')
 
 
 def test_an_output_is_paused_with_a_reason_and_resumed_and_the_journal_says_by_whom(log: LogTable) -> None:

@@ -126,6 +126,12 @@ GROUP BY output, reason ORDER BY output, reason;
 UPDATE /* parked */event_log_parked SET due = 0
 WHERE reason = 'held' AND due IS NOT NULL AND record_id BETWEEN :first AND :last;
 
+-- parked_try_now: rows that a receiver did not take may go again
+UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reason = 'retry' AND due IS NOT NULL;
+
+-- planned_try_now: documents whose answer nobody could read may go again
+UPDATE /* planned */event_log_planned SET due = 0 WHERE output = :output AND due > 0;
+
 -- hold_make: holds rows of a run that wait
 INSERT INTO /* holds */event_log_hold (record_id, note)
 SELECT entry./* record_id */record_id, :note FROM /* log */event_log AS entry
