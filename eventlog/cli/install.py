@@ -8,7 +8,7 @@ import click
 
 from eventlog.cli.asking import DryRun, agree, asking_options
 from eventlog.cli.show import say, show_json
-from eventlog.cli.site import Site, complete_tables, json_option, site_options
+from eventlog.cli.site import Site, complete_tables, json_option, number_option, site_options
 from eventlog.core.errors import InstallError, UsageError
 
 if TYPE_CHECKING:
@@ -24,10 +24,14 @@ sql_option = click.option("--sql", is_flag=True, help="Only print the statements
 @click.option(
     "--columns", type=click.Choice(["new", "old"]), help="Column order; default: the one of source.columns, else new."
 )
+@click.option("--tablespace", metavar="NAME", help="Where the tables of a new log lie (Oracle).")
+@number_option("--partition-rows", "Rows of each partition of a new log (Oracle).", least=1000)
 @sql_option
 @json_option
 @site_options
-def install(site: Site, columns: str | None, sql: bool, as_json: bool) -> None:
+def install(
+    site: Site, columns: str | None, tablespace: str | None, partition_rows: int | None, sql: bool, as_json: bool
+) -> None:
     """Creates the event log table and its state tables.
 
     An existing log is adopted as it is.
@@ -39,13 +43,15 @@ def install(site: Site, columns: str | None, sql: bool, as_json: bool) -> None:
     from eventlog.sql.findlog import order_wanted
     from eventlog.sql.install import install as put_there
     from eventlog.sql.install import install_sql
+    from eventlog.sql.storage import Storage
 
+    storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
     asked = site.config.source.columns
     order = order_wanted(asked, columns)
     if sql:
-        click.echo(install_sql(site.url, site.wanted_names, order, asked), nl=False)
+        click.echo(install_sql(site.url, site.wanted_names, order, asked, storage), nl=False)
         return
-    put_there(site.engine(may_create=True), site.wanted_names, order, asked)
+    put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
     _say_done("installed", site, "is installed", as_json=as_json)
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
+    from eventlog.sql.storage import Writing
 
 
 PIECE_CHARACTERS: Final = 900
@@ -70,6 +71,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes
     """The types of columns that eventlog makes there."""
+    stored: Writing | None = None
     driver: str | None = None
     """The module of the driver that the extra brings; None where Python brings one."""
     extra: str | None = None

@@ -23,6 +23,7 @@ from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
 from eventlog.sql.migrations.moving import is_moved
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.rights import given, present_companions, take_back, taking_back
+from eventlog.sql.storage import UNSAID, Storage, storing, writing
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.installed import installed
 from eventlog.sql.triggers.render import dropping
@@ -35,6 +36,8 @@ MOVING = "0007"
 """The migration that moves what the log knows of its outputs, in either direction."""
 SEQUENCE = "log sequence"
 """The mark that names the sequence that was made with the log."""
+TABLESPACE = "log tablespace"
+"""The mark that names the tablespace that was asked for, so that an upgrade's tables lie there too."""
 UNSEEN = """\
 -- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack` removes them.
 -- If {log} was there before eventlog, leave out the statement that drops it.
@@ -47,19 +50,21 @@ def install(
     names: LogNames | None = None,
     order: Sequence[str] = NEW_ORDER,
     columns: str | Sequence[str] = "auto",
+    storage: Storage = UNSAID,
 ) -> None:
     """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once.
 
     `columns` is how those of a log that is there already are found.
     """
     names = names or LogNames()
+    writing(dialect_of(engine).stored, storage, dialect_of(engine).name)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         if not has_log(connection, names):
             refuse_sorted(columns)
         elif _found_revision(connection, names) is None:
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
-        _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order))
+        _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
 
 
 def install_sql(
@@ -67,12 +72,13 @@ def install_sql(
     names: LogNames | None = None,
     order: Sequence[str] = NEW_ORDER,
     columns: str | Sequence[str] = "auto",
+    storage: Storage = UNSAID,
 ) -> str:
     """The statements of `install` for the database that the URL names, without connecting to it."""
     names = names or LogNames()
     refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
-    return _printed(url, names, NEWEST_MIGRATION, tuple(order))
+    return _printed(url, names, NEWEST_MIGRATION, tuple(order), storage=storage)
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
@@ -106,13 +112,25 @@ def upgrade(
         if goal < revision:
             _run(connection, names, "downgrade", goal)
         else:
-            _bring_up(connection, names, goal)
+            _bring_up(connection, names, goal, storage=_storage(_marks(connection, names)))
 
 
-def _bring_up(connection: Connection, names: LogNames, goal: str, order: tuple[str, ...] = NEW_ORDER) -> None:
+def _storage(marks: dict[str, str]) -> Storage:
+    """Where tables lie that a later migration makes."""
+    return Storage(tablespace=marks.get(TABLESPACE))
+
+
+def _bring_up(
+    connection: Connection,
+    names: LogNames,
+    goal: str,
+    order: tuple[str, ...] = NEW_ORDER,
+    *,
+    storage: Storage,
+) -> None:
     """Brings a log to a later migration; who was given rights on its companions gets them on new ones in the same step."""
     before = present_companions(connection, names)
-    _run(connection, names, "upgrade", goal, order)
+    _run(connection, names, "upgrade", goal, order, storage=storage)
     if before:
         new = [table for table in present_companions(connection, names) if table not in before]
         give_where_allowed(connection, names, list(companion_grants(connection, names, new)))
@@ -131,7 +149,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
         new = [table for table in names.own[1:] if table not in present] if goal == NEWEST_MIGRATION else []
         grants = [one.sql for one in companion_grants(connection, names, new)]
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, marks=marks, after=grants)
+    return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, storage=_storage(marks), marks=marks, after=grants)
 
 
 def _goal(to: str | None) -> str:
@@ -198,7 +216,7 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
         drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
-        found = {"marks": _marks(connection, names), "before": drops}
+        found: dict[str, Any] = {"marks": _marks(connection, names), "before": drops}
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
@@ -226,7 +244,7 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
     """What was noted about the log when it was installed."""
     marks = table(names.marks, column("name"), column("value"), schema=names.schema)
-    query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE]))
+    query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE, TABLESPACE]))
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
@@ -265,17 +283,23 @@ def _run(
     order: tuple[str, ...] = NEW_ORDER,
     *,
     leaving: bool = False,
+    storage: Storage = UNSAID,
 ) -> None:
     """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
-    transactional = dialect_of(connection).transactional_ddl
-    config = _config(names, order, connection=connection, transactional=transactional, leaving=leaving)
-    getattr(command, direction)(config, goal)
+    dialect = dialect_of(connection)
+    transactional = dialect.transactional_ddl
+    config = _config(names, order, connection=connection, transactional=transactional, leaving=leaving, storage=storage)
+    with storing(connection, writing(dialect.stored, storage, dialect.name)):
+        getattr(command, direction)(config, goal)
 
 
-def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **found: Any) -> str:
+def _printed(
+    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **found: Any
+) -> str:
     """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
+    write = writing(dialect_of(url).stored, storage, dialect_of(url).name)
     transactional = dialect_of(url).transactional_ddl
-    config = _config(names, order, url=read_url(url), transactional=transactional, **found)
+    config = _config(names, order, url=read_url(url), transactional=transactional, storage=storage, **found)
     config.output_buffer = StringIO()
     first, _, last = goal.partition(":")
     down = last == "base" or (bool(last) and last < first)
@@ -283,14 +307,21 @@ def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **fou
     dialect, written = dialect_of(url), config.output_buffer.getvalue()
     if offers(dialect, "run_once"):
         versions = (first, last) if last else ("", NEWEST_MIGRATION)
-        written = _to_run_again(dialect, names, written, versions, "run_down_once" if down else "run_once")
+        written = _to_run_again(dialect, names, written, versions, "run_down_once" if down else "run_once", write)
     return dialect.script_head + written + dialect.script_commit
 
 
 _comments = re.compile(r"(?:\s*--.*\n)*\s*")
 
 
-def _to_run_again(dialect: Dialect, names: LogNames, script: str, versions: tuple[str, str], query: str) -> str:
+def _to_run_again(
+    dialect: Dialect,
+    names: LogNames,
+    script: str,
+    versions: tuple[str, str],
+    query: str,
+    write: Callable[[str], str],
+) -> str:
     """A script that can be run again when it failed half-way, for a database where each DDL is a transaction of its own.
 
     What stands there already, or is gone, is no error; and the version is recorded when all else is done.
@@ -305,7 +336,7 @@ def _to_run_again(dialect: Dialect, names: LogNames, script: str, versions: tupl
         before = part[: comments.end() if comments else 0].strip()
         if text and not records.match(text):
             once = re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text)
-            text = statement(dialect, query, statement=dialect.literal(text)) if once else text
+            text = statement(dialect, query, statement=dialect.literal(write(text))) if once else text
             parts.append(f"{before}\n\n{text}".strip())
     first, last = versions
     if last != "base":

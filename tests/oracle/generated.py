@@ -12,6 +12,7 @@ from eventlog.sql.dialect import texts
 from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.storage import Storage
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import script
@@ -122,6 +123,14 @@ def installation() -> Iterator[Named]:
     for order, names in product((NEW_ORDER, OLD_ORDER), LOGS):
         for place, text in enumerate(statements(install_sql("oracle://", names, order))):
             yield f"install {names.table} {order[1]} {place}", text
+    storages = (
+        Storage(tablespace="log_data"),
+        Storage(partition_rows=10**6),
+        Storage(tablespace="D", partition_rows=10**6),
+    )
+    for storage, names in zip(storages, LOGS, strict=True):
+        for place, text in enumerate(statements(install_sql("oracle://", names, storage=storage))):
+            yield f"install stored {names.table} {place}", text
     for names in LOGS:
         for place, text in enumerate(statements(uninstall_sql("oracle://", names))):
             yield f"uninstall {names.table} {place}", text

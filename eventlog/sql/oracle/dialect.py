@@ -6,6 +6,7 @@ from typing import Final
 
 from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect
 from eventlog.sql.oracle.keys import JsonTableLookup
+from eventlog.sql.oracle.storage import stored
 from eventlog.sql.oracle.types import TYPES
 
 ADVICE: Final[dict[int | str, str]] = {
@@ -31,6 +32,7 @@ ORACLE = Dialect(
     name="oracle",
     lookup=JsonTableLookup(),
     types=TYPES,
+    stored=stored,
     driver="oracledb",
     extra="oracle",
     identifier_bytes=30,

@@ -13,6 +13,7 @@ from sqlalchemy.schema import CreateTable
 from eventlog.sql.column_types import ColumnType, ColumnTypes
 
 ROWDEPENDENCIES: Final = "eventlog rowdependencies"
+ROWDEPENDENCIES_CLAUSE: Final = "ROWDEPENDENCIES"
 SECONDS: Final = "YYYY-MM-DD HH24:MI:SS"
 NANOSECONDS: Final = f"{SECONDS}.FF9"
 _arguments = re.compile(r"\([^)]*\)")
@@ -56,7 +57,7 @@ def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
         return text
     values = [compiler.preparer.format_column(one) for one in element.element.columns if isinstance(one.type, sa.Text)]
     stored = f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)"
-    return f"{text.rstrip()}\n{stored}\nROWDEPENDENCIES\n\n"
+    return f"{text.rstrip()}\n{stored}\n{ROWDEPENDENCIES_CLAUSE}\n\n"
 
 
 def oracle_value(sql_type: str, column: str) -> str:

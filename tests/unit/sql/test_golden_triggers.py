@@ -19,6 +19,7 @@ from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.storage import UNSAID, Storage
 from eventlog.sql.triggers import Style, TriggerOptions, plan, render
 
 FOLDER = Path(__file__).resolve().parents[2] / "golden" / "triggers"
@@ -89,10 +90,13 @@ def test_triggers_are_those_of_their_golden_file(
     assert text == file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("what", ["install", "uninstall"])
+@pytest.mark.parametrize("what", ["install", "install-stored", "uninstall"])
 def test_scripts_for_oracle_are_those_of_their_golden_file(what: str) -> None:
     names = LogNames(table="INDIRECT_PROCESS", schema="INDIRECT", sequence="SEQ_LOG")
-    text = (install_sql if what == "install" else uninstall_sql)("oracle://", names)
+    storage = Storage(tablespace="log_data", partition_rows=1_000_000) if what == "install-stored" else UNSAID
+    text = (
+        uninstall_sql("oracle://", names) if what == "uninstall" else install_sql("oracle://", names, storage=storage)
+    )
     file = SCRIPTS / f"oracle-{what}.sql"
     if os.environ.get("EVENTLOG_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8")

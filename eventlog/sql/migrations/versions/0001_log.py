@@ -9,7 +9,7 @@ from alembic import context, op
 
 from eventlog.sql.column_types import ColumnTypes
 from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.install import ADOPTED, SEQUENCE, noted
+from eventlog.sql.install import ADOPTED, SEQUENCE, TABLESPACE, noted
 from eventlog.sql.names import STANDARD, LogNames
 
 revision = "0001"
@@ -34,6 +34,9 @@ def upgrade() -> None:
         op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
     elif names.sequence:
         op.bulk_insert(marks, [{"name": SEQUENCE, "value": names.sequence}])
+    tablespace = context.config.attributes["storage"].tablespace
+    if tablespace:
+        op.bulk_insert(marks, [{"name": TABLESPACE, "value": tablespace}])
 
 
 def downgrade() -> None:

@@ -1,0 +1,57 @@
+"""Tablespaces and partitions of a log: what is refused, and what reaches a database that is connected."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlalchemy import create_engine
+
+from eventlog.core.errors import ConfigError, UsageError
+from eventlog.sql.install import install, install_sql
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle.storage import stored
+from eventlog.sql.storage import UNSAID, Storage, storing, writing
+
+
+@pytest.mark.parametrize("name", ["", "a b", '"D"', "1D", "D" * 31, "D; DROP"])
+def test_a_tablespace_is_a_plain_name(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a tablespace"):
+        Storage(tablespace=name)
+
+
+@pytest.mark.parametrize("storage", [Storage(tablespace="d"), Storage(partition_rows=1000)])
+def test_a_database_without_such_storage_refuses_it(storage: Storage) -> None:
+    with pytest.raises(ConfigError, match="where tables lie"):
+        install_sql("sqlite://", storage=storage)
+    with pytest.raises(ConfigError, match="where tables lie"):
+        install(create_engine("sqlite://"), storage=storage)
+
+
+def test_every_table_key_and_index_lies_where_it_was_asked_for() -> None:
+    script = install_sql("oracle://", storage=Storage(tablespace="log_data"))
+    made = re.findall(r"CREATE (?:TABLE|INDEX) .*?(?=';$)", script, flags=re.MULTILINE | re.DOTALL)
+    assert len(made) > 10
+    assert [one for one in made if "TABLESPACE log_data" not in one] == []
+    assert [one for one in made if one.count("PRIMARY KEY") > one.count("USING INDEX TABLESPACE log_data")] == []
+    assert "VALUES (''log tablespace'', ''log_data'')" in script
+
+
+def test_the_log_alone_has_partitions() -> None:
+    script = install_sql("oracle://", storage=Storage(partition_rows=5000))
+    assert script.count("PARTITION BY RANGE (record_id) INTERVAL (5000)") == 1
+    assert script.count(" USING INDEX LOCAL") == 1
+    assert "TABLESPACE" not in script
+
+
+def test_what_makes_nothing_stays_as_it_is() -> None:
+    write = writing(stored, Storage(tablespace="d"), "oracle")
+    assert write("DROP TABLE event_log\n") == "DROP TABLE event_log\n"
+    assert writing(ORACLE.stored, UNSAID, "oracle")("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)"
+
+
+def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:
+    with create_engine("sqlite://").connect() as connection:
+        with storing(connection, lambda statement: statement.replace("1", "2")):
+            assert connection.exec_driver_sql("SELECT 1").scalar() == 2
+        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
