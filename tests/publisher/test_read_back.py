@@ -1,0 +1,64 @@
+"""Rows that are read back: what such a row supersedes waits with it, and what had vanished once stays so."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.core.model import Kind, Row, RowId
+from eventlog.core.rules import Round
+from eventlog.publisher.decide import Decider
+from tests.publisher.scene import Scene
+from tests.support.memory import MemoryRows
+from tests.support.strategies import CATALOG
+
+JACK: dict[RowId, Row] = {RowId(None, "usr", "idu=1"): {"fname": "Jack", "lname": None}}
+
+
+def scene_with(engine: Engine, rows: dict[RowId, Row], *, attempts: int = 0) -> Scene:
+    """A log with a receiver, in whose tables these rows are."""
+    scene = Scene(engine, "out")
+    look(scene, rows)
+    consumer = scene.consumers["out"]
+    consumer._settings = replace(consumer._settings, max_attempts=attempts)
+    return scene
+
+
+def look(scene: Scene, rows: dict[RowId, Row]) -> None:
+    scene.consumers["out"].decider = Decider(Round(catalog=CATALOG, reader=MemoryRows(rows)))
+
+
+def retry_now(scene: Scene) -> None:
+    """Lets the time pass for which rows wait."""
+    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due IS NOT NULL")
+    scene.publish()
+
+
+@pytest.mark.parametrize("attempts, letters", [(0, {1: "S", 2: "S"}), (1, {1: "S", 2: "E"})])
+def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: int, letters: dict[int, str]) -> None:
+    scene = scene_with(engine, JACK, attempts=attempts)
+    scene.receivers["out"].again = {2}
+    scene.table.write(1)
+    scene.table.write(2, event_type=Kind.UPDATE_ROW_BACK.value, column_name=None, new_value=None)
+    scene.publish()
+    assert scene.waiting() == ([] if attempts else [1, 2])
+    scene.receivers["out"].again = set()
+    retry_now(scene)
+    assert scene.table.statuses() == letters
+    assert scene.table.outcomes()[1][1] == "superseded"
+    assert scene.left() == {}
+
+
+def test_what_had_vanished_stays_so_when_what_was_read_with_it_comes_again(engine: Engine) -> None:
+    scene = scene_with(engine, {})
+    scene.receivers["out"].again = {2}
+    scene.table.write(1, event_type=Kind.UPDATE_ROW_BACK.value, column_name=None, new_value=None)
+    scene.table.write(2, key="idu=2")
+    scene.publish()
+    assert scene.table.statuses() == {1: "W", 2: "N"}
+    look(scene, JACK)
+    scene.receivers["out"].again = set()
+    retry_now(scene)
+    assert (scene.receivers["out"].came, scene.table.statuses()) == ([2], {1: "W", 2: "S"})
+    assert scene.table.outcomes()[1][1] == "vanished"
