@@ -75,6 +75,10 @@ def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]
     started = start(cluster, hiding=hiding)
     try:
         yield started
+    except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None  # Py4J failed on the way out of it
+        raise
     finally:
         started.stop()
 
@@ -131,10 +135,13 @@ def _interrupted_as_usual() -> Iterator[None]:
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
     """Whether a record tells of something else than a Ctrl-C, or what failed because of it."""
-    error = record.exc_info[1] if record.exc_info else None
+    return not _interrupted(record.exc_info[1] if record.exc_info else None)
+
+
+def _interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    return error is None
+    return error is not None
 
 
 def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf:

@@ -5,25 +5,34 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from eventlog_spark import cluster
 from tests.spark.processes import JAVA_OPTIONS
 
 PROGRAM = """
 import os, signal, sys, threading, time
+from contextlib import contextmanager
 from eventlog_spark.cluster import Cluster, session
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": sys.argv[1]}
-with session(Cluster(master="local[1]", conf=conf)) as spark:
+
+@contextmanager
+def told():
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("interrupted")
+
+with told(), session(Cluster(master="local[1]", conf=conf)) as spark:
     def interrupt():
         while not spark.sparkContext.statusTracker().getActiveStageIds():
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    try:
-        spark.range(10**13).selectExpr("sum(hash(id))").collect()
-    except KeyboardInterrupt:
-        print("interrupted")
+    spark.range(10**13).selectExpr("sum(hash(id))").collect()
 """
 
 
@@ -42,3 +51,23 @@ def test_what_ctrl_c_does_stays_as_it_was(java: None) -> None:
         [sys.executable, "-c", program, JAVA_OPTIONS], capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Stopped:
+    """A session that ends well."""
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("begun", [KeyboardInterrupt, ValueError])
+def test_what_fails_on_the_way_out_of_an_interruption_is_one(
+    monkeypatch: pytest.MonkeyPatch, begun: type[BaseException]
+) -> None:
+    monkeypatch.setattr(cluster, "_running", lambda: None)
+    monkeypatch.setattr(cluster, "start", lambda *_, **__: Stopped())
+    failure = OSError("Answer from Java side is empty")
+    failure.__context__ = begun()
+    seen = KeyboardInterrupt if begun is KeyboardInterrupt else OSError
+    with pytest.raises(seen), cluster.session(cluster.Cluster(master="local[1]")):
+        raise failure
