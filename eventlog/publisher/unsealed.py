@@ -21,7 +21,7 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
 from eventlog.publisher.tables import EVER
-from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
+from eventlog.sources.log.reading import NEAR_ROWS, LogSettings, Request, WaitingRows
 from eventlog.sources.marks import Run, Stretches
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
@@ -57,8 +57,9 @@ class UnsealedRows:
         else:
             beyond = {"beyond": known.parts[-1][1]}
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
-            if late := self._late(connection, memory, known, limit):
-                request = Request(limit=ALL, room=room, among="among_noted", bounds={"ids": id_list(late)})
+            # Some numbers more than are wanted: rows of one change stand near each other, and the end may be among them.
+            if late := self._late(connection, memory, known, limit + NEAR_ROWS):
+                request = Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(late)})
                 between = self._rows.next(connection, request)
                 full = len(late) >= limit or found.weight + between.weight > room
                 found = between if full else _together(between, found)
