@@ -40,7 +40,7 @@ from eventlog.delivery.answers import keep_worse
 from eventlog.delivery.output import Output
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
-from eventlog.publisher.whole import in_transactions
+from eventlog.publisher.whole import GoingOn, in_transactions
 from eventlog.sources.marks import Stretches
 
 AGAIN_SECONDS: Final = 30.0
@@ -191,12 +191,12 @@ def encode(
     *,
     after: str,
     told: Told,
-    going_on: frozenset[int] | None = None,
+    going_on: GoingOn | None = None,
     may_leave: bool = True,
     most_left: int = 0,
 ) -> Encoded:
     """The documents of one output. With `going_on` those that count say which change of its transaction each is; where
-    transactions are to be whole, those that go on are left for later, as long as they have no more than `most_left` rows.
+    transactions are to be whole, those that go on soon are left for then, as long as they have no more than `most_left` rows.
 
     A document has changes of one part only: their tables look the same all through it.
     """
@@ -208,18 +208,18 @@ def encode(
     left: set[Position] = set()
     if output.whole and going_on is not None:
         placed = [(number, change) for number, changes in groups for change in changes]
-        placed, left = in_transactions(placed, going_on if may_leave else (), most_left)
+        placed, left = in_transactions(placed, going_on.soon if may_leave else (), most_left)
         left |= _losers_of(left, parts)
         groups = [(number, [change for _, change in group]) for number, group in groupby(placed, key=itemgetter(0))]
     made = _written(output, parts, groups, said)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
-        last = _left(made.changes, written, going_on, parts) if may_leave else set[Position]()
+        last = _left(made.changes, written, going_on.soon, parts) if may_leave else set[Position]()
         later = {one.transaction for one in written if one.positions[-1] in last and one.transaction is not None}
         pieces = [[one for one in piece if one.positions[-1] not in last] for piece in pieces]
         left |= last
-        numbered, told = counted(list(chain.from_iterable(pieces)), told, going_on | later)
+        numbered, told = counted(list(chain.from_iterable(pieces)), told, going_on.every | later)
         ends = [*accumulate(map(len, pieces), initial=0)]
         pieces = [numbered[start:end] for start, end in pairwise(ends)]
     documents: list[Document] = []

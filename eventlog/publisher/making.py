@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Reason
+from eventlog.core.model import Event, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
-from eventlog.publisher.decide import Cause, Decider, Encoded, causes_of, encode, planned_documents, waits
+from eventlog.publisher.decide import Cause, Decider, Encoded, Part, causes_of, encode, planned_documents, waits
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import by_number, of_shared_numbers
 from eventlog.publisher.plans import TakePlan
@@ -60,7 +61,7 @@ class PlanMaker:
         """Decides the rows of a take, and prepares documents if the sink may do that now; `plans` is how many the output
         has had until then.
         """
-        encoded = self._encoded(decider, taken, told, after, trace)
+        encoded = self._encoded(decider, taken, now, told, after, trace)
         causes = causes_of(taken.events, list(encoded.said.values())) if encoded.said else frozenset[Cause]()
         if causes and not decider.looks.cover(causes):
             return Turn(stale=causes)
@@ -101,7 +102,7 @@ class PlanMaker:
         )
 
     def _encoded(
-        self, decider: Decider, taken: Take, told: Mapping[int, int], after: str, trace: BatchTrace | None
+        self, decider: Decider, taken: Take, now: int, told: Mapping[int, int], after: str, trace: BatchTrace | None
     ) -> Encoded:
         """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
         left_before = {one.record for one in taken.unparked if one.reason == Reason.GOES_ON.value}
@@ -111,13 +112,15 @@ class PlanMaker:
             groups = [before, [event for event in taken.events if event.position[0] not in left_before]]
         going_on = None
         if (self._output.format.counts or self._output.whole) and taken.events:
-            going_on = self._journal.going_on(taken.events)
+            going_on = self._journal.going_on(self._output.name, taken, now)
         span = None if trace is None else trace.span
         first = trace is not None and trace.first == self._output.name
         with step(span if first else None, "decide"):
             parts = decider.decide(
                 taken, [group for group in groups if group] or [[]], self._journal.moment, outputs=self._journal.outputs
             )
+        if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
+            going_on = replace(going_on, every=going_on.every | later)
         with step(span, "encode", output=self._output.name):
             encoded = encode(
                 self._output,
@@ -153,3 +156,10 @@ class PlanMaker:
                 due = now + self._journal.delay(1)
             parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)
         return parking.rows
+
+
+def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> set[int]:
+    """The transactions of rows that the rules say are to come again."""
+    outcomes = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
+    later = {outcome.position for outcome in outcomes if outcome.status is Status.NEW}
+    return {one.transaction.mark for one in events if one.position in later and one.transaction is not None}

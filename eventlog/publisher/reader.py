@@ -19,6 +19,7 @@ from eventlog.core.model import Event
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.tables import NEVER, JournalRow, OnTheWay, Parked, encoded
 from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.publisher.whole import GoingOn
 from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
 from eventlog.sources.marks import HOLDING, Stretches
 from eventlog.sql.log import ALL, Log, id_list
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.core.schema import Catalog
+    from eventlog.publisher.take import Take
 
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
@@ -34,6 +36,9 @@ CLOCK_SECONDS: Final = 10.0
 
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
+
+NEAR_NUMBERS: Final = 10_000
+"""Rows of a transaction that wait are looked for so far below and above those that go: a million others may wait."""
 
 MOST_COUNT_LOOKS: Final = 10
 """So many stretches of a batch are counted one by one; of more, its rows are asked for by their numbers."""
@@ -292,10 +297,40 @@ class JournalReader:
         with self.reading() as (connection, _):
             return self.rows.objects(connection, sorted(set(numbers)))
 
-    def going_on(self, events: Sequence[Event]) -> frozenset[int] | None:
-        """The transactions of these events that have rows behind them; None where nobody can say that."""
-        with self.reading() as (connection, _):
-            return self.rows.going_on(connection, events)
+    def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
+        """The transactions of a take that go on at the output: other rows of them are ahead of it, or wait for it.
+
+        Rows that wait in the log are not enough to know: they may wait for other outputs only.
+        """
+        with self.reading() as (connection, memory):
+            ends = self.rows.ends_behind(connection, taken.events)
+            if ends is None:
+                return None
+            position, known = known_output(memory, name).position, memory.taken | memory.seen
+            ahead = [one.records for number, one in memory.batches.items() if number > position]
+            # Rows of a transaction are taken in their order, but for those that are set aside: so where it has passed the
+            # last one, no other is ahead of it.
+            soon = {
+                one
+                for one, end in ends.items()
+                if end not in taken.records and (end not in known or any(end in records for records in ahead))
+            }
+            waiting = list(taken.set_aside)
+            if memory.any_parked:
+                numbers = [event.position[0] for event in taken.events]
+                transactions = {event.transaction.mark for event in taken.events if event.transaction is not None}
+                values = {
+                    "output": name,
+                    "first": min(numbers) - NEAR_NUMBERS,
+                    "last": max(numbers) + NEAR_NUMBERS,
+                    "ids": id_list([one.record for one in taken.unparked]),
+                    "transactions": id_list(sorted(transactions)),
+                }
+                waiting += [
+                    (int(one), int(due or 0)) for one, due in self.ask(connection, "parked_transactions", **values)
+                ]
+        soon.update(one for one, due in waiting if due <= now)
+        return GoingOn(every=frozenset(soon.union(one for one, _ in waiting)), soon=frozenset(soon))
 
     def planned(self, name: str) -> list[OnTheWay]:
         """The documents of an output that may be on their way, in their order."""

@@ -44,6 +44,8 @@ class Take(Struct, frozen=True, kw_only=True):
     gone: Stretches = Stretches()
     records: Stretches = Stretches()
     objects: Mapping[int, str] = {}
+    set_aside: Sequence[tuple[int, int]] = ()
+    """The transactions of the rows that wait by this take, and when these may go."""
 
     @property
     def is_empty(self) -> bool:
@@ -197,6 +199,12 @@ def _divided(
         unparked=unparked,
         events=going,
         parked=parking.rows,
+        set_aside=[
+            (event.transaction.mark, one.due or 0)
+            for one in parking.rows
+            for event in by_number[one.record]
+            if event.transaction is not None
+        ],
         gone=(found.records | Stretches.of(waited)) - Stretches.of(by_number),
         objects=objects,
     )

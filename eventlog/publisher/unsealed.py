@@ -111,9 +111,9 @@ class UnsealedRows:
         """The objects that these rows speak of, as far as they still wait."""
         return {event.position[0]: object_of(self._identities, event) for event in self.events(connection, numbers)}
 
-    def going_on(self, connection: Connection, events: Sequence[Event]) -> frozenset[int] | None:
-        """The transactions of these events that have rows behind them; None where nobody can say that."""
-        return self._rows.going_on(connection, events)
+    def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
+        """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it."""
+        return self._rows.ends_behind(connection, events)
 
     def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""

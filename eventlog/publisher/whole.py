@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from eventlog.core.model import Change, Position
 
 Placed = tuple[int, Change]
 """A change, and the part of the take that it is of."""
+
+
+class GoingOn(Struct, frozen=True, kw_only=True):
+    """Transactions of a take that are not over with it at the output. What is left of those that go on `soon` waits for that."""
+
+    every: frozenset[int]
+    soon: frozenset[int]
 
 
 def in_transactions(

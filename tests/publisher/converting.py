@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -16,13 +17,14 @@ from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.local import convert
 from eventlog.convert.mark import Marked, can_be_marked, marking, waits_for_marks
 from eventlog.convert.settings import Conversion, LogInput
+from eventlog.core.errors import SourceError
 from eventlog.publisher.conversions import ConversionJournal
 from eventlog.sql.log import Log
 from tests.publisher.scene import Scene
 
 
-class Killed(SystemExit):
-    """The process dies; of a thread that ends by it nobody is told, as of one whose process is gone."""
+class Killed(BaseException):
+    """The process dies; nothing that handles errors handles it."""
 
 
 class Death:
@@ -65,7 +67,8 @@ def dying(number: int) -> Iterator[Death]:
     @contextmanager
     def of_the_living(self: Any, **named: Any) -> Iterator[Any]:
         if death.is_dead:
-            raise Killed
+            # Of a thread that died with its process nobody is told; pytest would tell of each thread that ends by an error.
+            raise Killed if current_thread() is main_thread() else SourceError("The process has died.")
         with anything(self, **named) as found:
             yield found
 

@@ -54,8 +54,8 @@ class LogRows:
             taken = take(self.journal, self.output, now=now, limit=limit or EVERY_ROW, identities=self._identities)
             self._taken = taken
             if taken.events or taken.is_empty:
-                going_on = self.journal.going_on(taken.events) if taken.events else None
-                return Batch(events=taken.events, going_on=going_on)
+                going_on = self.journal.going_on(self.output, taken, now) if taken.events else None
+                return Batch(events=taken.events, going_on=None if going_on is None else going_on.every)
             self._plan([], {})
 
     def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:

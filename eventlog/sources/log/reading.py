@@ -121,8 +121,8 @@ class WaitingRows:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows, end, plain, request, more=goes_on)
 
-    def going_on(self, connection: Connection, events: Sequence[Event]) -> frozenset[int] | None:
-        """The transactions of these events of which rows wait behind them; None where nobody can say it.
+    def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
+        """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it.
 
         A row is there once its transaction is committed, so then all rows of that are there.
         """
@@ -222,13 +222,26 @@ class TransactionEnds:
         self._log = log
         self._ends: dict[int, int] = {}
 
-    def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> frozenset[int]:
-        """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above their last."""
+    def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> dict[int, int]:
+        """Where those of the transactions end, whose rows have numbers from the first one on, that end above their last."""
         if any(one not in self._ends for one in lasts):
-            asked = {"first": first, "most": MOST_ENDS_NUMBERS}
-            found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
-            self._ends = {int(one): int(end) for one, end in found if one is not None}
-        return frozenset([one for one, last in lasts.items() if self._ends.get(one, last) > last])
+            self._ask(connection, first)
+        ends = self._above(lasts)
+        # The rows behind those that somebody requeued may have their letters since.
+        if ends and len(
+            self._log.rows(connection, self._log.query("still_waiting"), {"ids": id_list([*ends.values()])})
+        ) < len(ends):
+            self._ask(connection, first)
+            ends = self._above(lasts)
+        return ends
+
+    def _ask(self, connection: Connection, first: int) -> None:
+        asked = {"first": first, "most": MOST_ENDS_NUMBERS}
+        found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
+        self._ends = {int(one): int(end) for one, end in found if one is not None}
+
+    def _above(self, lasts: Mapping[int, int]) -> dict[int, int]:
+        return {one: self._ends[one] for one, last in lasts.items() if self._ends.get(one, last) > last}
 
 
 def _judged(event: Event, faults: Mapping[int, str]) -> Event:

@@ -26,6 +26,19 @@ SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
 WHERE kept.output <> :output AND kept.record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
 
+-- parked_transactions: of which of these transactions rows between two numbers wait for an output, but for these rows; and
+-- when their objects may go
+SELECT kept.source_transaction, (SELECT MIN(leader.due) FROM /* parked */event_log_parked leader
+                                 WHERE leader.output = :output AND leader.object = kept.object)
+FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_transaction AS source_transaction
+      FROM /* parked */event_log_parked waiting
+      JOIN /* log */event_log entry ON entry./* record_id */record_id = waiting.record_id AND entry./* status */status = 'N'
+      WHERE waiting.output = :output AND waiting.record_id BETWEEN :first AND :last
+        AND waiting.record_id NOT IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+        AND entry./* transaction_number */eventlog_transaction IN
+            (SELECT listed.n FROM JSON_TABLE(:transactions, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+     ) kept;
+
 -- held_among: which of these rows are held
 SELECT kept.record_id FROM /* holds */event_log_hold kept
 WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);

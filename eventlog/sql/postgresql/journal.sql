@@ -26,6 +26,18 @@ CROSS JOIN LATERAL (SELECT 1 FROM /* parked */event_log_parked AS waiting
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
 WHERE output <> :output AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
 
+-- parked_transactions: of which of these transactions rows between two numbers wait for an output, but for these rows; and
+-- when their objects may go
+SELECT kept.source_transaction, (SELECT MIN(leader.due) FROM /* parked */event_log_parked AS leader
+                                 WHERE leader.output = :output AND leader.object = kept.object)
+FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_transaction AS source_transaction
+      FROM /* parked */event_log_parked AS waiting
+      JOIN /* log */event_log AS entry ON entry./* record_id */record_id = waiting.record_id AND entry./* status */status = 'N'
+      WHERE waiting.output = :output AND waiting.record_id BETWEEN :first AND :last
+        AND waiting.record_id <> ALL (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+        AND entry./* transaction_number */eventlog_transaction = ANY (CAST(translate(:transactions, '[]', '{}') AS bigint[]))
+     ) AS kept;
+
 -- held_among: which of these rows are held
 SELECT record_id FROM /* holds */event_log_hold
 WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -20,7 +21,9 @@ class WaitingLog:
     def query(self, name: str) -> str:
         return name
 
-    def rows(self, _connection: object, query: str, _parameters: dict[str, Any]) -> list[tuple[int | None, int]]:
+    def rows(self, _connection: object, query: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        if query == "still_waiting":
+            return [(number,) for number in json.loads(parameters["ids"]) if number in self.ends.values()]
         assert query == "transaction_ends"
         self.asked += 1
         return list(self.ends.items())
@@ -42,7 +45,7 @@ def test_a_transaction_goes_on_where_it_has_rows_behind_its_own_last(
     ends: dict[int | None, int], lasts: dict[int, int], going_on: set[int]
 ) -> None:
     log = WaitingLog(ends)
-    assert TransactionEnds(cast("Log", log)).behind(cast("Any", None), lasts, 1) == going_on
+    assert TransactionEnds(cast("Log", log)).behind(cast("Any", None), lasts, 1).keys() == going_on
 
 
 def test_the_log_is_asked_again_only_for_transactions_that_are_new() -> None:
@@ -53,3 +56,12 @@ def test_the_log_is_asked_again_only_for_transactions_that_are_new() -> None:
     assert log.asked == 1
     ends.behind(cast("Any", None), {11: 70}, 1)
     assert log.asked == 2
+
+
+def test_a_row_behind_that_waits_no_longer_hides_no_end() -> None:
+    """Somebody requeued the first rows of a transaction: the others have their letters."""
+    log = WaitingLog({7: 45})
+    ends = TransactionEnds(cast("Log", log))
+    assert ends.behind(cast("Any", None), {7: 31}, 1) == {7: 45}
+    log.ends = {7: 12}
+    assert ends.behind(cast("Any", None), {7: 12}, 1) == {}
