@@ -301,11 +301,6 @@ def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
     return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
 
 
-def positions_of(outcomes: Sequence[Outcome]) -> Sequence[Position]:
-    """The positions of the events that the outcomes are of; no outcome is made for that."""
-    return outcomes.positions if isinstance(outcomes, Outcomes) else [one.position for one in outcomes]
-
-
 class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
     """A transaction that is not whole in one document: what was told of it before, and after, and whether it ends there."""
 

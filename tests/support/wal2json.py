@@ -19,16 +19,18 @@ def judged_database(server: str, name: str, tables: list[str], *statements: str)
     with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
     engine = create_engine(server + name)
-    install(engine)
-    run(engine, *statements)
-    track(engine, tables, TriggerOptions(style=Style.IMAGE))
-    with engine.begin() as connection:
-        connection.execute(text("SELECT pg_create_logical_replication_slot('judge', 'wal2json')"))
-    yield engine
-    with engine.begin() as connection:
-        connection.execute(text("SELECT pg_drop_replication_slot('judge')"))
-    engine.dispose()
-    admin.dispose()
+    try:
+        install(engine)
+        run(engine, *statements)
+        track(engine, tables, TriggerOptions(style=Style.IMAGE))
+        with engine.begin() as connection:
+            connection.execute(text("SELECT pg_create_logical_replication_slot('judge', 'wal2json')"))
+        yield engine
+        with engine.begin() as connection:
+            connection.execute(text("SELECT pg_drop_replication_slot('judge')"))
+    finally:
+        engine.dispose()
+        admin.dispose()
 
 
 def asked_of_wal2json(*tables: str) -> str:

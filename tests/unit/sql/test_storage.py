@@ -51,7 +51,9 @@ def test_what_makes_nothing_stays_as_it_is() -> None:
 
 
 def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:
-    with create_engine("sqlite://").connect() as connection:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
         with storing(connection, lambda statement: statement.replace("1", "2")):
             assert connection.exec_driver_sql("SELECT 1").scalar() == 2
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+    engine.dispose()

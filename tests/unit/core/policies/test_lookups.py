@@ -164,3 +164,9 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(step: Lookup, said: 
     with pytest.raises(ConfigError) as error:
         Policy((step,), CATALOG).check()
     assert said in str(error.value)
+
+
+def test_where_nothing_changed_nothing_is_looked_up() -> None:
+    reader = Reader()
+    assert decided(reader)[1].changes == []
+    assert reader.asked == []

@@ -277,3 +277,34 @@ def test_a_whole_row_that_is_all_key_is_an_add(coalesce: bool) -> None:
     assert (first.reason, first.winner) == (Reason.SUPERSEDED, (2,))
     assert last.reason is Reason.PUBLISHED
     assert [(change.op, change.edits, change.refresh) for change in changes] == [(Op.ADD, (), False)]
+
+
+def test_a_key_that_cannot_be_read_is_not_shown_where_keys_are_hidden() -> None:
+    (outcome,) = decide([event(1, key="idu=secret,")], catalog=CATALOG, options=Options(hiding=True)).outcomes
+    assert outcome.reason is Reason.INVALID
+    assert "secret" not in str(outcome.note)
+
+
+COLUMNS = (Column(name="idu", key=1), Column(name="fname"), Column(name="fax"))
+GONE = Catalog([Table(name="usr", columns=COLUMNS, gone=("fax",))])
+
+
+@pytest.mark.parametrize("kind, op", [(Kind.INSERT_FIELD_BACK, Op.ADD), (Kind.UPDATE_FIELD_BACK, Op.MODIFY)])
+def test_a_column_that_is_gone_has_the_value_that_was_logged(kind: Kind, op: Op) -> None:
+    (change,) = decide([event(1, int(kind), column="fax", new="7")], {ONE: {"fname": "a"}}, catalog=GONE).changes
+    assert (change.op, [(edit.column, edit.new) for edit in change.edits]) == (op, [("fax", "7")])
+
+
+def test_a_new_object_of_which_a_column_is_gone_is_read_back_whole() -> None:
+    logged = event(1, int(Kind.INSERT_FIELD_BACK), column="fax", new=None)
+    (change,) = decide([logged], {ONE: {"fname": "a"}}, catalog=GONE).changes
+    assert (change.created, [(edit.column, edit.new) for edit in change.edits]) == (True, [("fname", "a")])
+
+
+def test_a_column_that_is_gone_without_a_logged_value_has_vanished() -> None:
+    logged = event(1, int(Kind.UPDATE_FIELD_BACK), column="fax", new=None)
+    (outcome,) = decide([logged], {ONE: {"fname": "a"}}, catalog=GONE).outcomes
+    assert (outcome.reason, outcome.note) == (
+        Reason.VANISHED,
+        "usr has no captured column fax any more to be read back, and no value of it was logged.",
+    )
