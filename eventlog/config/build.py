@@ -281,8 +281,6 @@ def stream_pipeline_of(
     publisher = config.publisher
     return Pipeline(
         source=stream,
-        reader=None,
-        catalog=None,
         outputs=outputs,
         options=Options(user=config.source.user, allow_loopback=publisher.allow_loopback),
         limit=publisher.query_limit,

@@ -14,6 +14,9 @@ from typing import Final, TypeVar
 from eventlog.core.model import Change, CutTransaction, Op
 from eventlog.core.seams import Countable
 
+MOST_LEFT_EVENTS: Final = 1_000
+"""So many events at most are left for the next batch because their transactions go on, or as many as a batch has."""
+
 MOST_UNFINISHED_NUMBERS: Final = 1000
 """Of so many transactions it is remembered how much was told of them before; of more only of those told last."""
 

@@ -5,7 +5,6 @@ A new database, broker or format implements one of these and passes its conforma
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Protocol, Self, cast
@@ -31,7 +30,6 @@ class Batch(Struct, frozen=True, kw_only=True):
 
     events: Sequence[Captured]
     catalog: Catalog | None = None
-    now: dt.datetime | None = None
     repeated: bool = False
     notes: Mapping[str, str] = {}
     attempts: Mapping[Position, int] = {}
@@ -49,24 +47,8 @@ class Batch(Struct, frozen=True, kw_only=True):
         return cast("Sequence[Event]", self.events)
 
 
-class SourceCapabilities(Struct, frozen=True, kw_only=True):
-    """What a source can do that not every source can; None where it cannot."""
-
-    read_ahead: Callable[[int, Sequence[Batch]], Batch] | None = None
-    """The events after those of batches that were handed out, so many at most. Nobody has them in hand, and a crash
-    forgets them."""
-    outdated: Callable[[], bool] | None = None
-    """Whether what it was told about the tables may be old, as of the last reading: it sees how they are captured."""
-    leaves: Callable[[], bool] | None = None
-    """Whether outputs that lag get later what these outputs settle, as of the last reading."""
-
-
 class Source(Protocol):
     """Hands out events, oldest first."""
-
-    @property
-    def capabilities(self) -> SourceCapabilities:
-        """What it can do beyond this."""
 
     def read(self, limit: int) -> Batch:
         """The next events; the same batch again until it is settled. `limit` 0 means all.
@@ -82,12 +64,10 @@ class Source(Protocol):
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         """Marks what became of the events; durable when it returns. Events with status NEW stay for another time.
 
-        Former notes go; `notes` are kept for the events that stay. `following` is what `read_ahead` gave, and is the
-        batch in hand from now on.
+        Former notes go; `notes` are kept for the events that stay.
         """
 
 

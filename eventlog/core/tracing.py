@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from datetime import UTC
 from time import time_ns
 from typing import Protocol, TypeVar
+
+from eventlog.core.model import Captured
+from eventlog.core.rules.times import moment
 
 Interval = tuple[int, int]
 """When something began and ended, in nanoseconds since 1970."""
@@ -62,6 +66,14 @@ def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, row
     if read is not None:
         span.child("read", read[0], {"eventlog.rows": rows}).end(read[1], None, {})
     return span
+
+
+def times_of(events: Iterable[Captured]) -> Iterator[float]:
+    """The times of events, in seconds since 1970, of those that have one."""
+    for time in {event.time for event in events if event.time is not None}:
+        at = moment(time)
+        if at is not None:
+            yield at.replace(tzinfo=UTC).timestamp()
 
 
 def is_on() -> bool:

@@ -192,7 +192,7 @@ class PublisherHealth:
         with self._lock:
             reading = self._reading
             outputs = reading.outputs
-            new = _stands(outputs.get(name, OutputState()), share, now)
+            new = stands(outputs.get(name, OutputState()), share, now)
             figures = _counted(reading.figures.get(name, OutputFigures()), share)
             for seconds, count in delays:
                 figures = replace(figures, delays=figures.delays.with_value(seconds, count))
@@ -262,7 +262,7 @@ def turn_of(delivery: Delivery, error: MachineError | None) -> OutputTurn:
     )
 
 
-def _stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:
+def stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:
     """How an output stands after its turn, whether it ended well or not."""
     new = replace(former, documents=former.documents + share.documents)
     if share.last is not None:

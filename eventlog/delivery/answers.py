@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from eventlog.core.model import (
     SEVERITY,
     Change,
     Document,
-    Event,
     Op,
     Outcome,
     Position,
@@ -30,7 +29,6 @@ from eventlog.core.model import (
     exceptional,
 )
 from eventlog.core.rules.meaning import ended
-from eventlog.core.rules.screen import Identities
 from eventlog.sources.notes import Planned, write_positions
 
 
@@ -191,69 +189,22 @@ def counted(outcomes: Sequence[Outcome]) -> Mapping[Status, int]:
 
 
 def settled_outcomes(decided: Sequence[Outcome], answers: Mapping[Position, Outcome]) -> Sequence[Outcome]:
-    """The rules' outcomes with what formats and receivers said. A superseded event waits as long as its winner."""
-    if not answers:
-        return decided
-    outcomes = []
-    for outcome in decided:
-        winner = answers.get(outcome.winner) if outcome.winner is not None else None
-        if winner is not None and winner.status is Status.NEW:
-            outcomes.append(replace(outcome, status=Status.NEW, reason=winner.reason))
-        else:
-            outcomes.append(answers.get(outcome.position, outcome))
-    return outcomes
+    """The rules' outcomes with what formats and receivers said."""
+    return [answers.get(outcome.position, outcome) for outcome in decided] if answers else decided
 
 
 def given_up(outcomes: Sequence[Outcome], attempts: Mapping[Position, int], most: int) -> Sequence[Outcome]:
-    """The outcomes, with errors for what was offered often enough; what such an event had superseded is settled."""
-    if not most:
-        return outcomes
-    lost = {
-        outcome.position
-        for outcome in exceptional(outcomes)
-        if outcome.reason is Reason.RETRY and outcome.winner is None and attempts.get(outcome.position, 0) + 1 >= most
-    }
-    if not lost:
+    """The outcomes, with errors for what was offered often enough."""
+    if not most or all(outcome.reason is not Reason.RETRY for outcome in exceptional(outcomes)):
         return outcomes
     return [
-        _given_up(outcome, most) if (outcome.winner or outcome.position) in lost else outcome for outcome in outcomes
+        _given_up(outcome, most)
+        if outcome.reason is Reason.RETRY and attempts.get(outcome.position, 0) + 1 >= most
+        else outcome
+        for outcome in outcomes
     ]
-
-
-def in_order(outcomes: Sequence[Outcome], events: Sequence[Event], identities: Identities) -> Sequence[Outcome]:
-    """The outcomes, where no event ends before one of its object that came earlier and waits.
-
-    Nothing is told of an event whose object had vanished, so it ends at once. An output that lags may be told something of
-    it, and would be told that before what came earlier.
-    """
-    waits = {one.position: one for one in exceptional(outcomes) if one.status is Status.NEW and one.reason in _WAITS}
-    if not waits:
-        return outcomes
-    ahead: dict[RowId | None, Outcome] = {}
-    behind: dict[Position, Reason | None] = {}
-    for event in events:
-        row = identities.row_id(event.table, event.key)
-        if event.position in waits:
-            ahead.setdefault(row, waits[event.position])
-        elif row in ahead:
-            reason = ahead[row].reason
-            behind[event.position] = reason if reason is Reason.GOES_ON else Reason.HELD
-    if not behind:
-        return outcomes
-    return [
-        replace(one, status=Status.NEW, reason=behind[one.position])
-        if one.position in behind and one.status is not Status.NEW
-        else one
-        for one in outcomes
-    ]
-
-
-_WAITS: Final = frozenset({Reason.RETRY, Reason.HELD, Reason.GOES_ON})
-"""Why events wait that nothing of their object may overtake."""
 
 
 def _given_up(outcome: Outcome, most: int) -> Outcome:
-    if outcome.winner is not None:
-        return replace(outcome, status=Status.SUCCESS, reason=Reason.SUPERSEDED)
     note = f"Given up after {most} attempts. {outcome.note or ''}".rstrip()
     return replace(outcome, status=Status.ERROR, reason=Reason.REFUSED, note=note)

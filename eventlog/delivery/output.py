@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain, groupby
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,16 +22,12 @@ from eventlog.core.counting import Told, counted, told_after
 from eventlog.core.model import Captured, Change, Document, Outcome, Position, Refusal, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Countable, Format, Lane, Sink, encode
-from eventlog.core.secrets import masked, shown
+from eventlog.core.secrets import masked
 from eventlog.core.tracing import Span, step
 from eventlog.delivery.answers import Answers, Strictness, covered, keep_worse
 from eventlog.delivery.lanes import Front, LaneThreads, Turns
 from eventlog.sources.marks import value_of
 from eventlog.sources.notes import Planned, Positions, Progress, once_each, read_positions, write_positions
-
-if TYPE_CHECKING:
-    from eventlog.core.errors import MachineError
-
 
 __all__ = ["Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 
@@ -92,7 +87,6 @@ class Delivery:
         pieces: Sequence[Piece],
         former: Progress,
         strictness: Strictness,
-        after: str | None = None,
         told: Told | None = None,
     ) -> None:
         self.output = output
@@ -109,33 +103,14 @@ class Delivery:
         self.span: Span | None = None
         """That of the batch, where it is traced."""
         self.said = Answers(former.answers, strictness, [piece.changes for piece in pieces])
-        pieces = [self._mine(piece) for piece in pieces]
         self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
-        self._after = former.after if self._repeated else output.sink.last() if after is None else after
-        self._ready: list[Document] | None = None
-        self._begun: Preparing | None = None
+        self._after = former.after if self._repeated else output.sink.last()
         self._planned = [planned for _, planned in self._repeated]
         self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
         """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
         again under that plan."""
-
-    def _mine(self, piece: Piece) -> Piece:
-        """The piece without what another output alone is told of."""
-        names = ("", self.output.name, *self.output.former_names)
-        others = [change for change in piece.changes if change.only not in names]
-        for change in others:
-            note = f"only the output {change.only} gets it."
-            self.said.refuse(Refusal(positions=change.positions, note=note, filtered=True))
-        if not others:
-            return piece
-        return replace(piece, changes=[change for change in piece.changes if change.only in names])
-
-    @property
-    def end(self) -> str:
-        """The id of the last document, as far as they are encoded."""
-        return self._ready[-1].id if self._ready else self._after
 
     def write(self, catalog: Catalog | None) -> Sequence[Countable]:
         """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""
@@ -166,17 +141,6 @@ class Delivery:
         now = [one for one in self._written if one.positions[-1] not in left] if left else self._written
         later = {one.transaction for one in staying if one.transaction is not None}
         self._written, self.told = counted(now, self.told, going_on | later)
-
-    def encode(self, catalog: Catalog | None) -> None:
-        """Makes all documents now, for `run` to deliver later; only of a batch that was not planned before."""
-        if self._ready is None:
-            with step(self.span, "encode", output=self.output.name):
-                self._ready = list(self._news(catalog))
-
-    def prepare(self) -> None:
-        """Lets the sink prepare the first documents that are made already, long before their turn comes."""
-        if self._ready and self._begun is None and self.output.sink.capabilities.prepares:
-            self._begun = Preparing(self.output.sink, secrets.token_hex(8), _chunk(iter(self._ready), CHUNK_DOCUMENTS))
 
     def run(
         self,
@@ -255,21 +219,20 @@ class Delivery:
                 yield Chunk(plan=plan, first=number, documents=documents)
                 number += len(documents)
                 self._after = documents[-1].id
-        if self._repeated and self._ready is None:
+        if self._repeated:
             # A log that was restored from a backup does not know what its targets got afterwards.
             self._after = max(self._after, self.output.sink.last())
-        news = self._news(catalog) if self._ready is None else iter(self._ready)
+        news = self._news(catalog)
         while documents := self._next_chunk(news, size):
             if cut := [part for one in documents for part in one.cut]:
                 self._told = told_after(self._told, cut)
-            begun = self._begun.plan if self._begun is not None and not number else secrets.token_hex(8)
-            yield Chunk(plan=begun, first=number, documents=documents)
+            yield Chunk(plan=secrets.token_hex(8), first=number, documents=documents)
             number += len(documents)
             self._after = documents[-1].id
 
     def _next_chunk(self, news: Iterator[Document], size: int) -> list[Document]:
-        """The next documents; they are made here unless they were made before."""
-        with step(self.span if self._ready is None else None, "encode", output=self.output.name):
+        """The next documents."""
+        with step(self.span, "encode", output=self.output.name):
             return _chunk(news, size)
 
     def _later(self, plan: str) -> list[Planned]:
@@ -285,9 +248,7 @@ class Delivery:
         if not self.output.sink.capabilities.prepares or self.said.stopping:
             note()
             return
-        preparing = self._begun
-        if preparing is None or preparing.plan != chunk.plan:
-            preparing = Preparing(self.output.sink, chunk.plan, chunk.documents)
+        preparing = Preparing(self.output.sink, chunk.plan, chunk.documents)
         try:
             note()
         finally:
@@ -392,18 +353,17 @@ class Preparing:
     """A sink that prepares the documents of a plan in a thread of its own."""
 
     def __init__(self, sink: Sink, plan: str, documents: Sequence[Document]) -> None:
-        self.plan = plan
         self.failure: BaseException | None = None
-        self._thread = Thread(target=self._run, args=(sink, documents), name="eventlog-prepare")
+        self._thread = Thread(target=self._run, args=(sink, plan, documents), name="eventlog-prepare")
         self._thread.start()
 
     def wait(self) -> None:
         """Until it is through; `failure` is what went wrong then."""
         self._thread.join()
 
-    def _run(self, sink: Sink, documents: Sequence[Document]) -> None:
+    def _run(self, sink: Sink, plan: str, documents: Sequence[Document]) -> None:
         try:
-            sink.prepare(self.plan, documents)
+            sink.prepare(plan, documents)
         except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
             self.failure = failure
 
@@ -456,16 +416,6 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 OutputStates = Mapping[str, OutputState]
 """How the outputs stand, by the names that their notes have."""
-
-
-def stands(former: OutputState, delivery: Delivery, error: MachineError | None, now: float) -> OutputState:
-    """How an output stands after its share of a batch, whether it ended well or not."""
-    new = replace(former, documents=former.documents + delivery.documents)
-    if delivery.taken is not None:
-        document, position = delivery.taken
-        new = replace(new, document=document, position=position, at=now)
-    wrong = delivery.said.complaint if error is None else str(error)
-    return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
 
 
 def failing(states: OutputStates) -> bool:

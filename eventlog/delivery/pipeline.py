@@ -1,14 +1,15 @@
-"""One batch, all the way round: read, decide, encode, write, settle.
+"""One batch of a stream, all the way round: read, decide, encode, write, settle.
 
 `settle` comes after `write`: a crash between the two repeats the batch, and every sink recognises a repeated document.
 Nothing is settled that is not durable at every sink.
+
+Outputs of a log have a consumer each instead, see `eventlog.publisher`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from time import monotonic
@@ -16,41 +17,31 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import Told, left_over
+from eventlog.core.counting import MOST_LEFT_EVENTS, left_over
 from eventlog.core.errors import MachineError, OccupiedError
 from eventlog.core.model import (
     Captured,
     Change,
-    Event,
     Outcome,
     Outcomes,
     Position,
     Reason,
-    RowId,
     Status,
     exceptional,
 )
 from eventlog.core.rules import Decision, Options, Round
-from eventlog.core.rules.screen import Identities
-from eventlog.core.rules.times import moment
-from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, RowReader, Source
-from eventlog.core.tracing import Span, batch_span, end, step, timed
-from eventlog.delivery.answers import counted, filtered_by_all, given_up, in_order, settled_outcomes
+from eventlog.core.rules.meaning import together
+from eventlog.core.seams import Batch, Source
+from eventlog.core.tracing import Span, batch_span, end, step, timed, times_of
+from eventlog.delivery.answers import counted, filtered_by_all, given_up, settled_outcomes
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
-    COUNTED,
-    DECIDED,
     Counted,
-    Decided,
     Positions,
     Progress,
-    decided,
-    noted_events,
     parts,
     read_counted,
-    read_decided,
     read_positions,
     read_progress,
     told_before,
@@ -63,12 +54,6 @@ __all__ = ["Output", "Pipeline", "Report"]
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
 
-MOST_LEFT_EVENTS = 1000
-"""So many events at most are left for the next batch because transactions go on, or as many as a batch has."""
-
-AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT, Reason.GOES_ON})
-"""Why events stay that others can go without."""
-
 
 class Report(Struct, frozen=True, kw_only=True):
     """What one round did. `later` is in how many seconds events come that wait for another attempt."""
@@ -79,8 +64,6 @@ class Report(Struct, frozen=True, kw_only=True):
     statuses: Mapping[Status, int] = {}
     tables: Mapping[str, int] = {}
     """Rows that will not be offered again, by the table that they name."""
-    stale: bool = False
-    """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
     later: float | None = None
     loopback: int = 0
     """Events that the publisher's own user made, which are not published."""
@@ -112,7 +95,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone.
+    """A batch in the making: what outputs get, and what became of each event by the rules alone.
 
     `left` are the changes that are left for the next batch, because their transaction goes on, each by its events.
     """
@@ -120,7 +103,6 @@ class Work(Struct, frozen=True, kw_only=True):
     batch: Batch
     deliveries: Sequence[Delivery]
     outcomes: Sequence[Outcome]
-    decided: Decided
     changes: int
     left: tuple[Positions, ...] = ()
     span: Span | None = None
@@ -136,18 +118,9 @@ class Work(Struct, frozen=True, kw_only=True):
         away = read_counted(self.batch.counted).without(self.batch.events)[-MOST_LEFT_EVENTS:]
         return Counted(told={one.output.name: one.told for one in self.deliveries}, left=self.left, away=away)
 
-    def followed_by(self, batch: Batch) -> Batch:
-        """The next batch, with what was left for it."""
-        if not self.left or not batch.events:
-            return batch
-        positions = self.left_events
-        left = [event for event in self.batch.events if event.position in positions]
-        counted = write_counted(self.counted).get(COUNTED)
-        return replace(batch, events=[*left, *batch.events], weight=batch.weight + weight_of(left), counted=counted)
-
 
 class Pipeline(Struct, frozen=True, kw_only=True):
-    """A source, what its tables look like, the rules' options, and the outputs.
+    """A source, the rules' options, and the outputs. Images are whole, so nothing is read back.
 
     After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
     whenever documents were written, `told` when an output has had its share of a batch, with what broke it off.
@@ -155,8 +128,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     """
 
     source: Source
-    reader: RowReader | None
-    catalog: Catalog | None
     outputs: Sequence[Output]
     options: Options
     limit: int = 10_000
@@ -165,24 +136,18 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     pulse: Callable[[], None] = nothing
     confirm: Callable[[], None] = nothing
     told: Callable[[Delivery, MachineError | None], None] = lambda _delivery, _error: None
-    fresh: bool = True
-    """The catalog was read just now, so what it does not know is unknown."""
-    needs: Callable[[Change], frozenset[str]] | None = None
-    """What the outputs' policies must know of a change's object beside what the change brings."""
-    looks: Callable[[Change], Mapping[str, tuple[RowId, str]]] | None = None
-    """What they must know of rows of other tables."""
 
     def go_round(self) -> Report:
         """Publishes one batch and settles it."""
         batch = read_timed(lambda: self.source.read(self.limit))
         return self.finish(self.decided(batch)) if batch.events else Report(later=batch.later)
 
-    def decided(self, batch: Batch, after: Work | None = None) -> Work:
-        """What outputs get of the batch; `after` is what they get before it and may not have yet."""
+    def decided(self, batch: Batch) -> Work:
+        """What outputs get of the batch."""
         span = batch_span(lambda: times_of(batch.events), batch.read, len(batch.events))
         try:
             with step(span, "decide"):
-                work = self._repeated(batch) if batch.notes else self._first(batch, after)
+                work = self._repeated(batch) if batch.notes else self._first(batch)
         except BaseException as error:
             end(span, error)
             raise
@@ -192,20 +157,18 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             delivery.span = span
         return replace(work, span=span)
 
-    def finish(self, work: Work, following: Callable[[], Batch | None] = lambda: None) -> Report:
-        """Delivers and settles a batch; when nothing of it stays, `following` is in hand after it."""
+    def finish(self, work: Work) -> Report:
+        """Delivers and settles a batch."""
         try:
-            report = self._finished(work, following)
+            report = self._finished(work)
         except BaseException as error:
             end(work.span, error)
             raise
         end(work.span, changes=report.changes, documents=report.documents)
         return report
 
-    def _finished(self, work: Work, following: Callable[[], Batch | None]) -> Report:
+    def _finished(self, work: Work) -> Report:
         batch = work.batch
-        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in exceptional(work.outcomes)):
-            return Report(stale=True)
         self._deliver(work)
         answers: dict[Position, Outcome] = {}
         for answer in filtered_by_all([delivery.said.answers for delivery in work.deliveries]):
@@ -213,10 +176,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         for position in work.left_events:
             keep_worse(answers, Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON))
         outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)
-        leaves = self.source.capabilities.leaves
-        if leaves is not None and leaves():
-            events = [event for event in batch.events if isinstance(event, Event)]
-            outcomes = in_order(outcomes, events, Identities(self._catalog_of(batch)))
         report = Report(
             events=len(batch.events),
             changes=work.changes,
@@ -226,68 +185,51 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
             left=sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
-            again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
+            again=any(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
         )
-        then = following() if self.goes_on(report) else None
         with step(work.span, "settle"):
-            self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes), then)
+            self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes))
         return report
 
-    def goes_on(self, report: Report) -> bool:
-        """Whether nothing of the batch stays, and nothing in it forbids another one."""
-        halted = self.strictness.on_error == "halt" and report.errors > 0
-        stays = report.statuses.get(Status.NEW, 0) > report.left
-        return not (report.stale or report.fatal or halted or stays)
-
     def decide(self, batch: Batch) -> Decision:
-        """What the batch amounts to, with rows read back where events ask for them."""
+        """What the batch amounts to."""
         [decision] = self._decide([batch.events], batch)
         return decision
 
     def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
-        """What groups of events amount to, each by itself; rows are read back once for all of them."""
-        options = replace(self.options, now=batch.now)
-        catalog = self._catalog_of(batch)
-        round_ = Round(catalog=catalog, reader=self.reader, options=options, needs=self.needs, looks=self.looks)
-        each = round_.decide_groups
+        """What groups of events amount to, each by itself."""
+        each = Round(catalog=batch.catalog, options=self.options).decide_groups
         counted = read_counted(batch.counted)
         if not counted.left and not counted.away:
             return each(groups)
         apart = [counted.apart(group) for group in groups]
         decisions = iter(each(chain.from_iterable(apart)))
-        return [_together([*islice(decisions, len(several))]) for several in apart]
+        return [together([*islice(decisions, len(several))]) for several in apart]
 
-    def _catalog_of(self, batch: Batch) -> Catalog | None:
-        """What the tables look like: as the batch says, where its source knows."""
-        return self.catalog if batch.catalog is None else batch.catalog
-
-    def _first(self, batch: Batch, after: Work | None) -> Work:
+    def _first(self, batch: Batch) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
-        deliveries, known = (
-            self._deliveries(batch, [Piece(changes=decision.changes)], after),
-            decided(decision.outcomes),
-        )
+        deliveries = self._deliveries(batch, [Piece(changes=decision.changes)])
         return Work(
             batch=batch,
             deliveries=deliveries,
             outcomes=decision.outcomes,
-            decided=known,
             changes=len(decision.changes),
-            left=self._count(batch, deliveries, [decision.changes] * len(deliveries), known),
+            left=self._count(batch, deliveries, [decision.changes] * len(deliveries)),
         )
 
-    def _deliveries(self, batch: Batch, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
-        """What outputs get of a batch that they have not seen; it follows what they get `after`."""
-        before: list[tuple[str | None, Told]]
-        if after is None:
-            counted = read_counted(batch.counted)
-            before = [(None, told_before(counted, {}, output.name, *output.former_names)) for output in self.outputs]
-        else:
-            before = [(delivery.end, delivery.told) for delivery in after.deliveries]
+    def _deliveries(self, batch: Batch, pieces: Sequence[Piece]) -> list[Delivery]:
+        """What outputs get of a batch that they have not seen."""
+        counted = read_counted(batch.counted)
         return [
-            Delivery(output, pieces, Progress(), self.strictness, after=end, told=counts)
-            for output, (end, counts) in zip(self.outputs, before, strict=True)
+            Delivery(
+                output,
+                pieces,
+                Progress(),
+                self.strictness,
+                told=told_before(counted, {}, output.name, *output.former_names),
+            )
+            for output in self.outputs
         ]
 
     def _count(
@@ -295,7 +237,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         batch: Batch,
         deliveries: Sequence[Delivery],
         news: Sequence[Sequence[Change]],
-        known: Decided,
     ) -> tuple[Positions, ...]:
         """Has outputs count what they tell of transactions; the changes that are left for the next batch.
 
@@ -304,11 +245,11 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         going_on = batch.going_on
         if going_on is None or not any(output.format.counts for output in self.outputs):
             return ()
-        written = [delivery.write(self._catalog_of(batch)) for delivery in deliveries]
+        written = [delivery.write(batch.catalog) for delivery in deliveries]
         found: dict[Position, set[Position]] = {}
         for changes in news if batch.notes else news[:1]:
             for change in left_over(changes, written, going_on):
-                found[change.positions[-1]] = known.with_losers(change.positions)
+                found[change.positions[-1]] = set(change.positions)
         events = set().union(*found.values())
         nothing_new = read_counted(batch.counted).covers(batch.events)
         if len(events) > max(self.limit, MOST_LEFT_EVENTS) or nothing_new:
@@ -319,14 +260,13 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
-        known = read_decided(batch.notes)
         again: dict[Position, Outcome] = {}
         deliveries: list[Delivery] = []
         changes = 0
         news: list[Sequence[Change]] = []
         for output in self.outputs:
             former = read_progress(batch.notes, output.name, *output.former_names)
-            groups = parts(batch.events, former, known)
+            groups = parts(batch.events, former)
             decisions = self._decide([group.events for group in groups], batch)
             pieces = [
                 Piece(planned=group.planned, changes=made.changes)
@@ -338,32 +278,23 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
                 keep_worse(again, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
-        # What was decided anew counts: an event may have another winner, because the former one is held or gone.
-        found = {outcome.position: outcome for outcome in known.outcomes()} | again
         positions = [event.position for event in batch.events]
-        outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
-        again_decided = decided(outcomes)
-        known = Decided(
-            vanished=tuple(dict.fromkeys((*known.vanished, *again_decided.vanished))),
-            superseded=tuple(dict.fromkeys((*known.superseded, *again_decided.superseded))),
-        )
-        left = self._count(batch, deliveries, news, known)
-        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, decided=known, changes=changes, left=left)
+        outcomes = Outcomes(positions, {position: again[position] for position in positions if position in again})
+        left = self._count(batch, deliveries, news)
+        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, changes=changes, left=left)
 
     def _deliver(self, work: Work) -> None:
         """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
 
         def note() -> None:
-            notes = {delivery.output.name: as_text(delivery.progress()) for delivery in work.deliveries}
-            known = {} if work.decided == Decided() else {DECIDED: as_text(work.decided)}
-            self.source.note({**known, **notes})
+            self.source.note({delivery.output.name: as_text(delivery.progress()) for delivery in work.deliveries})
 
         failures: list[MachineError] = []
         for delivery in work.deliveries:
             began, failure = monotonic(), None
             delivery.events = work.batch.events
             try:
-                delivery.run(self._catalog_of(work.batch), note, self.pulse, self.confirm)
+                delivery.run(work.batch.catalog, note, self.pulse, self.confirm)
             except OccupiedError:
                 raise  # whoever publishes now does all of this, for every output
             except MachineError as error:
@@ -382,8 +313,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _kept_of_batch(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         waiting = [outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW]
         # Of a batch that is repeated another output may have what one leaves for the next.
-        leaves = self.source.capabilities.leaves
-        reasons = WAITING | {Reason.GOES_ON} if batch.notes or (leaves is not None and leaves()) else WAITING
+        reasons = WAITING | {Reason.GOES_ON} if batch.notes else WAITING
         staying = {outcome.position for outcome in waiting if outcome.reason in reasons}
         if not staying and not batch.notes:
             return {}
@@ -391,8 +321,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         kept = {delivery.output.name: self._kept_progress(delivery, gone) for delivery in work.deliveries}
         if not staying and not any(progress.done or progress.planned for progress in kept.values()):
             return {}
-        notes = {name: as_text(progress) for name, progress in kept.items()}
-        return {DECIDED: as_text(work.decided.of(staying, noted_events(notes), gone)), **notes}
+        return {name: as_text(progress) for name, progress in kept.items()}
 
     def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
         """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""
@@ -414,14 +343,6 @@ def read_timed(read: Callable[[], Batch]) -> Batch:
     return batch if interval is None else replace(batch, read=interval)
 
 
-def times_of(events: Iterable[Captured]) -> Iterator[float]:
-    """The times of events, in seconds since 1970, of those that have one."""
-    for time in {event.time for event in events if event.time is not None}:
-        at = moment(time)
-        if at is not None:
-            yield at.replace(tzinfo=UTC).timestamp()
-
-
 def settled_by_table(events: Sequence[Captured], outcomes: Sequence[Outcome]) -> Mapping[str, int]:
     """How many events will not be offered again, by the table that they name."""
     staying = {outcome.position for outcome in exceptional(outcomes) if outcome.status is Status.NEW}
@@ -429,16 +350,3 @@ def settled_by_table(events: Sequence[Captured], outcomes: Sequence[Outcome]) ->
     if staying:
         found.subtract(event.table for event in events if event.position in staying)
     return {table: count for table, count in found.items() if table and count}
-
-
-def weight_of(events: Iterable[Captured]) -> int:
-    """What the values of events have, in bytes."""
-    values = chain.from_iterable((event.old, event.new) for event in events if isinstance(event, Event))
-    return sum(len(value.encode()) for value in values if value)
-
-
-def _together(decisions: Sequence[Decision]) -> Decision:
-    """What several groups of events amount to, one after the other."""
-    others = {outcome.position: outcome for made in decisions for outcome in exceptional(made.outcomes)}
-    positions = [position for made in decisions for position in made.outcomes.positions]
-    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))

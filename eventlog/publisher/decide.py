@@ -18,13 +18,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import Told, counted, left_over
+from eventlog.core.counting import MOST_LEFT_EVENTS, Told, counted, left_over
 from eventlog.core.model import (
     Change,
     Document,
     Event,
     Outcome,
-    Outcomes,
     Position,
     Reason,
     Refusal,
@@ -33,7 +32,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
-from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.meaning import ended, together
 from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import former_names_of
@@ -43,9 +42,6 @@ from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
 from eventlog.publisher.whole import in_transactions
 from eventlog.sources.marks import Stretches
-
-MOST_LEFT_EVENTS: Final = 1_000
-"""So many events at most are left for the next take because their transactions go on, or as many as a take has."""
 
 AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""
@@ -187,15 +183,6 @@ class Decider:
                         self._kept.remove(one)
                     return one.parts
         return None
-
-
-def together(decisions: Sequence[Decision]) -> Decision:
-    """What several groups of events amount to, one after the other."""
-    if len(decisions) == 1:
-        return decisions[0]
-    others = {one.position: one for made in decisions for one in exceptional(made.outcomes)}
-    positions = [position for made in decisions for position in made.outcomes.positions]
-    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))
 
 
 def encode(

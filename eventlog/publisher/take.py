@@ -209,7 +209,8 @@ def _at_hand(
     rows where it is the foremost.
     """
     again, freed = journal.due(output, now, limit)
-    left = limit - len(again)
+    # What was left of transactions that go on takes nobody's room: it goes with what comes behind it.
+    left = limit - sum(one.reason != Reason.GOES_ON.value for one in again)
     if left <= 0:
         return again, freed, {}, None
     batches = journal.next_batches(output, left, journal.settings.share)

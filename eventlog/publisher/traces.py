@@ -5,16 +5,13 @@ A batch that an output takes later, because it lags or tries again, has a trace 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from datetime import UTC
+from collections.abc import Collection
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.rules.times import moment
-from eventlog.core.tracing import Interval, Span, batch_span, end
+from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
 
 if TYPE_CHECKING:
-    from eventlog.core.model import Captured
     from eventlog.publisher.books import Turn
     from eventlog.publisher.take import Take
 
@@ -90,11 +87,3 @@ class BatchTraces:
         if trace in self._open:
             self._open.remove(trace)
             end(trace.span, trace.failure, changes=trace.changes, documents=trace.documents)
-
-
-def times_of(events: Iterable[Captured]) -> Iterator[float]:
-    """The times of events, in seconds since 1970, of those that have one."""
-    for time in {event.time for event in events if event.time is not None}:
-        at = moment(time)
-        if at is not None:
-            yield at.replace(tzinfo=UTC).timestamp()

@@ -1,13 +1,14 @@
-"""How far each output is with the batch in hand: notes that are durable before a document is, and survive a crash.
+"""How far each output of a stream is with the batch in hand: notes that are durable before a document is, and survive a
+crash.
 
-Law: a repeated batch gives every document its former id and only events that were in it, whatever has happened to
-rows and tables meanwhile. So a note says which events a document covers, and a repeat decides each document's events
-by themselves; what was decided by looking at the tables (who had vanished) is not asked again.
+Law: a repeated batch gives every document its former id and only events that were in it, whatever has happened to the
+stream meanwhile. So a note says which events a document covers, and a repeat decides each document's events by
+themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,11 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Captured, CutTransaction, Outcome, Position, Reason, Status, exceptional, written
+from eventlog.core.model import Captured, CutTransaction, Outcome, Position
 from eventlog.sources.marks import as_text, read_runs, write_runs
-
-DECIDED = "decided"
-"""The note about the batch as a whole."""
 
 COUNTED = "counted"
 """The note about transactions that outputs were told a part of, whatever batch is in hand. Every other note is called
@@ -53,40 +51,6 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answers: tuple[Outcome, ...] = ()
     after: str = ""
     told: Mapping[int, int] = {}
-
-
-class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was decided with the tables in sight: whose objects had vanished, and who was superseded by whom."""
-
-    vanished: tuple[Position, ...] = ()
-    superseded: tuple[tuple[Position, Position], ...] = ()
-
-    def with_losers(self, positions: Iterable[Position]) -> set[Position]:
-        """The events, and those that were superseded by one of them."""
-        found = set(positions)
-        return found | {loser for loser, winner in self.superseded if winner in found}
-
-    def outcomes(self) -> Iterator[Outcome]:
-        """What these events end as, each with its reason."""
-        for position in self.vanished:
-            yield Outcome(
-                position=position,
-                status=Status.WARNING,
-                reason=Reason.VANISHED,
-                note="the object did not exist when the event was first read.",
-            )
-        for position, winner in self.superseded:
-            note = f"superseded by event {written(winner)}."
-            yield Outcome(position=position, reason=Reason.SUPERSEDED, winner=winner, note=note)
-
-    def of(self, left: Iterable[Position], noted: Iterable[Position], gone: Collection[Position]) -> Decided:
-        """What of it concerns events that are still to come, and those that were superseded by one that is `noted`.
-
-        Who had vanished stays so until the event is `gone`: it may be held, with the end of its object at an output.
-        """
-        losers, winners = set(left), set(noted)
-        pairs = [(loser, winner) for loser, winner in self.superseded if loser in losers or winner in winners]
-        return Decided(vanished=tuple([one for one in self.vanished if one not in gone]), superseded=tuple(pairs))
 
 
 class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,7 +88,7 @@ class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple([one for one in known if here.isdisjoint(read_positions(one))])
 
 
-Note = TypeVar("Note", Progress, Decided, Counted)
+Note = TypeVar("Note", Progress, Counted)
 
 
 class PlannedPart(Struct, frozen=True, kw_only=True):
@@ -134,25 +98,11 @@ class PlannedPart(Struct, frozen=True, kw_only=True):
     events: Sequence[Captured]
 
 
-def decided(outcomes: Sequence[Outcome]) -> Decided:
-    """What of the outcomes a repeat must not decide anew."""
-    vanished: list[Position] = []
-    superseded: list[tuple[Position, Position]] = []
-    for outcome in exceptional(outcomes):
-        if outcome.winner is not None:
-            superseded.append((outcome.position, outcome.winner))
-        elif outcome.reason is Reason.VANISHED:
-            vanished.append(outcome.position)
-    return Decided(vanished=tuple(vanished), superseded=tuple(superseded))
-
-
-def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> list[PlannedPart]:
+def parts(events: Sequence[Captured], progress: Progress) -> list[PlannedPart]:
     """The events that an output still gets: those of each planned document, in its order, then all others."""
-    done = known.with_losers(read_positions(progress.done)).union(known.vanished)
+    done = set(read_positions(progress.done))
     planned = [read_positions(plan.positions) for plan in progress.planned]
     place = {position: number for number, positions in enumerate(planned) for position in positions}
-    # An event that was planned itself keeps its place, although another output may know it as superseded.
-    place = {loser: place[winner] for loser, winner in known.superseded if winner in place} | place
     found: list[list[Captured]] = [[] for _ in range(len(progress.planned) + 1)]
     for event in events:
         if event.position not in done:
@@ -206,30 +156,6 @@ def split_counted(notes: Mapping[str, str]) -> tuple[dict[str, str], str | None]
     return {name: text for name, text in notes.items() if name != COUNTED}, notes.get(COUNTED)
 
 
-def read_decided(notes: Mapping[str, str]) -> Decided:
-    """What was noted about the batch."""
-    return _read(notes.get(DECIDED), Decided)
-
-
-def noted_events(notes: Mapping[str, str]) -> set[Position]:
-    """The events that are at an output already, as the notes say, or may be there."""
-    found: set[Position] = set()
-    for progress in _outputs(notes):
-        found.update(read_positions(progress.done), *[read_positions(plan.positions) for plan in progress.planned])
-    return found
-
-
-def noted_documents(notes: Mapping[str, str]) -> list[set[Position]]:
-    """For each document that may be at an output: the events in it, and those that were superseded by one of them."""
-    known = read_decided(notes)
-    plans = [plan for progress in _outputs(notes) for plan in progress.planned]
-    return [known.with_losers(read_positions(plan.positions)) for plan in plans]
-
-
-def _outputs(notes: Mapping[str, str]) -> list[Progress]:
-    return [read_progress(notes, name) for name in notes if name not in (DECIDED, COUNTED)]
-
-
 def write_positions(positions: Iterable[Position]) -> Positions:
     """Positions in the shortest form."""
     ordered = sorted(positions)
@@ -254,5 +180,5 @@ def _read(text: str | None, kind: type[Note]) -> Note:
 
 
 def _unreadable(error: msgspec.DecodeError) -> DataError:
-    hint = "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
+    hint = "It is in the file of marks; without it documents may be published twice."
     return DataError(f"A note about the current batch cannot be read: {error}.", hint=hint)

@@ -234,9 +234,9 @@ def limit_sessions(
     arguments = dict(dialect.connect_arguments)
     if lease is not None:
         # Nobody waits for a connection on which none answers: two leases, and never longer than usual.
-        seconds = max(lease, SHORTEST_SECONDS)
+        shortest = max(lease, SHORTEST_SECONDS)
         for name, per_second in dialect.lease_arguments.items():
-            arguments[name] = min(arguments[name], ceil(seconds * per_second))
+            arguments[name] = min(arguments[name], ceil(shortest * per_second))
     if dialect.answer_argument is not None:
         arguments[dialect.answer_argument] = ceil(seconds) + ANSWER_SECONDS
 

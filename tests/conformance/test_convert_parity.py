@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from eventlog.convert import partitions, plan, step
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Event, Row, RowId
+from eventlog.core.model import Event, Outcome, Row, RowId
 from eventlog.core.policies import Policy, Steps
 from eventlog.core.policies.bound import PolicyFormat
-from eventlog.core.rules import Options
+from eventlog.core.rules import Options, Round
+from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
-from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.delivery.output import Output
+from eventlog.publisher.decide import Part, encode
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
     LogRow,
@@ -37,7 +39,7 @@ from tests.support.converting import (
 )
 from tests.support.daily import daily
 from tests.support.examples import examples
-from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource
+from tests.support.memory import MemoryRows, MemorySink
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, careless_logs, histories, policies
 
@@ -67,17 +69,14 @@ def published(
     steps: Steps = (),
 ) -> tuple[str, list[dict[str, object]]]:
     """The elements and outcomes of the daemon's own way, all in one cycle."""
-    log: Log = []
-    source, sink = MemorySource(log, events), MemorySink(log)
-    pipeline = Pipeline(
-        source=source,
-        reader=None if rows is None else MemoryRows(rows),
-        catalog=catalog,
-        outputs=[Output(format=PolicyFormat(XdsFormat(batch_size=5), steps), sink=sink)],
-        options=chosen,
-        needs=Policy(steps, catalog).needs if steps else None,
-    )
-    pipeline.go_round()
+    reader = None if rows is None else MemoryRows(rows)
+    needs = Policy(steps, catalog).needs if steps else None
+    decision = Round(catalog=catalog, reader=reader, options=chosen, needs=needs).decide(events)
+    sink = MemorySink([])
+    output = Output(format=PolicyFormat(XdsFormat(batch_size=5), steps), sink=sink)
+    part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog or Catalog()))
+    encoded = encode(output, [part], after="", told={})
+    sink.commit("", encoded.documents)
     places: dict[str, str] = {}
     for name in sorted(sink.taken):
         places[sink.routes[name]] = places.get(sink.routes[name], "") + bare(sink.taken[name].decode())
@@ -89,7 +88,8 @@ def published(
             "reason": outcome.reason.value,
             "note": outcome.note,
         }
-        for position, outcome in sorted(source.settled.items())
+        for position in sorted(decision.outcomes.positions)
+        for outcome in [encoded.said.get(position, Outcome(position=position))]
     ]
     return elements, outcomes
 

@@ -103,7 +103,9 @@ def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
     work = RandomWork(postgresql, Random(20), truncates=True)
     found = settings(mock_cluster, registry=real_registry.url, registry_timeout=30.0)
     form = MessageSettings(**how("work", key="row", avro_key=True) | {"topic": "work.{table}"})
-    published(work, KafkaOutput(**structs.asdict(found), messages=form), rounds=3, transactions=15)
+    published(
+        work, KafkaOutput(**structs.asdict(found) | {"format": "messages", "messages": form}), rounds=3, transactions=15
+    )
     told = []
     with closing(SchemaRegistryClient({"url": real_registry.url})) as official:
         theirs = AvroDeserializer(official)

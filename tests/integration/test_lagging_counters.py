@@ -81,3 +81,27 @@ def _sequence(headers: dict[str, Any]) -> str:
 def letters(engine: Engine) -> set[str]:
     with engine.connect() as connection:
         return set(connection.execute(text("SELECT DISTINCT status FROM event_log")).scalars())
+
+
+def test_rows_that_were_left_leave_room_for_new_ones(postgresql: Engine, tmp_path: Path) -> None:
+    """What is left of a transaction may have as many rows as a batch; its end is still looked for behind them."""
+    install(postgresql)
+    run(postgresql, TABLE)
+    track(postgresql, ["thing"], TriggerOptions(style=Style.IMAGE))
+    run(
+        postgresql,
+        "INSERT INTO thing VALUES (5, 1, 'a', NULL)",
+        "INSERT INTO thing VALUES (1, 1, 'b', NULL)",
+        "UPDATE thing SET born = 'infinity', n = 2, note = 'c' WHERE id = 1",
+        "UPDATE thing SET born = 'infinity', n = 2, note = 'd' WHERE id = 5",
+    )
+    messages = {"topic": "all", "on_value": "refuse-object"}
+    output = {"format": "messages", "sink": "files", "path": str(tmp_path / "out"), "messages": messages}
+    publisher = {"query_limit": 4, "allow_loopback": True}
+    url = postgresql.url.render_as_string(hide_password=False)
+    settings: dict[str, Any] = {"source": {"url": url}, "publisher": publisher, "output": [output]}
+    with Publisher(from_settings(settings, {}, origin="the test")) as working:
+        for _ in working.rounds(until_empty=True):
+            pass
+    assert [*told(tmp_path / "out").values()] == [[(1, False), (2, True)]]
+    assert letters(postgresql) == {"S", "E"}

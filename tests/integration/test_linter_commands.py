@@ -61,7 +61,7 @@ def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     settings = LinterSettings()
     source = linter_source(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
     output = Output(name="files", format=XdsFormat(), sink=opened(FileSink(tmp_path / "out", ".xml")))
-    pipeline = Pipeline(source=source, reader=None, catalog=None, outputs=[output], options=Options())
+    pipeline = Pipeline(source=source, outputs=[output], options=Options())
     report = pipeline.go_round()
     assert (report.events, report.changes, report.documents, report.errors) == (3, 3, 3, 0)
     assert pipeline.go_round().events == 0

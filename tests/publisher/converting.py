@@ -21,8 +21,8 @@ from eventlog.sql.log import Log
 from tests.publisher.scene import Scene
 
 
-class Killed(BaseException):
-    """The process dies."""
+class Killed(SystemExit):
+    """The process dies; of a thread that ends by it nobody is told, as of one whose process is gone."""
 
 
 class Death:

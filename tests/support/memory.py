@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
+from eventlog.core.model import (
+    Captured,
+    Change,
+    Document,
+    Event,
+    Kind,
+    Outcome,
+    Position,
+    Reason,
+    Refusal,
+    Row,
+    RowId,
+    Status,
+)
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, Resolved, SinkCapabilities, SourceCapabilities, Tenure, Writer
+from eventlog.core.seams import Batch, Resolved, SinkCapabilities, Tenure, Writer
+from tests.support.strategies import CATALOG
 
 Log = list[str]
 
@@ -18,16 +31,12 @@ Log = list[str]
 class MemorySource:
     """Hands out one batch until it is settled."""
 
-    def __init__(self, log: Log, events: Sequence[Event], now: dt.datetime | None = None) -> None:
+    def __init__(self, log: Log, events: Sequence[Captured]) -> None:
         self.log = log
-        self.batch = Batch(events=events, now=now)
+        self.batch = Batch(events=events, catalog=CATALOG)
         self.limits: list[int] = []
         self.settled: dict[Position, Outcome] = {}
         self.notes: dict[str, str] = {}
-
-    @property
-    def capabilities(self) -> SourceCapabilities:
-        return SourceCapabilities()
 
     def read(self, limit: int) -> Batch:
         self.log.append("read")
@@ -42,7 +51,6 @@ class MemorySource:
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         self.log.append("settle")
         self.notes = dict(notes or {})

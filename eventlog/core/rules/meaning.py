@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Kind, Op, Outcome, Outcomes, Position, Reason, Refusal, Status
+from eventlog.core.model import Change, Kind, Op, Outcome, Outcomes, Position, Reason, Refusal, Status, exceptional
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -99,6 +99,15 @@ class Decision(NamedTuple):
 
     changes: list[Change]
     outcomes: Outcomes
+
+
+def together(decisions: Sequence[Decision]) -> Decision:
+    """What several groups of events amount to, one after the other."""
+    if len(decisions) == 1:
+        return decisions[0]
+    others = {one.position: one for made in decisions for one in exceptional(made.outcomes)}
+    positions = [position for made in decisions for position in made.outcomes.positions]
+    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))
 
 
 def ended(position: Position, refusal: Refusal | None) -> Outcome:

@@ -52,12 +52,14 @@ class Frames:
                 taken.append(framed)
         return taken, refused
 
-    def refuses(self, written: WrittenMessage | WrittenEvent) -> str | None:
+    def refuses(self, written: object) -> str | None:
         """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
         if isinstance(written, WrittenEvent):
             [message, *_] = written.messages()
             size = len(message.key or b"") + len(message.value or b"")
             return too_large(message) if size > self._settings.max_message_bytes else None
+        if not isinstance(written, WrittenMessage):
+            return None  # a document of XDS has no number to come, so its length is judged when it is sent
         key, limit = len(written.key or b""), self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None

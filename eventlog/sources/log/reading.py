@@ -128,9 +128,13 @@ class WaitingRows:
         """
         if not self._settings.ends or self._transaction != "transaction_written" or self._settings.handle_future_events:
             return None
-        of = {one.transaction.mark for one in events if one.transaction is not None}
-        first = min([event.position[0] for event in events])
-        return self._ends.behind(connection, of, first, max([event.position[0] for event in events]))
+        # A transaction is compared with its own last row: rows of others, which were left for later, may have higher numbers.
+        lasts: dict[int, int] = {}
+        for event in events:
+            if event.transaction is not None:
+                mark = event.transaction.mark
+                lasts[mark] = max(lasts.get(mark, 0), event.position[0])
+        return self._ends.behind(connection, lasts, min([event.position[0] for event in events]))
 
     @property
     def _transaction(self) -> str:
@@ -218,13 +222,13 @@ class TransactionEnds:
         self._log = log
         self._ends: dict[int, int] = {}
 
-    def behind(self, connection: Connection, transactions: Collection[int], first: int, last: int) -> frozenset[int]:
-        """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above the last."""
-        if any(one not in self._ends for one in transactions):
+    def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> frozenset[int]:
+        """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above their last."""
+        if any(one not in self._ends for one in lasts):
             asked = {"first": first, "most": MOST_ENDS_NUMBERS}
             found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
             self._ends = {int(one): int(end) for one, end in found if one is not None}
-        return frozenset([one for one in transactions if self._ends.get(one, last) > last])
+        return frozenset([one for one, last in lasts.items() if self._ends.get(one, last) > last])
 
 
 def _judged(event: Event, faults: Mapping[int, str]) -> Event:

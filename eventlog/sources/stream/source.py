@@ -23,7 +23,7 @@ from eventlog.core.durable_files import write_file
 from eventlog.core.errors import DataError, EventlogError, SourceError
 from eventlog.core.model import Captured, Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, SourceCapabilities
+from eventlog.core.seams import Batch
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import split_counted
 
@@ -160,8 +160,6 @@ class StreamSource:
     `clock` counts seconds, for the time that images wait which were not taken.
     """
 
-    capabilities = SourceCapabilities()
-
     def __init__(
         self,
         reader: StreamReader,
@@ -204,7 +202,6 @@ class StreamSource:
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         """Goes on behind the batch, durable when it returns; images with status NEW stay and are offered again."""
         if not batch.events:

@@ -16,8 +16,8 @@ from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
 from eventlog.daemon.logging import Style, journal, library_journal
-from eventlog.daemon.vitals import PublisherHealth
-from eventlog.delivery.output import OutputState, read_output_states, stands
+from eventlog.daemon.vitals import OutputTurn, PublisherHealth, stands
+from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
@@ -230,8 +230,9 @@ def test_how_things_stand_is_told_without_secrets() -> None:
     assert "geheim" not in str(vitals.reading().error)
     assert str(vitals.reading().error).isprintable()
     note = f"password=geheim {TERMINAL}"
-    complaint, _ = delivered([Outcome(position=(5,), status=Status.ERROR, reason=Reason.REFUSED, note=note)])
-    for one in (stands(OutputState(), complaint, None, 1.0), stands(OutputState(), complaint, error, 1.0)):
+    complaint = delivered([Outcome(position=(5,), status=Status.ERROR, reason=Reason.REFUSED, note=note)])
+    failed = OutputTurn(error=str(error), failed=True)
+    for one in (stands(OutputState(), complaint, 1.0), stands(OutputState(), failed, 1.0)):
         assert one.error is not None
         assert "geheim" not in one.error
         assert one.error.isprintable()

@@ -70,9 +70,7 @@ def publish(made: Sequence[Sequence[str]], size: int, limit: int, fails: Sequenc
     def begun() -> Pipeline:
         source = StreamSource(Committed(made, size), marks)
         outputs = [Output(format=SENDS, sink=topic)]
-        return Pipeline(
-            source=source, reader=None, catalog=None, outputs=outputs, options=Options(user="me"), limit=limit
-        )
+        return Pipeline(source=source, outputs=outputs, options=Options(user="me"), limit=limit)
 
     going = begun()
     for _ in range(1000):
@@ -112,7 +110,7 @@ def test_an_image_that_was_left_begins_the_next_batch_at_once() -> None:
     source = StreamSource(Committed([[TOLD, TOLD, TOLD, INVALID]], 2), MemoryMarks(Path()))
     topic = Topic()
     outputs = [Output(format=SENDS, sink=topic)]
-    going = Pipeline(source=source, reader=None, catalog=None, outputs=outputs, options=Options(), limit=2)
+    going = Pipeline(source=source, outputs=outputs, options=Options(), limit=2)
     assert going.go_round().left == 1
     assert topic.told() == {1: [(1, False)]}
     batch = source.read(2)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities
+from eventlog.core.seams import Batch, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -33,15 +33,13 @@ PATIENCE: Final = 3
 class Log:
     """Rows until they are settled: what stays comes again, with the notes about it; a batch not settled comes as it was."""
 
-    capabilities = SourceCapabilities()
-
     def __init__(self, events: Sequence[Event]) -> None:
         self.left = list(events)
         self.notes: dict[str, str] = {}
         self.letters: dict[Position, Status] = {}
 
     def read(self, limit: int) -> Batch:
-        return Batch(events=list(self.left), notes=dict(self.notes))
+        return Batch(events=list(self.left), catalog=CATALOG, notes=dict(self.notes))
 
     def note(self, notes: Mapping[str, str]) -> None:
         self.notes |= notes
@@ -51,7 +49,6 @@ class Log:
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         self.letters |= {outcome.position: outcome.status for outcome in outcomes}
         self.left = [one for one in self.left if self.letters[one.position] is Status.NEW]
@@ -151,9 +148,7 @@ def test_objects_keep_their_order_and_answers_count_once(
     sink.deaths = deaths
     output = Output(format=Several(size), sink=sink, answers=True)
     strictness = Strictness(on_retry="object" if by_object else "stop")
-    pipeline = Pipeline(
-        source=log, reader=None, catalog=CATALOG, outputs=[output], options=Options(), strictness=strictness
-    )
+    pipeline = Pipeline(source=log, outputs=[output], options=Options(), strictness=strictness)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "ANSWERED_DOCUMENTS", chunk)
         rounds(pipeline, log, sink)
@@ -175,5 +170,5 @@ def test_the_watch_notices_who_does_not_wait(sound: bool, monkeypatch: pytest.Mo
     sink = Whimsical(3, Random(1), {(n,): one for n, one in enumerate("aaaaaaaaab", 1)})
     sink.calm = True
     output = Output(format=Several(1), sink=sink, answers=True)
-    Pipeline(source=log, reader=None, catalog=CATALOG, outputs=[output], options=Options()).go_round()
+    Pipeline(source=log, outputs=[output], options=Options()).go_round()
     assert (sink.wrong == []) is sound

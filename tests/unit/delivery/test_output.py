@@ -18,15 +18,12 @@ from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
-    Decided,
     Progress,
-    read_decided,
     read_positions,
     read_progress,
     write_positions,
 )
-from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
-from tests.support.strategies import CATALOG
+from tests.support.memory import MemorySink, MemorySource, OneEach, Several, event, inserts
 
 ROW = RowId(None, "usr", "idu=1")
 BY_OBJECT = Strictness(on_retry="object")
@@ -44,7 +41,7 @@ def round_with(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeli
         Output(format=OneEach(), sink=sink, name=f"out {number}", answers=isinstance(sink, AskingSink))
         for number, sink in enumerate(sinks)
     ]
-    defaults: dict[str, Any] = {"reader": None, "catalog": CATALOG, "options": Options(), "outputs": outputs}
+    defaults: dict[str, Any] = {"options": Options(), "outputs": outputs}
     return Pipeline(source=source, **(defaults | facts))
 
 
@@ -122,37 +119,6 @@ def test_nothing_is_written_that_was_not_planned_durably() -> None:
     with pytest.raises(SourceError):
         round_with(Forgetful([], inserts(2)), sink).go_round()
     assert sink.taken == {}
-
-
-def test_what_had_vanished_stays_so_when_the_batch_is_repeated() -> None:
-    events = [
-        event(41, Kind.UPDATE_ROW_BACK, column=None),
-        event(42, Kind.DELETE_ROW, column=None),
-        event(43, Kind.INSERT_ROW_BACK, column=None),
-    ]
-    source, sink, rows = MemorySource([], events), MemorySink([], fails_at="43"), MemoryRows({ROW: {"fname": "Jack"}})
-    with pytest.raises(SinkError):
-        round_with(source, sink, reader=rows).go_round()
-    with pytest.raises(SinkError):
-        round_with(source, sink, reader=rows).go_round()
-    sink.fails_at = None
-    round_with(source, sink, reader=rows).go_round()
-    assert sorted(sink.taken) == ["42", "43"]
-    assert letters(source) == "WSS"
-    assert source.settled[(41,)].reason is Reason.VANISHED
-    assert source.settled[(41,)].note == "the object did not exist when the event was first read."
-
-
-def test_what_was_superseded_stays_so_where_its_winner_was_published() -> None:
-    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)]
-    source, first, second = MemorySource([], events), MemorySink([]), MemorySink([], fails_at="2")
-    with pytest.raises(SinkError):
-        round_with(source, first, second, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
-    second.fails_at = None
-    round_with(source, first, second, reader=MemoryRows({})).go_round()
-    assert list(first.taken) == ["2"]
-    assert first.sizes == [1]
-    assert list(second.taken) == ["2"]  # under its former id, with what is left of it: the object has vanished
 
 
 @pytest.mark.parametrize(
@@ -314,18 +280,18 @@ def test_of_answers_that_are_as_bad_the_first_counts() -> None:
     assert [(one.status, one.note) for one in answers.values()] == [(Status.ERROR, "three")]
 
 
-@pytest.mark.parametrize("attempts, expected", [(0, "NN"), (1, "NN"), (2, "ES"), (9, "ES")])
-def test_after_enough_attempts_a_change_is_an_error_and_frees_what_it_superseded(attempts: int, expected: str) -> None:
+@pytest.mark.parametrize("attempts, expected", [(0, "NN"), (1, "NN"), (2, "EN"), (9, "EN")])
+def test_after_enough_attempts_a_change_is_an_error(attempts: int, expected: str) -> None:
     outcomes = [
         Outcome(position=(2,), status=Status.NEW, reason=Reason.RETRY, note="busy"),
-        Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, winner=(2,)),
+        Outcome(position=(1,), status=Status.NEW, reason=Reason.HELD),
     ]
     ended = given_up(outcomes, {(2,): attempts, (1,): attempts}, 3)
     assert "".join(outcome.status for outcome in ended) == expected
     assert given_up(outcomes, {(2,): attempts}, 0) == outcomes
-    if expected == "ES":
+    if expected == "EN":
         assert ended[0].note == "Given up after 3 attempts. busy"
-        assert ended[1].reason is Reason.SUPERSEDED
+        assert ended[1] == outcomes[1]
 
 
 def test_who_says_nothing_of_a_retry_is_not_quoted() -> None:
@@ -343,36 +309,7 @@ def test_positions_are_written_shortly_and_read_again(positions: list[Position])
 def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
     with pytest.raises(DataError, match="current batch cannot be read") as raised:
         read_progress({"out": '{"planned": 7}'}, "out")
-    assert raised.value.hint == (
-        "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
-    )
-
-
-def test_what_was_superseded_by_what_is_published_already_is_settled_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CHUNK_DOCUMENTS", 1)
-    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
-    source, sink = MemorySource([], events), MemorySink([], fails_at="3")
-    with pytest.raises(SinkError):
-        round_with(source, sink, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
-    sink.fails_at = None
-    round_with(source, sink, reader=MemoryRows({})).go_round()
-    assert list(sink.taken) == ["2", "3"]
-    loser = Outcome(position=(1,), reason=Reason.SUPERSEDED, winner=(2,), note="superseded by event 2.")
-    assert source.settled[(1,)] == loser
-
-
-def test_a_superseded_event_that_waits_for_its_winner_stays_superseded() -> None:
-    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
-    source, sink = MemorySource([], events), AskingSink({2: Status.NEW})
-    round_with(source, sink, strictness=BY_OBJECT, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
-    assert letters(source) == "NNS"
-    assert read_decided(source.notes).superseded == (((1,), (2,)),)
-
-
-def test_of_what_was_decided_only_that_of_events_still_to_come_is_kept() -> None:
-    known = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,), (6,)))
-    found = known.of(left=[(1,), (4,)], noted=[], gone={(3,), (5,)})
-    assert found == Decided(superseded=(((1,), (2,)),), vanished=((6,),))
+    assert raised.value.hint == ("It is in the file of marks; without it documents may be published twice.")
 
 
 def test_a_repeat_says_how_many_changes_were_left() -> None:

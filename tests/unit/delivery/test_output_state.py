@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
+from eventlog.daemon.vitals import OutputTurn, stands, turn_of
 from eventlog.delivery.output import (
     Delivery,
     Output,
@@ -19,7 +20,6 @@ from eventlog.delivery.output import (
     failing,
     newest,
     read_output_states,
-    stands,
 )
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import Progress
@@ -51,7 +51,8 @@ class Receiver(UnaskedSink):
         return self._answers
 
 
-def delivered(answers: Sequence[Outcome] | None) -> tuple[Delivery, SinkError | None]:
+def delivered(answers: Sequence[Outcome] | None) -> OutputTurn:
+    """What a share of two changes leaves behind."""
     changes = [
         Change(row=RowId(schema=None, table="usr", key=f"idu={n}"), op=Op.DELETE, edits=(), positions=((n,),))
         for n in (5, 6)
@@ -61,8 +62,8 @@ def delivered(answers: Sequence[Outcome] | None) -> tuple[Delivery, SinkError | 
     try:
         delivery.run(None, lambda: None, lambda: None)
     except SinkError as error:
-        return delivery, error
-    return delivery, None
+        return turn_of(delivery, error)
+    return turn_of(delivery, None)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_what_was_taken_and_what_was_not(
     answers: Sequence[Outcome] | None, position: tuple[int] | None, error: str | None
 ) -> None:
     former = OutputState(document="former", position=(1,), at=10.0, error="long ago", failed_at=9.0)
-    found = stands(former, *delivered(answers), 20.0)
+    found = stands(former, delivered(answers), 20.0)
     taken = ("former", (1,), 10.0) if position is None else (f"{position[0]:020}", position, 20.0)
     assert (found.document, found.position, found.at) == taken
     assert (found.error, found.failed_at) == (("long ago", 9.0) if error is None else (error, 20.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -11,32 +10,27 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import (
-    REFRESH_FOR,
     SEVERITY,
     Change,
-    Document,
     Event,
-    Kind,
     Outcome,
     Reason,
     Refusal,
-    RowId,
     Status,
 )
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import SourceCapabilities, Writer
+from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
 from eventlog.delivery.answers import settled_outcomes
 from eventlog.delivery.output import Delivery
 from eventlog.delivery.pipeline import Output, Pipeline, Report
-from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
-from tests.support.strategies import CATALOG, PHONE
+from tests.support.memory import Log, MemorySink, MemorySource, OneEach, event, inserts
 
 
 def around(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeline:
     outputs = [Output(format=OneEach(), sink=sink, name=str(number)) for number, sink in enumerate(sinks)]
-    defaults = {"reader": None, "catalog": CATALOG, "outputs": outputs, "options": Options()}
+    defaults: dict[str, Any] = {"outputs": outputs, "options": Options()}
     return Pipeline(source=source, **(defaults | facts))
 
 
@@ -126,19 +120,6 @@ def test_answers_count_for_their_events_only() -> None:
     assert source.settled[(1,)].note == "said the receiver."
 
 
-@pytest.mark.parametrize("answer, letter", [(Status.NEW, "N"), (Status.ERROR, "S"), (Status.FATAL, "S")])
-def test_a_superseded_event_waits_as_long_as_its_winner(answer: Status, letter: str) -> None:
-    log: Log = []
-    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
-    source, rows = MemorySource(log, events), MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "Jack"}})
-    around(source, MemorySink(log, {2: answer}), reader=rows).go_round()
-    assert letters(source) == f"{letter}{answer}S"
-    waiting = source.settled[(1,)]
-    assert waiting.reason is (Reason.RETRY if letter == "N" else Reason.SUPERSEDED)
-    assert waiting.winner == (2,)
-    assert waiting.note == "superseded by event 2, which reads the whole row back."
-
-
 def test_without_an_answer_the_rules_have_the_last_word() -> None:
     decided = [Outcome(position=(1,)), Outcome(position=(2,), status=Status.ERROR, reason=Reason.INVALID)]
     assert settled_outcomes(decided, {}) == decided
@@ -156,71 +137,11 @@ def test_documents_come_in_chunks_and_in_order(monkeypatch: pytest.MonkeyPatch, 
     assert report.documents == count
 
 
-def test_rows_are_read_back_once_and_only_for_those_who_ask() -> None:
-    log: Log = []
-    row = RowId(None, "usr", "idu=1")
-    rows = MemoryRows({row: {"fname": "Jack"}})
-    events = [event(1, Kind.UPDATE_FIELD_BACK), event(2, key="idu=2"), event(3, Kind.UPDATE_FIELD_BACK, key="idu=3")]
-    source = MemorySource(log, events)
-    around(source, MemorySink(log), reader=rows).go_round()
-    assert rows.asked == [{row: {"fname"}, RowId(None, "usr", "idu=3"): {"fname"}}]
-    assert letters(source) == "SSW"
-
-
-def test_nobody_is_asked_when_nothing_is_to_be_read_back() -> None:
-    log: Log = []
-    rows = MemoryRows({})
-    source = MemorySource(log, inserts(1))
-    around(source, MemorySink(log), reader=rows).go_round()
-    assert (rows.asked, letters(source)) == ([], "S")
-
-
-def test_without_a_reader_read_backs_are_errors_and_not_vanished() -> None:
-    log: Log = []
-    source = MemorySource(log, [event(1, Kind.UPDATE_ROW_BACK, column=None), event(2)])
-    around(source, MemorySink(log)).go_round()
-    assert letters(source) == "ES"
-    assert "no database or snapshot" in str(source.settled[(1,)].note)
-
-
-def test_the_clock_is_the_batchs_own() -> None:
-    log: Log = []
-    events = [event(1), replace(event(2, key="idu=2"), time="2026-01-03 00:00:00")]
-    source = MemorySource(log, events, now=dt.datetime(2026, 1, 2))
-    late = Options(future=True, now=dt.datetime(2030, 1, 1))
-    around(source, MemorySink(log), options=late).go_round()
-    assert letters(source) == "SN"
-    assert source.settled[(2,)].reason is Reason.NOT_DUE
-
-
-def test_what_an_old_catalog_does_not_know_is_not_settled() -> None:
-    log: Log = []
-    source, sink = MemorySource(log, [event(1), event(2, column="since_today")]), MemorySink(log)
-    report = around(source, sink, fresh=False).go_round()
-    assert (report.stale, report.settled, log) == (True, 0, ["read"])
-    report = around(source, sink, fresh=True).go_round()
-    assert (report.stale, letters(source)) == (False, "SE")
-
-
-def test_an_old_catalog_that_knows_everything_is_as_good_as_a_new_one() -> None:
-    log: Log = []
-    source = MemorySource(log, inserts(1))
-    assert not around(source, MemorySink(log), fresh=False).go_round().stale
-    assert letters(source) == "S"
-
-
 @pytest.mark.parametrize("events", [(), inserts(1)], ids=["nothing to do", "a row"])
 def test_a_round_says_when_rows_come_that_wait(events: list[Event]) -> None:
     source = MemorySource([], events)
     source.batch = replace(source.batch, later=7.5)
     assert around(source, MemorySink([])).go_round().later == 7.5
-
-
-def test_rows_that_are_not_due_leave_no_notes() -> None:
-    late = replace(event(2), time="2026-01-03 00:00:00")
-    source = MemorySource([], [event(1, key="idu=2"), late], now=dt.datetime(2026, 1, 2))
-    around(source, MemorySink([]), options=Options(future=True)).go_round()
-    assert (letters(source), source.notes) == ("SN", {})
 
 
 @pytest.mark.parametrize("former, came_twice", [(("1",), False), ((), True)])
@@ -270,16 +191,6 @@ def test_a_row_is_filtered_where_every_output_leaves_it_out(others: tuple[str | 
     assert (report.errors, source.settled[(1,)].reason, source.settled[(2,)].reason) == (0, reason, Reason.PUBLISHED)
 
 
-def test_what_one_output_alone_is_told_goes_nowhere_else() -> None:
-    mine = replace(event(2, Kind.INSERT_ROW_BACK, column=None), perpetrator=f"{REFRESH_FOR}near")
-    source, near, far = MemorySource([], [event(1, key="idu=2"), mine]), MemorySink([]), MemorySink([])
-    outputs = [Output(format=OneEach(), sink=sink, name=name) for sink, name in ((near, "near"), (far, "far"))]
-    reader = MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "x", "lname": None, PHONE: ()}})
-    around(source, outputs=outputs, reader=reader).go_round()
-    assert (list(near.taken), list(far.taken)) == (["1", "2"], ["1"])
-    assert letters(source) == "SS"
-
-
 def test_each_output_is_told_of_when_it_has_had_its_share() -> None:
     told: list[tuple[str, Sequence[Any], int, str]] = []
 
@@ -296,41 +207,7 @@ def test_each_output_is_told_of_when_it_has_had_its_share() -> None:
     assert told == [("bad", source.batch.events, 0, "The disk is full."), ("good", source.batch.events, 2, "")]
 
 
-def test_what_policies_look_at_elsewhere_is_brought_with_each_change() -> None:
-    other = RowId(None, "usr", "idu=9")
-    reader = MemoryRows({other: {"fname": "Boss"}})
-    seen: list[Change] = []
-
-    class Seeing(OneEach):
-        def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
-            found = list(written)
-            seen.extend(found)
-            return super().bind(found, after, whole)
-
-    source = MemorySource([], inserts(1))
-    outputs = [Output(format=Seeing(), sink=MemorySink([]))]
-    around(
-        source,
-        outputs=outputs,
-        reader=reader,
-        looks=lambda change: {} if change.looked else {"boss": (other, "fname")},
-    ).go_round()
-    assert [change.looked for change in seen] == [{"boss": "Boss"}]
-
-
 def test_rows_are_counted_by_table_unless_they_stay() -> None:
     events = [event(1), replace(event(2, key="idu=2"), table="USR"), event(3, key="idu=3")]
     source, sink = MemorySource([], events), MemorySink([], {3: Status.NEW})
     assert around(source, sink).go_round().tables == {"usr": 1, "USR": 1}
-
-
-@pytest.mark.parametrize("leaves, letter", [(True, "N"), (False, "W")])
-def test_where_outputs_lag_what_comes_behind_a_row_that_waits_waits_with_it(leaves: bool, letter: str) -> None:
-    class Lagging(MemorySource):
-        @property
-        def capabilities(self) -> SourceCapabilities:
-            return SourceCapabilities(leaves=lambda: leaves)
-
-    source = Lagging([], [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)])
-    around(source, MemorySink([], {1: Status.NEW}), reader=MemoryRows({})).go_round()
-    assert letters(source) == f"N{letter}"

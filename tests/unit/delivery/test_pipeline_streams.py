@@ -12,7 +12,6 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch, Writer
 from eventlog.delivery.pipeline import Output, Pipeline
 from tests.support.memory import MemorySink, MemorySource, OneEach
-from tests.support.strategies import CATALOG
 
 OURS = Catalog([Table(name="t1", columns=(Column(name="id", type="integer", key=1), Column(name="c")))])
 
@@ -43,7 +42,7 @@ def stream(events: Sequence[Captured], catalog: Catalog | None) -> MemorySource:
 
 
 def around(source: MemorySource, form: OneEach, sink: MemorySink, **facts: Any) -> Pipeline:
-    defaults: dict[str, Any] = {"reader": None, "catalog": CATALOG, "options": Options(user="idm")}
+    defaults: dict[str, Any] = {"options": Options(user="idm")}
     return Pipeline(source=source, outputs=[Output(format=form, sink=sink)], **(defaults | facts))
 
 
@@ -58,13 +57,6 @@ def test_images_are_told_by_the_catalog_that_comes_with_them() -> None:
     assert sink.taken == {"1": b"add id=1"}
     assert ends(source) == [(Status.SUCCESS, Reason.PUBLISHED), (Status.SUCCESS, Reason.LOOPBACK)]
     assert (report.events, report.changes) == (2, 1)
-    assert form.catalogs == [OURS]
-
-
-def test_without_one_they_are_told_by_the_publishers_own() -> None:
-    form, sink = Looking(), MemorySink([])
-    around(stream(images(1), None), form, sink, catalog=OURS).go_round()
-    assert sink.taken == {"1": b"add id=1"}
     assert form.catalogs == [OURS]
 
 

@@ -8,20 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import OccupiedError, SinkError
-from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
+from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, Format, Resolved, SinkCapabilities
+from eventlog.core.seams import Batch, Resolved, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.marks import as_text
-from eventlog.sources.notes import DECIDED, Decided, Planned, Progress, parts, read_decided, read_progress
+from eventlog.sources.notes import read_progress
 from eventlog.xds.write import XdsFormat
-from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
-from tests.support.strategies import CATALOG
+from tests.support.memory import MemorySink, MemorySource, OneEach, answer, event, inserts
 
 FORMATS = [
     XdsFormat(batch_size=1),
@@ -80,11 +78,10 @@ class Noting(MemorySource):
         batch: Batch,
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
-        following: Batch | None = None,
     ) -> None:
         if self.dies:
             raise KeyboardInterrupt
-        super().settle(batch, outcomes, notes, following)
+        super().settle(batch, outcomes, notes)
 
 
 def pipeline(
@@ -95,8 +92,6 @@ def pipeline(
     ]
     return Pipeline(
         source=source,
-        reader=None,
-        catalog=CATALOG,
         outputs=outputs,
         options=Options(),
         strictness=strictness or Strictness(),
@@ -227,7 +222,7 @@ def test_numbers_go_on_from_a_target_that_is_further_than_its_log_knows() -> Non
     source, sink = MemorySource([], inserts(2)), Ahead(fails_at="1")
     with pytest.raises(SinkError):
         pipeline(source, sink).go_round()
-    source.batch = Batch(events=[*inserts(2), event(3, key="idu=3")])
+    source.batch = replace(source.batch, events=[*inserts(2), event(3, key="idu=3")])
     sink.fails_at = None
     made = pipeline(source, sink)
     made.go_round()
@@ -245,8 +240,6 @@ def test_nothing_goes_to_anybody_once_somebody_else_publishes() -> None:
     with pytest.raises(OccupiedError):
         Pipeline(
             source=made.source,
-            reader=None,
-            catalog=CATALOG,
             outputs=made.outputs,
             options=Options(),
             confirm=replaced,
@@ -278,25 +271,14 @@ def test_a_row_that_is_held_after_its_document_was_taken_does_not_come_again_whe
     with pytest.raises(KeyboardInterrupt):
         pipeline(source, sink).go_round()
     source.dies = False
-    source.batch = Batch(events=inserts(1))  # somebody holds the second row
+    source.batch = replace(source.batch, events=inserts(1))  # somebody holds the second row
     pipeline(source, sink).go_round()
     source.notes = {name: note for name, note in source.notes.items() if name.startswith("out")}
     source.settled = {}
-    source.batch = Batch(events=inserts(2)[1:])  # and releases it
+    source.batch = replace(source.batch, events=inserts(2)[1:])  # and releases it
     pipeline(source, sink).go_round()
     assert [ids for _, ids in sink.plans] == [["1", "2"], ["1"]]
     assert {outcome.status for outcome in source.settled.values()} == {Status.SUCCESS}
-
-
-def test_an_event_that_has_another_winner_when_it_is_repeated_goes_with_that_one() -> None:
-    """Else the next repeat decides it by itself, and tells it after what superseded it."""
-    source = Noting([event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)])
-    source.notes[DECIDED] = as_text(Decided(superseded=(((1,), (9,)),)))  # the ninth is held by now
-    made = pipeline(source, PlanningSink(fails_at="2"))
-    reader = MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "Jack"}})
-    with pytest.raises(SinkError):
-        replace(made, reader=reader).go_round()
-    assert ((1,), (2,)) in read_decided(source.notes).superseded
 
 
 def held_and_released(sink: PlanningSink, *, answers: bool = False) -> Noting:
@@ -306,10 +288,10 @@ def held_and_released(sink: PlanningSink, *, answers: bool = False) -> Noting:
     with pytest.raises(KeyboardInterrupt):
         pipeline(source, sink, answers=answers).go_round()
     source.dies = False
-    source.batch = Batch(events=inserts(1))
+    source.batch = replace(source.batch, events=inserts(1))
     pipeline(source, sink, answers=answers).go_round()
     source.settled = {}
-    source.batch = Batch(events=inserts(2)[1:])
+    source.batch = replace(source.batch, events=inserts(2)[1:])
     return source
 
 
@@ -410,22 +392,3 @@ def test_what_waits_keeps_its_place_through_two_failures() -> None:
         assert planned(source.notes) == ["1", "2", "3", "4"]
     made.go_round()
     assert sink.order == [1, 2, 3, 4]
-
-
-def test_an_event_that_was_planned_itself_keeps_its_place_where_another_output_knows_a_winner() -> None:
-    """Else its document would come without it, and it would come again in another one."""
-    progress = Progress(planned=(Planned("b", "2", "plan"), Planned("c", "3", "plan")))
-    found = parts(inserts(3), progress, Decided(superseded=(((2,), (3,)), ((1,), (2,)))))
-    assert [[one.position for one in part.events] for part in found] == [[(1,), (2,)], [(3,)]]
-
-
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: type(form).__name__)
-def test_a_planned_document_stays_one_although_its_changes_have_become_more(form: Format) -> None:
-    """A row that was read back is gone when the batch is repeated, so events count that it had superseded."""
-    source = Noting([event(2, key="idu=2"), event(3), event(4, Kind.DELETE_ROW), event(5, Kind.UPDATE_ROW_BACK)])
-    source.notes["out 0"] = as_text(Progress(planned=(Planned("00009", "2,5", "plan"),)))
-    source.notes[DECIDED] = as_text(Decided(superseded=(((3,), (5,)), ((4,), (5,)))))
-    sink = PlanningSink()
-    made = pipeline(source, sink)
-    replace(made, reader=MemoryRows({}), outputs=[replace(made.outputs[0], format=form)]).go_round()
-    assert sink.plans == [("plan", ["00009"])]

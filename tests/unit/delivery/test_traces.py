@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from eventlog.core import tracing
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Kind, Row, RowId
 from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog, Found
 from eventlog.delivery.pipeline import Output, Pipeline
-from tests.support.memory import MemorySink, MemorySource, OneEach, event, inserts
-from tests.support.strategies import CATALOG
+from tests.support.memory import MemorySink, MemorySource, OneEach, inserts
 
 
 class Recorded:
@@ -55,7 +54,7 @@ def batches() -> Iterator[list[Recorded]]:
 
 def pipeline(source: MemorySource, **sinks: MemorySink) -> Pipeline:
     outputs = [Output(format=OneEach(), sink=sink, name=name) for name, sink in sinks.items()]
-    return Pipeline(source=source, reader=None, catalog=CATALOG, outputs=outputs, options=Options(), limit=2)
+    return Pipeline(source=source, outputs=outputs, options=Options(), limit=2)
 
 
 def steps(batch: Recorded) -> list[tuple[str, dict[str, Any]]]:
@@ -94,13 +93,14 @@ def test_a_step_that_fails_and_its_batch_say_so(batches: list[Recorded]) -> None
 
 
 def test_a_batch_that_cannot_be_decided_says_so(batches: list[Recorded]) -> None:
-    class Away:
-        def rows(self, wanted: object) -> Mapping[RowId, Row]:
-            raise SourceError("The database is away.")
+    class Away(Catalog):
+        def find(self, name: str) -> Found | None:
+            raise SourceError("The tables are away.")
 
-    rows = [event(1, Kind.UPDATE_ROW_BACK, column=None)]
+    source = MemorySource([], inserts(1))
+    source.batch = replace(source.batch, catalog=Away())
     with pytest.raises(SourceError) as error:
-        replace(pipeline(MemorySource([], rows), near=MemorySink([])), reader=Away()).go_round()
+        pipeline(source, near=MemorySink([])).go_round()
     [batch] = batches
     assert (batch.ended, batch.failure) == (1, error.value)
 

@@ -13,10 +13,7 @@ import pytest
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, RowId
-from eventlog.delivery.output import Delivery, Output, Piece, Strictness
 from eventlog.sinks.files import FileSink
-from eventlog.sources.notes import Progress
-from tests.support.memory import OneEach
 from tests.support.sinks import opened
 
 
@@ -115,19 +112,6 @@ def test_a_full_disk_leaves_nothing_behind(sink: FileSink, tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
     sink.commit("a", documents(1))
     assert shown(tmp_path) == ["0001.xml"]
-
-
-def test_a_delivery_that_is_made_ahead_prepares_what_it_will_hand_over(sink: FileSink, tmp_path: Path) -> None:
-    pieces = [Piece(changes=[change(1), change(2)])]
-    delivery = Delivery(Output(format=OneEach(), sink=sink), pieces, Progress(), Strictness())
-    delivery.prepare()
-    delivery.encode(None)
-    delivery.prepare()
-    assert shown(tmp_path) == []
-    delivery.run(None, lambda: None, lambda: None)
-    assert len(shown(tmp_path)) == 2
-    sink.close()
-    assert hidden(tmp_path) == 0
 
 
 def test_what_was_hidden_in_a_folder_that_was_away_goes_once_it_is_there_again(tmp_path: Path) -> None:

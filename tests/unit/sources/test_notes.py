@@ -9,22 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Outcome, Position, Reason, Status
+from eventlog.core.model import Position
 from eventlog.sources.marks import as_text
 from eventlog.sources.notes import (
     COUNTED,
-    DECIDED,
     Counted,
-    Decided,
     Planned,
     Progress,
-    decided,
-    noted_documents,
-    noted_events,
     once_each,
     parts,
     read_counted,
-    read_decided,
     read_positions,
     read_progress,
     split_counted,
@@ -72,7 +66,7 @@ def test_an_output_gets_the_events_of_each_planned_document_and_then_all_others(
 ) -> None:
     planned = once_each(plans(found), "")
     events = inserts(9)
-    groups = parts(events, Progress(done=write_positions(at(*done)), planned=planned), Decided())
+    groups = parts(events, Progress(done=write_positions(at(*done)), planned=planned))
     told = [[event.position[0] for event in one.events] for one in groups]
     met(planned=any(one.planned for one in groups), done=done)
     assert sorted(number for one in told for number in one) == sorted(set(range(1, 10)) - done)
@@ -87,34 +81,6 @@ def test_an_output_gets_the_events_of_each_planned_document_and_then_all_others(
 
 def _all(planned: Sequence[Planned]) -> set[int]:
     return {number for one in planned for (number,) in read_positions(one.positions)}
-
-
-def test_who_was_superseded_goes_with_its_winner_and_is_done_with_it() -> None:
-    known = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,),))
-    progress = Progress(done="4", planned=plans([[6], [2]]))
-    groups = parts(inserts(7), progress, known)
-    assert [(one.planned and one.planned.id, [event.position[0] for event in one.events]) for one in groups] == [
-        ("d0", [6]),
-        ("d1", [1, 2]),
-        (None, [7]),
-    ]
-    assert known.with_losers(at(2, 9)) == {(1,), (2,), (9,)}
-
-
-def test_what_was_decided_is_told_with_its_reasons_and_read_again() -> None:
-    known = Decided(vanished=((5,),), superseded=(((1,), (2,)),))
-    vanished, superseded = known.outcomes()
-    assert (vanished.position, vanished.status, vanished.reason) == ((5,), Status.WARNING, Reason.VANISHED)
-    assert vanished.note == "the object did not exist when the event was first read."
-    assert superseded == Outcome(position=(1,), reason=Reason.SUPERSEDED, winner=(2,), note="superseded by event 2.")
-    assert decided([vanished, superseded, Outcome(position=(9,), status=Status.ERROR, reason=Reason.INVALID)]) == known
-    assert read_decided({DECIDED: as_text(known)}) == known
-    assert read_decided({}) == Decided()
-
-
-def test_of_what_was_decided_stays_what_events_to_come_or_noted_ones_need() -> None:
-    known = Decided(vanished=((5,), (6,)), superseded=(((1,), (2,)), ((3,), (4,)), ((7,), (8,))))
-    assert known.of(at(1), at(4), at(5)) == Decided(vanished=((6,),), superseded=(((1,), (2,)), ((3,), (4,))))
 
 
 def test_changes_that_were_left_are_apart_and_known_until_their_events_come() -> None:
@@ -155,20 +121,7 @@ def test_a_note_of_transactions_is_written_where_one_goes_on_or_changes_are_left
     assert split_counted({"a": "x"}) == ({"a": "x"}, None)
 
 
-def test_notes_say_which_events_may_be_at_an_output() -> None:
-    notes = {
-        DECIDED: as_text(Decided(superseded=(((1,), (2,)),))),
-        COUNTED: as_text(Counted(left=("9",))),
-        "a": as_text(Progress(done="3", planned=plans([[2], [4, 5]]))),
-        "b": as_text(Progress(planned=plans([[6]]))),
-    }
-    assert noted_events(notes) == set(at(2, 3, 4, 5, 6))
-    assert noted_documents(notes) == [set(at(1, 2)), set(at(4, 5)), set(at(6))]
-
-
 def test_a_note_that_cannot_be_read_says_what_becomes_of_that() -> None:
     with pytest.raises(DataError, match=r"^A note about the current batch cannot be read: .+\.$") as told:
         read_counted("{")
-    assert told.value.hint == (
-        "It is in the table beside the log whose name ends in _mark; without it documents may be published twice."
-    )
+    assert told.value.hint == ("It is in the file of marks; without it documents may be published twice.")

@@ -1,0 +1,261 @@
+"""Definitions in time: which one a row of the log was written under, and how its changes are told by today's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from eventlog.core.model import Change, Edit, Event, Op, ReadBack, RowId, Unreadable
+from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions, DefinitionSpan, FormerRows
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.seams import FormerNames
+
+
+def table(name: str, *columns: str, key: str = "id", **more: Any) -> Table:
+    return Table(name=name, columns=(Column(name=key, key=1), *[Column(name=one) for one in columns]), **more)
+
+
+def event(number: int, name: str, column: str | None = None, *, kind: int = 2, key: str | None = "id=1") -> Event:
+    return Event(position=(number,), kind=kind, table=name, key=key, column=column)
+
+
+TODAY = table("person", "name", "mail")
+CITY = table("city", "name")
+CATALOG = Catalog([TODAY, CITY])
+FORMER = Definition(table=table("person", "name", "post", "fax", gone=("fax",)), today=TODAY, renamed={"post": "mail"})
+LATEST = Definition(table=TODAY, today=TODAY, first=100)
+OF_CITY = Definition(table=CITY, today=CITY)
+PERSON = (None, "person")
+
+
+def history(*definitions: Definition, catalog: Catalog = CATALOG) -> Definitions:
+    return Definitions(definitions or (LATEST, OF_CITY, FORMER), catalog)
+
+
+def span(former: Definition = FORMER, catalog: Catalog | None = None) -> DefinitionSpan:
+    return DefinitionSpan(events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.place: former})
+
+
+def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new: str) -> Change:
+    edits = tuple(Edit(column=column, new=value) for column, value in new.items())
+    return Change(row=RowId(None, name, key), op=op, edits=edits, positions=((5,), (6,)))
+
+
+class Rows:
+    """A reader of tables as they are today."""
+
+    def __init__(self, rows: Mapping[RowId, ReadBack]) -> None:
+        self.found = rows
+        self.asked: Mapping[RowId, frozenset[str]] = {}
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        self.asked = wanted
+        return {row: found for row, found in self.found.items() if row in wanted}
+
+
+def parts(found: Sequence[DefinitionSpan]) -> list[tuple[list[int], bool]]:
+    """The numbers of each span, and whether `person` is a former one there."""
+    return [([one.position[0] for one in part.events], PERSON in part.former) for part in found]
+
+
+def test_what_was_never_other_than_today_is_no_history() -> None:
+    assert not history(LATEST, OF_CITY)
+    assert not history(LATEST, OF_CITY).concerns([event(1, "person", "name")])
+    assert history()
+
+
+def test_events_after_the_last_definition_concern_nobody() -> None:
+    assert history().concerns([event(99, "person", "name")])
+    assert not history().concerns([event(100, "person", "name"), event(101, "city", "name")])
+    assert history().concerns([event(120, "person", "fax")]), "a late row names what only the former one has"
+
+
+def test_events_are_parted_where_a_definition_begins() -> None:
+    events = [event(98, "person", "name"), event(99, "city", "name"), event(100, "person", "name"), event(101, "city")]
+    first, second = history().spans(events)
+    assert parts([first, second]) == [([98, 99], True), ([100, 101], False)]
+    assert [one.name for one in first.catalog] == ["person", "city"]
+    assert {one.name: one.key for one in first.catalog}["person"] == ("id",)
+    assert second.catalog is CATALOG
+    assert "fax" in next(iter(first.catalog)).attributes
+
+
+def test_no_events_are_one_span() -> None:
+    assert parts(history().spans([])) == [([], False)]
+
+
+def test_the_catalog_of_a_former_definition_is_made_once() -> None:
+    definitions = history()
+    one, _, other = definitions.spans([event(1, "person"), event(100, "person"), event(2, "person")])
+    assert one.catalog is other.catalog
+
+
+@pytest.mark.parametrize(
+    "number, column, key, former",
+    [
+        (99, "name", "id=1", True),
+        (100, "name", "id=1", False),
+        (99, "mail", "id=1", False),  # the former one has no such column, so the row was written by a later trigger
+        (100, "fax", "id=1", True),
+        (100, "fax", None, True),
+        (100, "fax", "no key", True),
+        (100, "unknown", "id=1", False),  # nobody has it: it goes by its number
+        (99, "unknown", "id=1", True),
+        (99, "name", "other=1", True),
+    ],
+)
+def test_a_row_belongs_to_the_nearest_definition_that_has_what_it_names(
+    number: int, column: str, key: str | None, former: bool
+) -> None:
+    [found] = history().spans([event(number, "PERSON ", column, key=key)])
+    assert (PERSON in found.former) is former
+
+
+def test_a_key_of_before_belongs_to_the_definition_that_had_it() -> None:
+    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
+    [found] = history(keyed, LATEST).spans([event(120, "person", "name", key="number=7")])
+    assert found.former[PERSON] is keyed
+
+
+def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
+    [found] = history().spans([event(5, "person", kind=6)])
+    assert not found.former
+
+
+def test_under_a_former_name_today_is_told_by_that_name() -> None:
+    citizen = table("citizen", "name", "mail")
+    renamed = Definition(table=table("person", "name"), today=citizen)
+    definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
+    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
+    assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
+        ("person", ("name", "mail")),
+        ("citizen", ("name", "mail")),
+    ]
+    [told] = definitions.spans([event(5, "person", "name")])
+    assert told.former[PERSON] is renamed
+
+
+def test_a_class_that_is_gone_goes_by_what_it_was() -> None:
+    gone = Definition(table=table("person", "name"), today=None)
+    [found] = history(gone, catalog=Catalog([CITY])).spans([event(5, "person", kind=6)])
+    assert found.former[PERSON] is gone
+
+
+def test_a_child_and_a_schema_name_their_class_too() -> None:
+    child = Child(name="phone", parent_key=("person",), columns=(Column(name="person"), Column(name="number")))
+    former = Definition(table=table("person", "name", schema="hr", children=(child,)), today=None)
+    for name in ("hr.person", "phone", "HR.phone"):
+        [found] = history(former, catalog=Catalog([CITY])).spans([event(5, name, key="person=1")])
+        assert found.former[("hr", "person")] is former, name
+
+
+def test_objects_have_their_names_of_today() -> None:
+    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
+    definitions = history(keyed, LATEST)
+    for _ in range(2):  # the second one by what is kept
+        assert definitions.row_id("person", "number=7") == RowId(None, "person", "id=7")
+    assert definitions.row_id("person", "id=7") is None, "today's name is no former one"
+    assert definitions.row_id("city", "id=7") is None
+    gone = history(Definition(table=table("person"), today=None), catalog=Catalog([CITY]))
+    assert gone.row_id("person", "id=7") == RowId(None, "person", "id=7")
+
+
+def test_own_names_and_no_former_ones_change_nothing() -> None:
+    changes = [change(post="a")]
+    assert span().told(changes, FormerNames.OWN)[0] is changes
+    nobody = DefinitionSpan(events=(), catalog=CATALOG)
+    assert nobody.told(changes, FormerNames.ONLY_NEW) == (changes, CATALOG, [])
+
+
+def test_columns_are_told_by_their_new_names() -> None:
+    told, catalog, refusals = span().told([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
+    assert [[edit.column for edit in one.edits] for one in told] == [["mail", "fax"], []]
+    assert [(one.name, tuple(one.attributes)) for one in catalog] == [
+        ("person", ("name", "mail", "fax")),
+        ("city", ("name",)),
+    ]
+    assert refusals == []
+
+
+def test_what_another_column_is_called_today_is_not_told() -> None:
+    swapped = Definition(table=table("person", "mail", gone=("mail",)), today=TODAY)
+    told, _, [refusal] = span(swapped).told([change(mail="old one")], FormerNames.NEW)
+    assert told == []
+    assert (refusal.partial, refusal.positions) == (True, ((5,), (6,)))
+    assert refusal.note == "person has no column mail any more, so the change is published without."
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY, Op.DELETE])
+def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
+    told, catalog, refusals = span().told([change(op, post="a", fax="b")], FormerNames.ONLY_NEW)
+    assert [[edit.column for edit in one.edits] for one in told] == [["mail"]]
+    assert "fax" not in next(iter(catalog)).attributes
+    assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
+
+
+def test_an_add_of_which_nothing_is_left_is_still_told() -> None:
+    [told], _, [refusal] = span().told([change(Op.ADD, fax="b")], FormerNames.ONLY_NEW)
+    assert told.edits == ()
+    assert refusal.partial
+
+
+def test_keys_and_tables_have_their_new_names() -> None:
+    citizen = table("citizen", "name", schema="hr")
+    keyed = Definition(table=table("person", "name", key="number"), today=citizen, renamed={"number": "id"})
+    [told], catalog, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.ONLY_NEW)
+    assert told.row == RowId("hr", "citizen", "id=7")
+    assert {(one.schema, one.name) for one in catalog} == {("hr", "citizen"), (None, "city")}
+    [new], _, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.NEW)
+    assert new.row == RowId(None, "person", "id=7")
+
+
+def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
+    gone = Definition(table=table("person", "name"), today=None)
+    told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
+    assert told == []
+    assert refusal.note == "person is gone, so no policy can say what may be published of it."
+    [kept], _, _ = span(gone).told([change()], FormerNames.NEW)
+    assert kept == change()
+
+
+def test_rows_are_read_back_by_todays_names_and_told_by_former_ones() -> None:
+    person, city = RowId(None, "person", "id=1"), RowId(None, "city", "id=1")
+    reader = Rows({person: {"name": "Ann", "mail": "a@b"}, city: {"name": "Rome"}})
+    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post", "fax"}), city: frozenset({"name"})})
+    assert reader.asked == {person: frozenset({"name", "mail", "fax"}), city: frozenset({"name"})}
+    assert found == {person: {"name": "Ann", "post": "a@b"}, city: {"name": "Rome"}}
+
+
+def test_one_object_under_two_names_is_read_once() -> None:
+    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
+    citizen = Definition(table=table("citizen", "mail"), today=TODAY)
+    both = DefinitionSpan(events=(), catalog=CATALOG, former={keyed.place: keyed, citizen.place: citizen})
+    today = RowId(None, "person", "id=1")
+    reader = Rows({today: {"name": "Ann", "mail": "a@b"}})
+    one, other = RowId(None, "person", "number=1"), RowId(None, "citizen", "id=1")
+    found = FormerRows(reader, both).rows({one: frozenset({"name"}), other: frozenset({"mail"})})
+    assert reader.asked == {today: frozenset({"name", "mail"})}
+    assert found == {one: {"name": "Ann"}, other: {"mail": "a@b"}}
+
+
+def test_objects_of_a_class_that_is_gone_are_not_there() -> None:
+    gone = Definition(table=table("person", "name"), today=None)
+    reader = Rows({})
+    assert FormerRows(reader, span(gone)).rows({RowId(None, "person", "id=1"): frozenset({"name"})}) == {}
+    assert reader.asked == {}
+
+
+def test_what_cannot_be_read_keeps_its_reason() -> None:
+    person = RowId(None, "person", "id=1")
+    reader = Rows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
+    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
+    assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}
+
+
+def test_a_definition_of_unknown_begin_comes_before_all_rows() -> None:
+    assert FORMER.first == BEFORE_ALL_NUMBERS
+    assert (FORMER.current, LATEST.current) == (False, True)
+    assert FORMER.new_name("post") == "mail"
+    assert FORMER.row_today(RowId(None, "person", "id=1")) == RowId(None, "person", "id=1")
