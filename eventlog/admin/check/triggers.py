@@ -179,7 +179,8 @@ WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_
 
 def unseen_points(engine: Engine) -> Iterator[Point]:
     """Changes that fired no trigger, where the catalog tells of some."""
-    yield from findings(engine, "unseen", "unseen_states", "no captured table was truncated since its last statistics")
+    fine = "no captured table was truncated since its last statistics, and no partition of one changed within 30 days"
+    yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here")
 
 
 WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})

@@ -32,18 +32,37 @@ WHERE order_flag = 'N' AND cache_size > 1 AND (
           AND log.referenced_owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA'))))
 ORDER BY sequence_name;
 
--- unseen_states: findings about changes that fired no trigger, as far as the catalog tells: a captured table was truncated.
--- It knows that until the table's statistics are gathered anew.
-SELECT 'warning', emptied.table_owner || '.' || emptied.table_name || ' was truncated, about '
+-- unseen_states: findings about changes that fired no trigger since capture began, as far as the catalog tells: a captured
+-- table was truncated, which it knows until statistics are gathered again; a partition was exchanged, truncated or moved, which
+-- it does not tell apart. A partition that is new has no later DDL than the one that made it, and loses nothing. Of a partition
+-- that was dropped or split nothing stays. Findings end after 30 days, for nothing else would end them after a refresh.
+WITH captured AS (
+    SELECT all_triggers.table_owner AS owner, all_triggers.table_name AS name, MIN(all_objects.created) AS since
+    FROM all_triggers
+    JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+    JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.object_name = all_triggers.trigger_name
+    WHERE all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%' AND all_objects.object_type = 'TRIGGER'
+    GROUP BY all_triggers.table_owner, all_triggers.table_name
+)
+SELECT 'warning', captured.owner || '.' || captured.name || ' was truncated, about '
          || TO_CHAR(emptied.timestamp, 'YYYY-MM-DD HH24:MI') || '; the rows that went are not in the log.',
        'Delete those rows at the receivers, and let people use DELETE on captured tables.'
-FROM all_tab_modifications emptied
-WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL
-  AND EXISTS (SELECT 1 FROM all_triggers
-              JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
-              WHERE all_triggers.table_owner = emptied.table_owner AND all_triggers.table_name = emptied.table_name
-                AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%')
-ORDER BY emptied.table_owner, emptied.table_name;
+FROM captured
+JOIN all_tab_modifications emptied ON emptied.table_owner = captured.owner AND emptied.table_name = captured.name
+WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL AND emptied.timestamp >= captured.since
+UNION ALL
+SELECT 'warning', COUNT(*) || ' partition(s) of ' || captured.owner || '.' || captured.name
+         || ' were exchanged, truncated or moved since it is captured, the last on '
+         || TO_CHAR(MAX(changed.last_ddl_time), 'YYYY-MM-DD HH24:MI')
+         || '. A move loses nothing; rows that came or went otherwise are not in the log. The catalog does not show which it was.',
+       'Unless it was a move: `eventlog refresh` for what came, and delete at the receivers what went.'
+FROM captured
+JOIN all_objects changed ON changed.owner = captured.owner AND changed.object_name = captured.name
+WHERE changed.object_type IN ('TABLE PARTITION', 'TABLE SUBPARTITION')
+  AND changed.last_ddl_time > changed.created AND changed.last_ddl_time > captured.since
+  AND changed.last_ddl_time > SYSDATE - 30
+GROUP BY captured.owner, captured.name
+ORDER BY 2;
 
 -- clock: the database's own time, in the form that event_time has
 SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;
