@@ -63,8 +63,8 @@ _ROOMS: Final = {
 """The databases by how their URLs begin; a room is only imported when its database is opened."""
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
-    """One database. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
+class Dialect(Struct, frozen=True, kw_only=True, eq=False):
+    """One database, of which there is one value. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
 
     name: str
     lookup: KeyLookup
