@@ -38,6 +38,7 @@ from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces
+from eventlog.publisher.unread import park_unread
 from eventlog.sources.marks import Stretches
 from eventlog.sql.journal_tables import MOVED_PLAN
 
@@ -78,6 +79,8 @@ class Consumer:
         self._tenure: Tenure | None = None
         self._resolved = False
         self._after = ""
+        self._most_wait = False
+        """Whether most of the rows that were taken last had to wait, as those behind them may have to."""
         self._ahead: MadePlan | None = None
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
@@ -151,7 +154,8 @@ class Consumer:
             next_ = self._plan(made)
         else:
             with self._journal.at_new_rows(self.name):
-                next_ = self._next(now)
+                self._most_wait = self._most_wait and self._parks_unread(now)
+                next_ = Turn(moved=True) if self._most_wait else self._next(now)
         if isinstance(next_, Turn):
             return next_
         if next_.encoded is None or not self.output.sink.capabilities.resolves:
@@ -172,6 +176,7 @@ class Consumer:
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(on_the_way, now)
+            self._most_wait = len(taken.parked) > max(len(taken.events), self._settings.limit // 2)
             soonest = self._journal.soonest(self.name) if taken.is_empty else None
             if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
                 return Turn(stale=frozenset())
@@ -187,6 +192,14 @@ class Consumer:
         )
         return made if isinstance(made, Turn) else self._plan(made)
 
+    def _parks_unread(self, now: int) -> bool:
+        """Parks new rows without reading their values; whether that were most of them."""
+        with self._journal.reading() as (_, memory):
+            is_known = self._decider.tracked is None or self._decider.tracked == memory.tracked
+            if known_output(memory, self.name).paused or not is_known or self._is_stopped((), now):
+                return False
+        return park_unread(self._journal, self._decider.identities, self._settings.limit)
+
     def _knows_definitions(self) -> bool:
         """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was
         written after DDL sees what that has entered.
@@ -194,12 +207,16 @@ class Consumer:
         stamp = self._decider.stamp
         return stamp is None or self._journal.history_stamp() == stamp
 
+    def _is_stopped(self, on_the_way: Sequence[OnTheWay], now: int) -> bool:
+        """Whether a receiver's answer stops everything for now."""
+        if self._settings.strictness.on_retry != "stop":
+            return False
+        return max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)]) > now
+
     def _taken(self, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
-        if self._settings.strictness.on_retry == "stop":
-            until = max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)])
-            if until > now:
-                return Take(stamp=self._journal.stamp())
+        if self._is_stopped(on_the_way, now):
+            return Take(stamp=self._journal.stamp())
         return take(
             self._journal,
             self.name,
