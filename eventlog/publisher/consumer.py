@@ -176,7 +176,7 @@ class Consumer:
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(on_the_way, now)
-            self._most_wait = len(taken.parked) > max(len(taken.events), self._settings.limit // 2)
+            self._most_wait = len(taken.parked) > len(taken.events)
             soonest = self._journal.soonest(self.name) if taken.is_empty else None
             if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
                 return Turn(stale=frozenset())
@@ -194,11 +194,9 @@ class Consumer:
 
     def _parks_unread(self, now: int) -> bool:
         """Parks new rows without reading their values; whether that were most of them."""
-        with self._journal.reading() as (_, memory):
-            is_known = self._decider.tracked is None or self._decider.tracked == memory.tracked
-            if known_output(memory, self.name).paused or not is_known or self._is_stopped((), now):
-                return False
-        return park_unread(self._journal, self._decider.identities, self._settings.limit)
+        if self._journal.output(self.name).paused or self._is_stopped((), now):
+            return False
+        return park_unread(self._journal, self._decider, self._settings.limit)
 
     def _knows_definitions(self) -> bool:
         """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.core.model import Reason
 from eventlog.core.rules.screen import Identities
+from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.tables import Parked, encoded
 from eventlog.publisher.take import BEHIND
@@ -25,7 +26,7 @@ UNREAD_ROWS: Final = 20_000
 """So many rows are looked at in one transaction."""
 
 
-def park_unread(journal: Journal, identities: Identities, limit: int) -> bool:
+def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
     """Parks those of the next rows that have to wait for every output; whether that were most of them.
 
     It is one transaction, so that an object that waits when it is asked for still waits when its rows are parked.
@@ -34,7 +35,9 @@ def park_unread(journal: Journal, identities: Identities, limit: int) -> bool:
         if memory.batches or memory.reserved_above is not None:
             return False
         found = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
-        waiting = _waiting(journal, connection, memory, identities, found)
+        if not _knows_tables(journal, connection, memory, decider):
+            return False
+        waiting = _waiting(journal, connection, memory, decider.identities, found)
         # Rows between them are taken one time after the other, by their numbers: they must not become too many. Where
         # it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
@@ -56,6 +59,13 @@ def park_unread(journal: Journal, identities: Identities, limit: int) -> bool:
         ]
         journal.park(connection, memory, rows)
         return len(behind) > passed
+
+
+def _knows_tables(journal: Journal, connection: Connection, memory: Memory, decider: Decider) -> bool:
+    """Whether the decider names objects by the tables as they are: to be asked behind the rows."""
+    if decider.tracked is not None and decider.tracked != memory.tracked:
+        return False
+    return decider.stamp is None or int(journal.ask(connection, "history_stamp")[0][0]) == decider.stamp
 
 
 def _waiting(

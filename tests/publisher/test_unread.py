@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
 from eventlog.publisher import unread
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.care import hold, release
+from eventlog.publisher.decide import Decider
 from eventlog.publisher.unread import park_unread
 from tests.publisher.scene import Scene
 
@@ -55,7 +56,7 @@ def parked(scene: Scene, name: str = "one") -> dict[int, tuple[str, bool]]:
 
 
 def parks(scene: Scene) -> bool:
-    return park_unread(scene.journal, Identities(None), 5)
+    return park_unread(scene.journal, scene.consumers["one"].decider, 5)
 
 
 def behind_a_held_row(engine: Engine, *names: str, **how: Any) -> Scene:
@@ -195,3 +196,12 @@ def test_nothing_is_parked_unread_where_an_answer_stops_everything(sqlite: Engin
     assert not consumer._parks_unread(scene.journal.now())
     consumer._settings = ConsumerSettings(limit=5, strictness=Strictness(on_retry="object"))
     assert consumer._parks_unread(scene.journal.now())
+
+
+def test_nothing_is_parked_unread_by_who_does_not_know_the_tables(sqlite: Engine) -> None:
+    scene = behind_a_held_row(sqlite, "one")
+    scene.write(2, 20, objects=1)
+    decider = Decider(Round(options=Options()), tracked="before")
+    assert not park_unread(scene.journal, decider, 5)
+    assert not park_unread(scene.journal, Decider(Round(options=Options()), stamp=7), 5)
+    assert parks(scene)
