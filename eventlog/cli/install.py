@@ -43,7 +43,7 @@ def install(
     from eventlog.sql.findlog import order_wanted
     from eventlog.sql.install import install as put_there
     from eventlog.sql.install import install_sql
-    from eventlog.sql.storage import Storage
+    from eventlog.sql.storage import UNSAID, Storage
 
     storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
     asked = site.config.source.columns
@@ -51,7 +51,11 @@ def install(
     if sql:
         click.echo(install_sql(site.url, site.wanted_names, order, asked, storage), nl=False)
         return
-    put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
+    is_new = put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
+    if storage != UNSAID and not is_new:
+        say(
+            "The log was there before and lies where it lay: --tablespace counts for its missing tables only.", err=True
+        )
     _say_done("installed", site, "is installed", as_json=as_json)
 
 

@@ -69,6 +69,7 @@ class Consumer:
         traces: BatchTraces | None = None,
     ) -> None:
         self.output = output
+        self.name = output.name
         self._traces = traces
         self._trace: BatchTrace | None = None
         self.decider = self._decider = decider
@@ -84,10 +85,6 @@ class Consumer:
         self._ahead: MadePlan | None = None
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
-
-    @property
-    def name(self) -> str:
-        return self.output.name
 
     def turn(self, tenure: Tenure) -> Turn:
         """Gives the output what comes next. After any error nothing that was known of its target counts."""
