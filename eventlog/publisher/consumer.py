@@ -191,8 +191,11 @@ class Consumer:
 
     def _parks_unread(self, now: int) -> bool:
         """Parks new rows without reading their values; whether that were most of them."""
-        if self._journal.output(self.name).paused or self._is_stopped((), now):
+        if self._journal.output(self.name).paused:
             return False
+        if self._settings.strictness.on_retry == "stop":  # an answer stops everything
+            if self._journal.retried_until(self.name) > now or self._journal.planned(self.name):
+                return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
     def _knows_definitions(self) -> bool:
@@ -202,16 +205,12 @@ class Consumer:
         stamp = self._decider.stamp
         return stamp is None or self._journal.history_stamp() == stamp
 
-    def _is_stopped(self, on_the_way: Sequence[OnTheWay], now: int) -> bool:
-        """Whether a receiver's answer stops everything for now."""
-        if self._settings.strictness.on_retry != "stop":
-            return False
-        return max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)]) > now
-
     def _taken(self, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
-        if self._is_stopped(on_the_way, now):
-            return Take(stamp=self._journal.stamp())
+        if self._settings.strictness.on_retry == "stop":
+            until = max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)])
+            if until > now:
+                return Take(stamp=self._journal.stamp())
         return take(
             self._journal,
             self.name,
