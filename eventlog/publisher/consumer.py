@@ -38,6 +38,7 @@ from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces
+from eventlog.publisher.unread import park_unread
 from eventlog.sources.marks import Stretches
 from eventlog.sql.journal_tables import MOVED_PLAN
 
@@ -79,6 +80,8 @@ class Consumer:
         self._tenure: Tenure | None = None
         self._resolved = False
         self._after = ""
+        self._most_wait = False
+        """Whether most of the rows that were taken last had to wait, as those behind them may have to."""
         self._ahead: MadePlan | None = None
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
@@ -148,7 +151,8 @@ class Consumer:
             next_ = self._plan(made)
         else:
             with self._journal.at_new_rows(self.name):
-                next_ = self._next(now)
+                self._most_wait = self._most_wait and self._parks_unread(now)
+                next_ = Turn(moved=True) if self._most_wait else self._next(now)
         if isinstance(next_, Turn):
             return next_
         if next_.encoded is None or not self.output.sink.capabilities.resolves:
@@ -169,6 +173,7 @@ class Consumer:
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(on_the_way, now)
+            self._most_wait = len(taken.parked) > len(taken.events)
             soonest = self._journal.soonest(self.name) if taken.is_empty else None
             if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
                 return Turn(stale=frozenset())
@@ -183,6 +188,15 @@ class Consumer:
             self._decider, taken, now, plans=row.plans, told=row.told, after=self._after, trace=trace
         )
         return made if isinstance(made, Turn) else self._plan(made)
+
+    def _parks_unread(self, now: int) -> bool:
+        """Parks new rows without reading their values; whether that were most of them."""
+        if self._journal.output(self.name).paused:
+            return False
+        if self._settings.strictness.on_retry == "stop":  # an answer stops everything
+            if self._journal.retried_until(self.name) > now or self._journal.planned(self.name):
+                return False
+        return park_unread(self._journal, self._decider, self._settings.limit)
 
     def _knows_definitions(self) -> bool:
         """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was
