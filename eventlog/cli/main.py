@@ -153,8 +153,9 @@ def exit_code(arguments: list[str]) -> int:
         return CLOSED_PIPE
     except click.ClickException as error:
         return misused(error)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("eventlog: interrupted.", err=True)
+    except (click.Abort, KeyboardInterrupt) as end:
+        how = f"; {end}" if str(end) else ""  # what a command wants to be known, in the same sentence
+        click.echo(f"eventlog: interrupted{how}.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
