@@ -190,9 +190,9 @@ class Journal(JournalReader):
         # What goes out must be on disk before: a target that has a plan which no journal knows would get it twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
             if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
-                raise HoldsChangedError("Rows were held or released meanwhile; they are read again.")
+                raise HoldsChangedError("Rows were held or released at the same time; they are read again.")
             if not memory.batches.keys() >= set(plan.passed):
-                raise HoldsChangedError("A batch was joined with a later one meanwhile; it is read again.")
+                raise HoldsChangedError("A batch was joined with a later one at the same time; it is read again.")
             row = known_output(memory, name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
