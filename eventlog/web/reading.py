@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.admin.status import Facts
+from eventlog.admin.status import Facts, Publishing
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
@@ -128,6 +128,14 @@ class OutputView(Struct, frozen=True, kw_only=True):
     """Documents that it takes a second."""
 
 
+class UnreadTable(Struct, frozen=True, kw_only=True):
+    """A table that the publisher may not read: what the database said, and the first row that waits, of which time."""
+
+    note: str
+    row: int
+    time: str | None = None
+
+
 class PagePart(Struct, frozen=True, kw_only=True):
     """A part of the first page that some package has made, or why it has not."""
 
@@ -152,6 +160,11 @@ class PageReading(Struct, frozen=True, kw_only=True):
     flow: Flow | None = None
     loop: VitalsReading | None = None
     """What the publisher in this process is about; None where it runs elsewhere."""
+    gone: Publishing | None = None
+    """Who has published the log last, where nobody does and the lock was not given back."""
+    held: str | None = None
+    """What is noted of the first row that somebody holds."""
+    unread: Mapping[str, UnreadTable] = {}
     trouble: str | None = None
     triggers: Sequence[TriggerState] = ()
     parts: Sequence[PagePart] = ()
