@@ -63,6 +63,22 @@ def kind_name(event_type: str | int | None) -> str:
     return f"{event_type} {known.get(str(event_type), 'unknown')}"
 
 
+SHORT_CHARACTERS: Final = 12
+"""Of an id that is shown whole."""
+
+END_CHARACTERS: Final = 8
+"""Of the end of a longer one."""
+
+
+def short_id(text: str | int) -> str:
+    """The end of a long number, by which it is told from others near it; a document's id without its leading noughts."""
+    whole = str(text)
+    if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
+        return whole
+    digits = whole.lstrip("0") or "0"
+    return f"…{digits if len(digits) <= SHORT_CHARACTERS else digits[-END_CHARACTERS:]}"
+
+
 def shown(content: Any) -> Any:
     """What stands in a template, before it is escaped: control characters as pictures of themselves, no half characters.
 
@@ -95,7 +111,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[str, Any]:
     """What the template of the live part shows."""
-    facts = reading.facts
+    facts = reading.rows
     lags = {} if reading.flow is None else reading.flow.lags
     known = {one.noted for one in reading.places}
     return {
@@ -106,7 +122,7 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "banners": list(banners(reading)),
         "acts": acts,
         "publisher": publisher_state(reading),
-        "parts_waiting": _parts(reading.flow),
+        "parts_waiting": list(_parts(reading.flow)),
         "span": span,
         "ranged": {one.name: address(range=one.name) for one in RANGES},
         "curves": _curves(reading, span),
@@ -190,13 +206,23 @@ def _of_flow(flow: Flow) -> Verdict:
     return Verdict(state=flow.state, before=" ".join([*said, "The oldest, "]), link=row, to=to, after=after)
 
 
-def _parts(flow: Flow | None) -> list[str]:
-    """What rows wait for, but for their turn."""
-    if flow is None:
-        return []
-    return [f"{number:,} {name.replace('_', ' ')}" for name, number in flow.parts.by_name().items() if number][
-        flow.parts.ready > 0 :
-    ]
+REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
+    "held": Reason.HELD,
+    "retrying": Reason.RETRY,
+    "suspended": Reason.NO_RIGHT,
+}
+"""What rows wait for that have a reason by which the list finds them."""
+
+
+def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
+    """What rows wait for, how many, and where they are; together they are all that wait. Nothing where all wait for their turn."""
+    found = {} if flow is None else {name: number for name, number in flow.parts.by_name().items() if number}
+    if set(found) == {"ready"}:
+        return
+    for name, number in found.items():
+        reason = REASONS_OF_PARTS.get(name)
+        to = "" if reason is None else address("rows", status=Status.NEW, reason=reason)
+        yield name.replace("_", " "), number, to
 
 
 def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
@@ -227,7 +253,7 @@ SHOWN_ROWS: Final = 200
 NEAR_ROWS: Final = 20
 """Rows of an object beyond which only those near the row are shown."""
 
-COLUMNS: Final = ("row", "status", "reason", "time", "type", "table", "key", "column", "old", "new", "by")
+COLUMNS: Final = ("row", "event", "status", "reason", "time", "column", "old", "new", "by")
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
@@ -318,7 +344,7 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
     """The log as a list: searched, filtered, a page at a time; by object it is a timeline."""
     letters = [
         ("", "any status"),
-        *((one.value, one.value) for one in Status),
+        *((one.value, f"{one.value} {letter_word(one.value).text}") for one in Status),
         ("EF", "E and F"),
         ("WEF", "W, E and F"),
     ]
@@ -417,6 +443,7 @@ def environment() -> Environment:
         "grouped": "{:,}".format,
         "kind_name": kind_name,
         "letter_word": letter_word,
+        "short_id": short_id,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
         "trigger_state": trigger_state,

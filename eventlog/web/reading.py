@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.admin.status import Facts, Publishing
+from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
@@ -103,7 +105,7 @@ def _highest(former: Sample, new: Sample) -> Sample:
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """How many rows the companion table has with a letter and a reason."""
+    """How many processed rows the companion table has with a letter and a reason. What waits is counted by `Flow`."""
 
     status: str | None
     reason: str | None
@@ -172,6 +174,20 @@ class PageReading(Struct, frozen=True, kw_only=True):
     @property
     def latest(self) -> Sample | None:
         return self.history.latest
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait, as every part of a page counts them."""
+        if self.flow is not None:
+            return self.flow.parts.total
+        return 0 if self.latest is None else self.latest.waiting
+
+    @property
+    def rows(self) -> Facts | None:
+        """The counted rows by letter, of which those that wait are as many as the rest of the page says."""
+        if self.facts is None or self.flow is None:
+            return self.facts
+        return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
 
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""

@@ -28,7 +28,7 @@ class Word(Struct, frozen=True):
 
 _TEXTS: Final[Mapping[Kind, str]] = {
     "good": "flowing, in step, publishing, works elsewhere, CURRENT, ended",
-    "calm": "waiting, resuming, standby, starting, running",
+    "calm": "waiting, ready, not due, resuming, standby, starting, running",
     "warn": "held, retrying, lagging, suspended, slow, paused, stopping, stopped, interrupted,"
     " OUTDATED, MISSING, STRAY, DISABLED, not tracked, no publisher, not configured, look here",
     "bad": "stuck, failing, failed, not read",

@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from eventlog.admin.listing import Filters, Listing
 from eventlog.admin.status import Publishing
 from eventlog.core.model import Status
 from eventlog.daemon.vitals import OutputTurn, VitalsReading, stands
 from eventlog.delivery.output import OutputState, newest
+from eventlog.publisher.flow import shares_of
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.sql.triggers.installed import TriggerCondition
 from eventlog.web.banners import ADVICE, GUIDE
-from eventlog.web.pages import live, output_page
+from eventlog.web.pages import environment, kind_name, live, output_page, rows_page, short_id
 from eventlog.web.reading import RANGES, History, OutputView, UnreadTable
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
-from tests.web.test_drawn import FLOW, LOOK, NOW, READING, READS, triggers
+from tests.web.test_drawn import FACTS, FLOW, LOOK, NOW, READING, READS, ROW, SAMPLE, triggers
 from tests.web.test_html import Reader
 
 GUIDE_PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/runbook.md"
@@ -202,3 +204,64 @@ def test_a_publisher_that_begins_anew_goes_on_failing_since_then() -> None:
     assert newest({"a": fails}, {"a": anew})["a"].began_to_fail == 10.0
     assert newest({"a": fails}, {"a": replace(anew, at=30.0)})["a"].began_to_fail == 40.0
     assert newest({"a": fails}, {"a": OutputState()})["a"] == replace(fails, documents=0)
+
+
+FIGURE = re.compile(r"[0-9][0-9,]*")
+
+
+def figures(piece: str) -> list[int]:
+    return [int(one.replace(",", "")) for one in FIGURE.findall(Reader(piece).text)]
+
+
+def test_the_figures_of_a_page_are_of_one_reading() -> None:
+    """What waits is one figure, whenever rows by status were counted, and its parts are all of it."""
+    parts = WaitingParts(ready=4000, held=700, retrying=20, suspended=3, lagging=1, not_due=0)
+    reading = replace(READING, flow=replace(FLOW, parts=parts), facts=replace(FACTS, rows={"N": 9999, "S": 442}))
+    drawn = live(reading)
+    [waiting] = re.findall(r"<dt>Waiting</dt><dd>(.*?)</dd>", drawn)
+    total, *of_parts = figures(waiting)
+    assert (total, sum(of_parts), of_parts) == (4724, 4724, [4000, 700, 20, 3, 1])
+    table = drawn.partition("<caption>By status")[2].partition("</table>")[0]
+    counted = dict(re.findall(r"<b>(.)</b>.*?</th><td>([0-9,]+)</td>", table))
+    assert counted == {"N": "4,724", "S": "442", "W": "0", "E": "0", "F": "0"}
+    assert f'width="{round(100 * 442 / (442 + 4724), 2)}"' in table
+    assert replace(reading, flow=None).waiting == SAMPLE.waiting
+    assert replace(reading, flow=None, history=History()).waiting == 0
+    assert replace(reading, flow=None).rows == reading.facts
+
+
+@pytest.mark.parametrize(
+    "total, counts, fit, left",
+    [(10, (3, 2), [3, 2], 5), (4, (3, 2, 1), [3, 1, 0], 0), (0, (7,), [0], 0)],
+)
+def test_what_waits_is_never_more_than_the_log_has(
+    total: int, counts: tuple[int, ...], fit: list[int], left: int
+) -> None:
+    assert shares_of(total, counts) == (fit, left)
+
+
+@pytest.mark.parametrize(
+    "text, short",
+    [
+        (42, "42"),
+        ("0042", "0042"),
+        ("00000000000000004724", "…4724"),
+        ("0" * 20, "…0"),
+        (7_123_456_789_012_345_678, "…12345678"),
+        (-7_123_456_789_012_345_678, "…12345678"),
+        ("a-document-of-a-stream", "a-document-of-a-stream"),
+    ],
+)
+def test_a_number_of_twenty_digits_has_a_short_form(text: str | int, short: str) -> None:
+    assert short_id(text) == short
+    made = environment().from_string('{% import "parts.html" as parts %}{{ parts.ident(text) }}').render(text=text)
+    assert made.strip() == (str(text) if short == str(text) else f'<span title="{text}">{short}</span>')
+
+
+def test_a_row_of_the_list_says_first_what_happened() -> None:
+    drawn = rows_page(Listing(rows=(ROW,), further=None), Filters(), READS, first=True)
+    heads = re.findall(r'<th scope="col">(\w+)</th>', drawn)
+    assert heads[:3] == ["row", "event", "status"]
+    [event] = re.findall(r'<td class="event">(.*?)</td>', drawn, re.DOTALL)
+    assert " ".join(Reader(event).text.split()) == f"{kind_name(ROW.event_type)} usr idu=1"
+    assert '<span class="badge calm"><b>N</b> waits</span>' in drawn

@@ -166,7 +166,11 @@ def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flo
 
 def test_the_page_says_what_rows_wait_for() -> None:
     parts = WaitingParts(ready=1, held=2000, not_due=3)
-    assert "</a> · 2,000 held · 3 not due</dd>" in live(replace(READING, flow=replace(FLOW, parts=parts)))
+    assert (
+        '2,004 rows</a>: 1 <span class="calm">ready</span>'
+        ' · <a href="/rows?status=N&amp;reason=held">2,000 <span class="warn">held</span></a>'
+        ' · 3 <span class="calm">not due</span></dd>'
+    ) in live(replace(READING, flow=replace(FLOW, parts=parts)))
     nobody = live(replace(READING, history=History(), flow=replace(EMPTY, publishing=False)))
     assert '<dd><span class="warn">no publisher</span></dd>' in nobody
     assert "Flowing" not in nobody
@@ -235,7 +239,7 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     assert "<td>nothing yet</td><td>none</td><td>none</td>" in live(READING)
     stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
-    assert 'row <a href="/rows/42">42</a></td>' in idle
+    assert '<a href="/rows/42">row 42</a></td>' in idle
     assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
     assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
