@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from eventlog.core.plugins import PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.web.pages import address
@@ -13,6 +13,8 @@ from eventlog.web.words import trigger_state, word_of
 if TYPE_CHECKING:
     from eventlog.sql.triggers.installed import TriggerState
 
+WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "warn", "good", "")
+
 
 def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
     """A line for each table: how its triggers capture it, and whether they are as they should be."""
@@ -21,7 +23,7 @@ def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
         styles = sorted({str(trigger.style) for trigger in its_triggers if trigger.style})
         words = sorted({word_of(trigger_state(trigger)) for trigger in its_triggers}, key=lambda one: one.text)
         # One colour for all of a table's triggers, that of the worst; its words say which there are.
-        look = next(kind for kind in ("bad", "warn", "good", "") if any(word.kind == kind for word in words))
+        look = next(kind for kind in WORST_FIRST if any(word.kind == kind for word in words))
         rows.append(
             (
                 PageCell(text=name, to=address("table", name=name)),

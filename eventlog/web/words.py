@@ -27,7 +27,7 @@ class Word(Struct, frozen=True):
 
 
 _TEXTS: Final[Mapping[Kind, str]] = {
-    "good": "flowing, in step, publishing, works elsewhere, CURRENT, ended",
+    "good": "flowing, up to date, publishing, works elsewhere, CURRENT, ended",
     "calm": "waiting, ready, not due, resuming, standby, starting, running",
     "warn": "held, retrying, lagging, suspended, slow, paused, stopping, stopped, interrupted,"
     " OUTDATED, MISSING, STRAY, DISABLED, not tracked, no publisher, not configured, look here",
@@ -36,7 +36,11 @@ _TEXTS: Final[Mapping[Kind, str]] = {
 
 STATES: Final[Mapping[str, Word]] = {
     text: Word(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")
-} | {"unpublished": Word("no publisher", "warn"), "untracked": Word("not tracked", "warn")}
+} | {
+    "in step": Word("up to date", "good"),
+    "unpublished": Word("no publisher", "warn"),
+    "untracked": Word("not tracked", "warn"),
+}
 """By the name that the state has in the program."""
 
 LETTERS: Final[Mapping[str, Word]] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
 from eventlog.admin.listing import Filters, Listing
 from eventlog.admin.status import Publishing
@@ -21,8 +22,10 @@ from eventlog.web.banners import ADVICE, GUIDE
 from eventlog.web.pages import environment, kind_name, live, output_page, rows_page, short_id
 from eventlog.web.reading import RANGES, History, OutputView, UnreadTable
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
+from tests.integration.publishing import until
 from tests.web.test_drawn import FACTS, FLOW, LOOK, NOW, READING, READS, ROW, SAMPLE, triggers
 from tests.web.test_html import Reader
+from tests.web.visiting import Visit, opened, watched
 
 GUIDE_PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/runbook.md"
 [PLACE] = READING.places
@@ -120,7 +123,7 @@ def test_the_page_of_an_output_has_its_banner_and_its_buttons_once() -> None:
     drawn = output_page(ACCIDENTS["dead output"][0], DEAD, LOOK, RANGES[0])
     assert said(drawn) == [ACCIDENTS["dead output"][1].removesuffix(" Try now… Pause…")]
     assert drawn.count("Try now…") == 1
-    assert "in step" not in drawn.lower()
+    assert "up to date" not in drawn.lower()
     assert "<button" not in output_page(ACCIDENTS["dead output"][0], DEAD, READS, RANGES[0])
 
 
@@ -255,7 +258,7 @@ def test_what_waits_is_never_more_than_the_log_has(
 def test_a_number_of_twenty_digits_has_a_short_form(text: str | int, short: str) -> None:
     assert short_id(text) == short
     made = environment().from_string('{% import "parts.html" as parts %}{{ parts.ident(text) }}').render(text=text)
-    assert made.strip() == (str(text) if short == str(text) else f'<span title="{text}">{short}</span>')
+    assert made.strip() == (str(text) if short == str(text) else f'<span class="word" title="{text}">{short}</span>')
 
 
 def test_a_row_of_the_list_says_first_what_happened() -> None:
@@ -265,3 +268,25 @@ def test_a_row_of_the_list_says_first_what_happened() -> None:
     [event] = re.findall(r'<td class="event">(.*?)</td>', drawn, re.DOTALL)
     assert " ".join(Reader(event).text.split()) == f"{kind_name(ROW.event_type)} usr idu=1"
     assert '<span class="badge calm"><b>N</b> waits</span>' in drawn
+
+
+def test_held_rows_and_a_missing_right_are_read_from_the_log(sqlite: Engine) -> None:
+    log = watched(sqlite)
+    log.write(5, "idu=2")
+    log.run("INSERT INTO event_log_hold (record_id, note) VALUES (2, 'held since now by ann.')")
+    log.run(
+        "INSERT INTO event_log_parked (record_id, output, object, reason, note, attempts, due)"
+        " VALUES (5, 'a', 'x', 'no right', 'permission denied for table usr', 0, 4102444800000)"
+    )
+    with opened(log.engine) as page:
+        visit = Visit(page)
+        until(lambda: "<caption>By status" in visit.get("/").body, "rows are counted")
+        drawn = visit.get("/").body
+    words = said(drawn)
+    assert [one.partition(":")[0] for one in words] == ["No publisher", "Suspended", "Held"]
+    assert "the table usr, since row 5" in words[1]
+    assert "permission denied for table usr" in words[1]
+    assert "held since now by ann." in words[2]
+    [waiting] = re.findall(r"<dt>Waiting</dt><dd>(.*?)</dd>", drawn)
+    assert figures(waiting) == [2, 1, 1]
+    assert "<b>N</b> waits</span></a></th><td>2</td>" in " ".join(drawn.split())

@@ -388,7 +388,7 @@ def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
     samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
     reading = replace(READING, history=History().with_sample(samples))
     drawn = output_page(reading, place, LOOK, RANGES[1], "It is paused now.")
-    assert "In step." in drawn
+    assert "Up to date." in drawn
     assert "Documents, the last 24 hours: now 2.5 a second" in drawn
     assert "Rows behind, the last 24 hours: now 7 rows" in drawn
     assert 'aria-current="true">24h</a>' in drawn
@@ -459,7 +459,7 @@ def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None
 
 def test_each_output_says_whether_it_is_in_step() -> None:
     [place, *_] = READING.places
-    assert '<td><span class="good">in step</span></td>' in live(replace(READING, flow=Flow()))
+    assert '<td><span class="good">up to date</span></td>' in live(replace(READING, flow=Flow()))
     lags = {place.noted: OutputLag(rows=1, first=7, seconds=90.0)}
     assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
     lags = {place.noted: OutputLag(rows=2000, paused=True)}

@@ -126,7 +126,7 @@ def test_a_name_that_is_missing_is_an_error() -> None:
 def test_the_first_cell_of_a_row_names_it() -> None:
     made = live(READING)
     assert (
-        '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td><span class="good">in step</span></td><td>…</td>'
+        '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td><span class="good">up to date</span></td><td>…</td>'
         in made
     )
     assert "<caption>Where documents go</caption>" in made
