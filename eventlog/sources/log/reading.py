@@ -49,7 +49,7 @@ MOST_ENDS_NUMBERS: Final = 100_000
 LONGEST_BYTES: Final = 2**30
 """No length that a database is asked for is larger."""
 
-NO_VALUE: Final = -1
+NO_VALUE_BYTES: Final = -1
 """Every value is longer, so none comes with its row."""
 
 NEAR_ROWS: Final = 32
@@ -126,7 +126,7 @@ class WaitingRows:
 
     def unread(self, connection: Connection, request: Request) -> Rows:
         """The first rows without their values, so many; nothing that ends in the middle is left out."""
-        return self._asked(connection, request, request.limit, NO_VALUE)
+        return self._asked(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
         """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it.
