@@ -191,11 +191,10 @@ class Consumer:
 
     def _parks_unread(self, now: int) -> bool:
         """Parks new rows without reading their values; whether that were most of them."""
-        if self._journal.output(self.name).paused:
+        stops = self._settings.strictness.on_retry == "stop"  # then an answer stops everything
+        is_stopped = stops and (self._journal.retried_until(self.name) > now or bool(self._journal.planned(self.name)))
+        if is_stopped or self._journal.output(self.name).paused:
             return False
-        if self._settings.strictness.on_retry == "stop":  # an answer stops everything
-            if self._journal.retried_until(self.name) > now or self._journal.planned(self.name):
-                return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
     def _knows_definitions(self) -> bool:
