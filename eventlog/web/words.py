@@ -19,7 +19,7 @@ Kind = Literal["good", "calm", "warn", "bad", ""]
 """The class of the style sheet that has the colour."""
 
 
-class Word(Struct, frozen=True):
+class StateWord(Struct, frozen=True):
     """How a state is called, and its colour."""
 
     text: str
@@ -34,33 +34,33 @@ _TEXTS: Final[Mapping[Kind, str]] = {
     "bad": "stuck, failing, failed, not read",
 }
 
-STATES: Final[Mapping[str, Word]] = {
-    text: Word(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")
+STATES: Final[Mapping[str, StateWord]] = {
+    text: StateWord(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")
 } | {
-    "in step": Word("up to date", "good"),
-    "unpublished": Word("no publisher", "warn"),
-    "untracked": Word("not tracked", "warn"),
+    "in step": StateWord("up to date", "good"),
+    "unpublished": StateWord("no publisher", "warn"),
+    "untracked": StateWord("not tracked", "warn"),
 }
 """By the name that the state has in the program."""
 
-LETTERS: Final[Mapping[str, Word]] = {
-    Status.NEW: Word("waits", "calm"),
-    Status.SUCCESS: Word("published", "good"),
-    Status.WARNING: Word("warning", "warn"),
-    Status.ERROR: Word("error", "bad"),
-    Status.FATAL: Word("fatal", "bad"),
+LETTERS: Final[Mapping[str, StateWord]] = {
+    Status.NEW: StateWord("waits", "calm"),
+    Status.SUCCESS: StateWord("published", "good"),
+    Status.WARNING: StateWord("warning", "warn"),
+    Status.ERROR: StateWord("error", "bad"),
+    Status.FATAL: StateWord("fatal", "bad"),
 }
 """What stands beside the status of a row."""
 
 
-def word_of(state: str) -> Word:
+def word_of(state: str) -> StateWord:
     """The word of a state; what nobody here knows is called as it calls itself."""
-    return STATES.get(state, Word(state))
+    return STATES.get(state, StateWord(state))
 
 
-def letter_word(letter: str | None) -> Word:
+def letter_word(letter: str | None) -> StateWord:
     """The word beside a letter; others than ours are ignored by the publisher."""
-    return LETTERS.get(letter or "", Word("ignored"))
+    return LETTERS.get(letter or "", StateWord("ignored"))
 
 
 def output_state(place: OutputView, lag: OutputLag | None) -> str:
