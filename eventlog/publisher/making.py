@@ -128,7 +128,7 @@ class PlanMaker:
                 after=after,
                 told=told,
                 going_on=going_on,
-                may_leave=bool(groups[-1]),
+                may_leave=bool(groups[-1]) or bool(taken.parked),
                 most_left=self._limit // 2,
             )
         if encoded.said and any(len(event.position) > 1 for event in taken.events):
