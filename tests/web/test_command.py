@@ -91,7 +91,7 @@ def test_many_signals_at_once_hold_nothing_up(log: LogTable, tmp_path: Path) -> 
         for _ in range(200):
             process.send_signal(signal.SIGHUP)
             time.sleep(0.002)
-        said(process, r'"(reloaded)"')
+        assert said(process, r'"(reloaded)"') == "reloaded"
 
 
 def test_the_page_beside_the_publisher_knows_its_state(log: LogTable, tmp_path: Path) -> None:
