@@ -128,6 +128,8 @@ class PlanMaker:
                 after=after,
                 told=told,
                 going_on=going_on,
+                # Left rows that come alone are not left again, or they would come so for ever. A take that parks rows is
+                # another one the next time.
                 may_leave=bool(groups[-1]) or bool(taken.parked),
                 most_left=self._limit // 2,
             )
