@@ -95,9 +95,9 @@ class JournalReader:
         batch then. Who has a batch ahead waits for nobody.
         """
         alone = False
-        if not self._is_behind(name):
+        if not self.is_behind(name):
             self._new_rows.acquire()
-            alone = not self._is_behind(name)
+            alone = not self.is_behind(name)
             if not alone:
                 self._new_rows.release()
         try:
@@ -106,7 +106,7 @@ class JournalReader:
             if alone:
                 self._new_rows.release()
 
-    def _is_behind(self, name: str) -> bool:
+    def is_behind(self, name: str) -> bool:
         """Whether an output has a batch ahead of it, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
