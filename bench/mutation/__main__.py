@@ -10,7 +10,7 @@ from bench.mutation import code, statements
 from bench.mutation.areas import Area, chosen
 from bench.mutation.report import Found, judged, keep, told
 from eventlog.core.errors import UsageError
-from tests.publisher import faults
+from tests.publisher import finding
 
 GOAL = 0.95
 
@@ -19,7 +19,7 @@ def main() -> int:
     """Exits with 1 when less than the goal was killed of what was tried."""
     arguments = _arguments()
     if arguments.journal is not None:
-        return 1 if faults.main(arguments.journal) else 0
+        return 1 if finding.main(arguments.journal) else 0
     if arguments.judge:
         keep([])
         return 0

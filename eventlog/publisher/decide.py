@@ -9,7 +9,7 @@ import datetime as dt
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, chain, count, groupby, pairwise
 from operator import itemgetter
 from threading import Lock
 from time import monotonic
@@ -105,11 +105,13 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class _Kept(Struct, eq=False):
-    """A decision, and how many other outputs may ask for it."""
+    """A decision, when it was made, and how many other outputs may ask for it."""
 
     records: Stretches
     stamp: str
     parts: Sequence[Part]
+    began: int
+    ended: int
     takers: int
 
 
@@ -130,6 +132,9 @@ class Decider:
         self.stamp = stamp
         self.looks = looks or Looks()
         self._kept: deque[_Kept] = deque(maxlen=KEPT_BATCHES)
+        self._moments = count(1)
+        self._latest: dict[str, int] = {}
+        """When what each output was told last was read, counted in beginnings and ends of decisions."""
         self._one_at_a_time = Lock()
 
     def decide(
@@ -138,24 +143,26 @@ class Decider:
         groups: Sequence[Sequence[Event]],
         moment: Callable[[], dt.datetime],
         *,
+        output: str,
         outputs: int = 1,
     ) -> Sequence[Part]:
-        """What the rows amount to; `groups` are decided each by itself, because they were once, and so are rows that
+        """What the rows amount to for an output; `groups` are decided each by itself, because they were once, and so are rows that
         were written under other definitions.
 
         `moment` is the database's clock, which is asked where events may take effect later. Of so many `outputs` the
         others may take the same rows, and what is kept for them is let go when all have: it is as large as the rows.
         """
         shared = outputs > 1 and len(groups) == 1 and not (taken.unparked or taken.parked or taken.gone)
-        if shared and (known := self._known(taken)) is not None:
+        if shared and (known := self._known(output, taken)) is not None:
             return known
-        asked = self.round
+        asked, began = self.round, next(self._moments)
         if asked.options.future:  # after the rows were read, so that none of them is ahead of it
             asked = replace(asked, options=replace(asked.options, now=moment()))
         parts = self._parts(asked, groups)
-        if shared:
-            with self._one_at_a_time:
-                self._kept.append(_Kept(taken.records, taken.stamp, parts, outputs - 1))
+        with self._one_at_a_time:
+            ended = self._latest[output] = next(self._moments)
+            if shared:
+                self._kept.append(_Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1))
         return parts
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
@@ -173,14 +180,19 @@ class Decider:
             parts.append(Part(decision=decided, span=span))
         return parts
 
-    def _known(self, taken: Take) -> Sequence[Part] | None:
-        """What was decided of the same rows for another output."""
+    def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
+        """What was decided of the same rows for another output, unless this one has had a later reading: what it is told
+        of a row that is read back would be older than what it was told before.
+        """
         with self._one_at_a_time:
             for one in self._kept:
                 if one.records == taken.records and one.stamp == taken.stamp:
                     one.takers -= 1
                     if not one.takers:
                         self._kept.remove(one)
+                    if one.began < self._latest.get(output, 0):
+                        return None
+                    self._latest[output] = one.ended
                     return one.parts
         return None
 

@@ -113,7 +113,9 @@ class PlanMaker:
         span = None if trace is None else trace.span
         first = trace is not None and trace.first == self._output.name
         with step(span if first else None, "decide"):
-            parts = decider.decide(taken, groups, self._journal.moment, outputs=self._journal.outputs)
+            parts = decider.decide(
+                taken, groups, self._journal.moment, output=self._output.name, outputs=self._journal.outputs
+            )
         if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
         with step(span, "encode", output=self._output.name):

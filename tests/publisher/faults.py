@@ -1,4 +1,4 @@
-"""Faults put into the journal, one at a time: random histories must find each. python -m tests.publisher.faults [WORDS]
+"""Faults for the journal: put in one at a time, random histories must find each; tests/publisher/finding.py does it.
 
 Each is a piece of the package's text and what stands there instead. A fault that is not found says that the histories
 are missing something; one whose text is gone says that this list is.
@@ -6,18 +6,13 @@ are missing something; one whose text is gone says that this list is.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-HISTORIES = 300
 JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
+MAKING, UNREAD = "making.py", "unread.py"
 COMMON = "sql/common/journal.sql"
 
 
@@ -28,6 +23,8 @@ class JournalFault(NamedTuple):
     file: str
     right: str
     wrong: str
+    of_transactions: bool = False
+    """Whether it is told by the numbers of transactions, which PostgreSQL gives."""
 
     @property
     def path(self) -> Path:
@@ -243,7 +240,7 @@ FAULTS = [
     JournalFault(
         "late commits are not looked for",
         UNSEALED,
-        "if late := self._late(connection, memory, known, limit):",
+        "if late := self._late(connection, memory, known, limit + NEAR_ROWS):",
         "if late := list[int]():",
     ),
     JournalFault(
@@ -357,72 +354,71 @@ FAULTS = [
             "        self._books.settled(self._journal.plan(self.name, made.plan))\n"
         ),
     ),
+    # transactions
+    JournalFault(
+        "what is left of a transaction is told alone",
+        MAKING,
+        "may_leave=bool(taken.parked) or any(event.position[0] not in left_before for event in taken.events)",
+        "may_leave=False",
+        of_transactions=True,
+    ),
+    JournalFault(
+        "what was left overtakes a row that came back",
+        MAKING,
+        "turn += turn % 2 == (number in left_before)",
+        "turn = int(number not in left_before)",
+        of_transactions=True,
+    ),
+    JournalFault(
+        "a transaction ends where another output has passed it",
+        READER,
+        "(end not in known or any(end in records for records in ahead))",
+        "end not in known",
+        of_transactions=True,
+    ),
+    JournalFault(
+        "a transaction ends though rows of it wait",
+        READER,
+        "frozenset(soon.union(one for one, _ in waiting))",
+        "frozenset(soon)",
+        of_transactions=True,
+    ),
+    JournalFault(
+        "what comes again of a transaction goes on with nothing",
+        READER,
+        "        soon.update(one for one, due in waiting if due <= now)\n",
+        "",
+        of_transactions=True,
+    ),
+    JournalFault(
+        "how much was told of a transaction is forgotten",
+        CONSUMER,
+        "told = told_after(self._journal.output(self.name).told, cut) if cut else None",
+        "told = None",
+        of_transactions=True,
+    ),
+    # rows that are parked unread
+    JournalFault(
+        "parked unread though an output has a batch ahead",
+        UNREAD,
+        "if memory.batches or memory.reserved_above is not None:",
+        "if memory.reserved_above is not None:",
+    ),
+    JournalFault(
+        "parked unread where it waits for one output only",
+        UNREAD,
+        'waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
+        'waiting |= {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
+    ),
+    JournalFault(
+        "parked unread, and not held where it is",
+        UNREAD,
+        "reason=Reason.HELD.value if number in held else BEHIND",
+        "reason=BEHIND",
+    ),
 ]
-
-
-NO_FAULT = JournalFault("no fault at all", JOURNAL, "", "")
-OF_PYTHON = ("AttributeError", "ImportError", "IndexError", "NameError", "SyntaxError", "TypeError")
-"""What a fault ends with that is no journal's: it would be found by anybody."""
 
 
 def is_current(fault: JournalFault) -> bool:
     """Whether its text stands where it says, once."""
     return (ROOT / fault.path).read_text(encoding="utf-8").count(fault.right) == 1
-
-
-def found_by(fault: JournalFault, folder: Path) -> str:
-    """What the histories say of the package with this fault in it; nothing where they do not notice it."""
-    shutil.rmtree(folder / "eventlog", ignore_errors=True)
-    shutil.copytree(ROOT / "eventlog", folder / "eventlog", ignore=shutil.ignore_patterns("__pycache__"))
-    if fault.right:
-        path = folder / fault.path
-        path.write_text(path.read_text(encoding="utf-8").replace(fault.right, fault.wrong), encoding="utf-8")
-    script = (
-        f"import runpy, sys; sys.path[:0] = {[str(folder), str(ROOT)]!r}; sys.argv = ['', '0', '{HISTORIES}'];"
-        " runpy.run_module('tests.publisher', run_name='__main__')"
-    )
-    command = [sys.executable, "-c", script]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=3600)
-    if run.returncode == 0:
-        return ""
-    lines = [line for line in run.stderr.splitlines() if line and not line.startswith((" ", "(", "\t"))]
-    return next((line for line in lines if line.startswith("AssertionError")), lines[-1] if lines else "?")
-
-
-def judged(fault: JournalFault, folder: Path) -> tuple[bool, str]:
-    """Whether the histories tell this fault from none, and what they say."""
-    if not is_current(fault):
-        return False, "THE TEXT DOES NOT STAND THERE ONCE"
-    said = found_by(fault, folder)
-    if said.startswith(OF_PYTHON):
-        return False, f"NO FAULT OF A JOURNAL: {said}"
-    return bool(said), said or "NOT FOUND"
-
-
-def tell(what: str, said: str) -> None:
-    sys.stdout.write(f"{what:70} {said[:110]}\n")
-    sys.stdout.flush()
-
-
-def main(words: Sequence[str]) -> int:
-    """Puts in those faults whose names have one of these words, or all; how many were not found.
-
-    The histories must find nothing without a fault: else they would say of any that they have found it.
-    """
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="eventlog-faults-") as folder:
-        said = found_by(NO_FAULT, Path(folder))
-        if said:
-            tell(NO_FAULT.what, said)
-            return 1
-        tried = [fault for fault in FAULTS if not words or any(word in fault.what for word in words)]
-        for fault in tried:
-            found, said = judged(fault, Path(folder))
-            missed += not found
-            tell(fault.what, said)
-    sys.stdout.write(f"{len(tried)} faults, {missed} not found\n")
-    return missed
-
-
-if __name__ == "__main__":
-    sys.exit(bool(main(sys.argv[1:])))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from unittest.mock import patch
+
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.core.model import Kind, Row, RowId
+from eventlog.core.model import Document, Kind, Outcome, Row, RowId
 from eventlog.core.rules import Round
 from eventlog.publisher.decide import Decider
 from tests.publisher.scene import Scene
@@ -62,3 +65,28 @@ def test_what_had_vanished_stays_so_when_what_was_read_with_it_comes_again(engin
     retry_now(scene)
     assert (scene.receivers["out"].came, scene.table.statuses()) == ([2], {1: "W", 2: "S"})
     assert scene.table.outcomes()[1][1] == "vanished"
+
+
+def test_an_output_that_read_a_row_later_is_told_no_earlier_reading_of_it(engine: Engine) -> None:
+    """What was decided for one output is kept for the others, and one that has decided rows by itself since reads anew."""
+    names = dict(JACK)
+    scene = Scene(engine, "near", "far", askable=True)
+    shared = Decider(Round(catalog=CATALOG, reader=MemoryRows(names)))
+    for consumer in scene.consumers.values():
+        consumer.decider = shared
+    for batch in ([1, 2, 3], [4, 5], [6]):
+        for number in batch:
+            scene.table.write(number, event_type=Kind.UPDATE_ROW_BACK.value, column_name=None, new_value=None)
+        scene.publish("near")
+    names[RowId(None, "usr", "idu=1")] = {"fname": "Joe", "lname": None}
+    told: list[bytes] = []
+    commit = scene.receivers["far"].commit
+
+    def commit_and_note(plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        told.extend(one.body for one in documents)
+        return commit(plan, documents)
+
+    with patch.object(scene.receivers["far"], "commit", commit_and_note):
+        scene.publish("far")  # the first two batches together, which nobody else has decided so; then the last one
+    assert scene.waiting() == []
+    assert [b"Joe" in one for one in told] == [True, True]

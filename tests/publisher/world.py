@@ -75,6 +75,8 @@ class World:
         )
         """How likely a writer commits, and how many rows it has written then."""
         self.last_key = rng.choice([3, 3, 20])
+        self.busiest = rng.choice([0, 0, 0.7])
+        """How likely a row is of one object, which somebody may hold: hundreds come behind it then."""
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
@@ -188,6 +190,8 @@ class World:
         rng = self.rng
         if len(self.rows) + len(self.open) < self.total and rng.random() < 0.6:
             name = f"{rng.choice('AB')}/id={rng.randint(0, self.last_key)}"
+            if rng.random() < self.busiest:
+                name = "A/id=0"
             if name not in self.busy:
                 self.open.append((self.next, name))
                 self.busy.add(name)
