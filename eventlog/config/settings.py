@@ -182,6 +182,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"verify.every needs a log of triggers, and source.kind is {self.source.kind}.",
                 hint="Take it out; `eventlog verify` compares the tables of source.kind compare.",
             )
+        known = [output.name for output in self.output if output.name]
+        for name in self.verify.outputs:
+            if name not in known:
+                raise ConfigError(
+                    f"verify.outputs has {name!r}, and no output has that name.", hint=did_you_mean(name, known)
+                )
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class Breaker:
         with self._lock:
             used = [*self._used]
         for connection in used:
-            self._end(connection)
+            # A driver may ask the server over a connection of its own, and wait for it.
+            Thread(target=self._end, args=[connection], name="eventlog-breaker", daemon=True).start()
 
     def _taken(self, connection: Any, _record: Any, _proxy: Any) -> None:
         with self._lock:
