@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.plural import counted
 
-MOST_PROOFS: Final = 1000
+MOST_TABLES: Final = 1000
 """So many tables at outputs are compared regularly, so that the mark has an end."""
 
 MOST_CHARACTERS: Final = 200
@@ -82,4 +82,4 @@ def read_proofs(text: str | None) -> tuple[LastProof, ...]:
 
 def write_proofs(proofs: Iterable[LastProof]) -> str:
     """The proofs as the mark has them."""
-    return msgspec.json.encode(tuple(proofs)[:MOST_PROOFS]).decode()
+    return msgspec.json.encode(tuple(proofs)[:MOST_TABLES]).decode()

@@ -23,7 +23,7 @@ from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundPlugin
-from eventlog.core.proofs import MOST_CHARACTERS, MOST_PROOFS, LastProof, read_proofs, write_proofs
+from eventlog.core.proofs import MOST_CHARACTERS, MOST_TABLES, LastProof, read_proofs, write_proofs
 from eventlog.core.secrets import shown
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.connect import connect, limit_sessions, reading_engine
@@ -41,10 +41,10 @@ from eventlog.verify.verifying import Verifier
 WAKE_SECONDS: Final = 60.0
 """Seconds after which a sleeper looks at the clock on the wall."""
 
-TOO_MANY: Final = f"Only {MOST_PROOFS:,} tables are compared regularly."
+TOO_MANY: Final = f"Only {MOST_TABLES:,} tables are compared regularly."
 
-NAMED: Final = 0
-"""Differences that a regular proof names: `eventlog verify` names them."""
+NAMED_ROWS: Final = 0
+"""A regular proof names no difference: `eventlog verify` does."""
 
 
 class ProofsStopped(Exception):  # noqa: N818  # it is no error
@@ -145,7 +145,7 @@ class RegularProofs:
             with self._opened(log, output) as verifier:
                 tables = {one.called: one for one in self._tables(verifier)}
                 others = sum(output != name for output, _ in self._proofs)
-                known = [(name, called) for called in [*tables][: MOST_PROOFS - others]]
+                known = [(name, called) for called in [*tables][: MOST_TABLES - others]]
                 last = [self._proofs.get(pair) or LastProof(output=name, table=pair[1]) for pair in known]
                 for one in self._schedule.due(last, self._clock()):
                     if self._closed() > 0:
@@ -213,7 +213,7 @@ class RegularProofs:
                 output=name_of(output),
                 steps=steps_of(output, self._config.policy),
                 pace=self._pace,
-                limits=Limits(shown=NAMED),
+                limits=Limits(shown=NAMED_ROWS),
                 sleep=self.pause,
             )
         finally:

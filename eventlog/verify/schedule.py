@@ -14,13 +14,13 @@ from eventlog.core.proofs import LastProof
 RETRY_SECONDS: Final = 300.0
 """Seconds after which a proof is tried again that did not come to its end."""
 
-ROUNDS: Final = 20
+ROUND_PART: Final = 20
 """Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a little late is no harm."""
 
 LOOK_SECONDS: Final = 3600.0
 """The longest time between two rounds, where that is no more than they may be apart: somebody may track tables."""
 
-DAY_MINUTES: Final = 24 * 60
+DAY_SECONDS: Final = 86_400
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     def sleep(self, proofs: Iterable[LastProof], now: float) -> float:
         """Seconds until the next round."""
         times = [self.due_at(one) - now for one in proofs]
-        return max(min([*times, self.every, LOOK_SECONDS]), self.every / ROUNDS)
+        return max(min([*times, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
 
     def closed(self, local: dt.datetime) -> float:
         """Seconds until the window is open; 0 while it is."""
@@ -59,7 +59,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
     def is_old(self, last: LastProof, now: float) -> bool:
         """Whether the last proof is older than two of them are apart; while the window is closed nobody expects one."""
-        shut = 0.0
+        shut = 0
         if self.window is not None:
-            shut = (DAY_MINUTES - (self.window.end - self.window.begin) % DAY_MINUTES) * 60.0
+            shut = DAY_SECONDS - (self.window.end - self.window.begin) * 60 % DAY_SECONDS
         return last.at is not None and now - last.at > 2 * self.every + shut

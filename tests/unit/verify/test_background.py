@@ -150,7 +150,7 @@ def test_what_is_compared_no_more_is_forgotten_and_there_is_an_end(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.proofs()._round(bench.engine)
-    monkeypatch.setattr(background, "MOST_PROOFS", 0)
+    monkeypatch.setattr(background, "MOST_TABLES", 0)
     bench.proofs()._round(bench.engine)
     assert bench.last() == ()
     assert "Only 1,000 tables are compared regularly." in bench.journal.records[-1][1]["error"]
@@ -193,6 +193,7 @@ def test_a_clock_that_is_set_back_ends_a_wait(bench: Bench) -> None:
     times = iter([1000.0, 900.0])
     proofs._clock = lambda: next(times)
     proofs._rest(1_000_000)
+    assert list(times) == []
 
 
 class Connection:
@@ -247,12 +248,13 @@ class Work:
 def test_work_in_the_background_begins_and_ends_and_its_faults_are_told() -> None:
     journal = Told()
     work = Background(journal)  # type: ignore[arg-type]  # what it takes of a journal
-    assert not work.begun
+    begun = [work.begun]
     works = [Work(), Work(fails=True)]
     work.begin(works)
-    assert work.begun
+    begun.append(work.begun)
     work.end()
-    assert not work.begun
+    begun.append(work.begun)
+    assert begun == [False, True, False]
     assert works[0].ended.is_set()
     assert journal.records == [("background_failed", {"error": "ValueError: a fault"})]
     work.end()

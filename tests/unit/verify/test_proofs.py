@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from eventlog.core.proofs import MOST_PROOFS, LastProof, read_proofs, write_proofs
+from eventlog.core.proofs import MOST_TABLES, LastProof, read_proofs, write_proofs
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.verify.proof import TableProof, last_proof
@@ -25,7 +25,7 @@ ALL = (EQUAL, DIFFERS, ONE, MORE, OLD, NEVER)
 def test_the_mark_keeps_them_and_has_an_end() -> None:
     assert read_proofs(write_proofs(ALL)) == ALL
     assert read_proofs(None) == read_proofs("{") == ()
-    assert len(read_proofs(write_proofs([EQUAL] * (MOST_PROOFS + 5)))) == MOST_PROOFS
+    assert len(read_proofs(write_proofs([EQUAL] * (MOST_TABLES + 5)))) == MOST_TABLES
 
 
 def test_what_they_found_in_words() -> None:
