@@ -20,6 +20,7 @@ from eventlog.sql.triggers.installed import TriggerCondition
 
 CODES: Final = {
     0: ("OK", "it is done"),
+    1: ("", "`eventlog verify` found a difference"),
     64: ("EX_USAGE", "the command was called wrongly"),
     65: ("EX_DATA", 'data could not be read; or a row ended as E, with `on_error = "halt"` or `--strict`'),
     69: ("EX_UNAVAILABLE", "something is not available, and waiting does not help; or a receiver answered `fatal`"),

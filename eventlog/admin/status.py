@@ -128,7 +128,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
     from eventlog.sql.triggers import TriggerCondition, trigger_states
 
     log = Log(engine, names)
-    publisher = _publishing(look_at(log))
+    publisher = publishing(look_at(log))
     counted = backlog(log)
     triggers = trigger_states(engine, names)
     with log.transaction() as connection:
@@ -163,7 +163,8 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
     )
 
 
-def _publishing(sight: Sight) -> Publishing | None:
+def publishing(sight: Sight) -> Publishing | None:
+    """Who has the lock of a log, or had it when nobody has taken it since."""
     holder = sight.holder
     if holder is None:
         return None

@@ -211,6 +211,6 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
                 tally.rows = done.rows
                 watch.look()
         except KeyboardInterrupt:
-            say(f"{counted(done.rows, 'row')} deleted. The same command continues from there.", err=True)
-            raise
+            gone = counted(done.rows, "row")
+            raise KeyboardInterrupt(f"{gone} deleted, and the same command continues from there") from None
     return done

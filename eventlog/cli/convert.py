@@ -53,7 +53,8 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="auto: Spark for addresses; if installed, for --master, --conf, databases, 256 MB.",
+    help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for databases and"
+    " 256 MB. Never with --jobs, --resume or --to-database.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
@@ -125,9 +126,9 @@ def convert(**given: Any) -> int:
         from eventlog.convert.work import end_server
 
         end_server()
-        if not _by_spark(order) and not order.mark:  # what was read for marks may be published by then
-            say("Interrupted. The same command with --resume continues from there.", err=True)
-        raise
+        if _by_spark(order) or order.mark:  # what was read for marks may be published by then
+            raise
+        raise KeyboardInterrupt("the same command with --resume continues from there") from None
     from eventlog.convert.reasons import bad_rows
 
     groups = bad_rows(order.out) if summary.bad else ()

@@ -44,7 +44,7 @@ def messages(
     """Shows the messages in FILE, or in several: lines of JSON, pretty-printed JSON, arrays, lines in Base64, what kcat -J
     writes, an Avro container, or one value. `-` is standard input.
 
-    Metadata in one FILE describe the data in all of them, wherever they stand.
+    Metadata in one FILE describe the data in all of them, in any order.
 
     Example: eventlog decode messages out/shop.orders/part-00000.jsonl
     """

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.asking import DryRun, agree, asking_options
-from eventlog.cli.show import say, show_json
+from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, complete_tables, json_option, number_option, site_options
 from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.secrets import shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -43,7 +44,7 @@ def install(
     from eventlog.sql.findlog import order_wanted
     from eventlog.sql.install import install as put_there
     from eventlog.sql.install import install_sql
-    from eventlog.sql.storage import Storage
+    from eventlog.sql.storage import UNSAID, Storage
 
     storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
     asked = site.config.source.columns
@@ -51,7 +52,11 @@ def install(
     if sql:
         click.echo(install_sql(site.url, site.wanted_names, order, asked, storage), nl=False)
         return
-    put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
+    is_new = put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
+    if storage != UNSAID and not is_new:
+        say(
+            "The log was there before and lies where it lay: --tablespace counts for its missing tables only.", err=True
+        )
     _say_done("installed", site, "is installed", as_json=as_json)
 
 
@@ -80,7 +85,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         if dry and as_json:
             show_json({"would_upgrade": {"from": plan.standing, "to": plan.goal}})
         elif dry:
-            say(f"The log would go from migration {plan.standing} to {plan.goal}.", err=True)
+            say(f"The log would go from migration {plan.standing} to {plan.goal}.")
         if dry:
             raise DryRun([plan.goal])
         if plan.goes_back:
@@ -122,7 +127,10 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     engine = site.engine()
     try:
         stayed = take_off(
-            engine, _standing(site, engine), purge=purge, agree=lambda leaving: _agreed(leaving, dry=dry, yes=yes)
+            engine,
+            _standing(site, engine),
+            purge=purge,
+            agree=lambda leaving: _agreed(leaving, dry=dry, yes=yes, as_json=as_json),
         )
     except DryRun as planned:
         if as_json:
@@ -134,12 +142,9 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
 
 
 def _say_done(what: str, site: Site, said: str, *, as_json: bool) -> None:
-    """Reports what was done with the log: a sentence on standard error, or the log's name in JSON."""
+    """Reports what was done with the log: a sentence, or the log's name in JSON."""
     log = site.config.source.log
-    if as_json:
-        show_json({what: log})
-    else:
-        click.echo(f"The event log {log} {said}.", err=True)
+    show_done(what, log, shown(f"The event log {log} {said}."), as_json=as_json)
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
@@ -150,11 +155,12 @@ def _standing(site: Site, engine: Engine) -> LogNames:
         return site.wanted_names
 
 
-def _agreed(leaving: Leaving, *, dry: bool, yes: bool) -> None:
-    """Shows what goes, and lets it go only when somebody says so."""
-    say("This would go:" if dry else "This goes:", err=True)
+def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
+    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report itself."""
+    asks = not dry or as_json
+    say("This would go:" if dry else "This goes:", err=asks)
     for line in leaving.told():
-        say(f"  {line}", err=True)
+        say(f"  {line}", err=asks)
     if dry:
         raise DryRun(leaving.triggers)
     agree(["It cannot be brought back."], yes=yes)
@@ -196,4 +202,4 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
         click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
     else:
         for one in statements:
-            say(f"ran {one.sql}", err=True)
+            say(f"ran {one.sql}")

@@ -174,11 +174,12 @@ def _show_following(rows: Iterable[LogRow], *, as_json: bool) -> None:
 
 
 def _told(row: LogRow) -> dict[str, Any]:
-    """The row for programs; an event_type that is a number is one there too."""
+    """The row for programs: an event_type that is a number is one, and a time of ours is ISO 8601; event_time is the log's text."""
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(row)
     kind = told["event_type"]
+    told["next_attempt"] = utc_json(told["next_attempt"])
     return told | {"event_type": int(kind) if kind and kind.isdecimal() and len(kind) <= 18 else kind}
 
 

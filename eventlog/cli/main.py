@@ -153,8 +153,10 @@ def exit_code(arguments: list[str]) -> int:
         return CLOSED_PIPE
     except click.ClickException as error:
         return misused(error)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("eventlog: interrupted.", err=True)
+    except (click.Abort, KeyboardInterrupt) as end:
+        cause = end.__cause__ if isinstance(end, click.Abort) else end  # click makes an Abort of Ctrl-C
+        how = f"; {cause}" if isinstance(cause, KeyboardInterrupt) and str(cause) else ""
+        click.echo(f"eventlog: interrupted{how}.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:

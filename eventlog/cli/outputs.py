@@ -180,6 +180,6 @@ def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
             )
         if one.state == "conversion":
             yield (
-                f"{one.name} has {counted(one.rows, 'row')} to mark, and no new rows are published meanwhile. If it was"
+                f"{one.name} has {counted(one.rows, 'row')} to mark, and no new rows are published until then. If it was"
                 f" interrupted, give its command once more, or say `eventlog outputs forget {one.name!r}`."
             )

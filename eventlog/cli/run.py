@@ -120,7 +120,7 @@ def _answered(stop: Callable[[], None]) -> Callable[[], None]:
     def asked() -> None:
         stop()
         if watched():
-            said = b"\nThe current batch is finished first; Ctrl-C again breaks off, and the batch comes again.\n"
+            said = b"\nThe current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
             os.write(sys.stderr.fileno(), said)  # a signal may come in the middle of another write
 
     return asked

@@ -89,7 +89,7 @@ def track(
     if as_json:
         show_json(made)
     for trigger in () if as_json else made:
-        say(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+        say(f"{trigger.state} {trigger.name} on {trigger.table}")
     _recommend(site, made)
     user = site.publishing_user
     if user and not as_json:
@@ -134,9 +134,9 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     except DryRun as planned:
         removed = planned.names
     if as_json:
-        show_json({"removed": removed})
+        show_json({"would_remove" if dry else "removed": removed})
     for name in () if as_json else removed:
-        say(f"{'would be removed:' if dry else 'removed'} {name}", err=True)
+        say(f"{'would be removed:' if dry else 'removed'} {name}")
 
 
 @click.command()

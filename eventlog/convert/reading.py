@@ -37,7 +37,7 @@ def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.Record
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise damaged(unit.path, error) from error
     except FileNotFoundError as error:
-        hint = "Somebody took it away meanwhile; begin again with what is there."
+        hint = "Somebody removed it during the conversion; begin again with what is there."
         raise SourceError(f"{unit.path} is gone.", hint=hint, may_pass=False) from error
     except OSError as error:  # Arrow tells damaged pages and what a disk refuses alike
         raise damaged(unit.path, error) from error

@@ -97,7 +97,9 @@ class SchemaWatch:
                 why = (
                     f"This login cannot see the triggers of {owner}, so it cannot follow, nor say whether writers fail."
                 )
-                journal.warning("triggers_behind", table=owner, why=f"{why} Whoever may runs `eventlog track {owner}`.")
+                journal.warning(
+                    "triggers_behind", table=owner, why=f"{why} Run `eventlog track {owner}` with a login that may."
+                )
         self._tell(found, followed, journal)
         self._note(followed)
         vitals.looked(_counted(found), sum(one.fails for one in found))

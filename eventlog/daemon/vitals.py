@@ -276,7 +276,9 @@ def stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:
     if share.last is not None:
         document, position = share.last
         new = replace(new, document=document, position=position, at=now)
-    return new if share.error is None else replace(new, error=shown(share.error), failed_at=now)
+    if share.error is None:
+        return new
+    return replace(new, error=shown(share.error), failed_at=now, failing_since=new.began_to_fail or now)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:

@@ -398,7 +398,8 @@ def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome])
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The last document that an output took with its last position, and the last error; times are seconds since 1970.
 
-    `documents` have been taken since the publisher began.
+    `documents` have been taken since the publisher began. `failing_since` is the first error behind the last document;
+    it says something only while the output fails.
     """
 
     document: str = ""
@@ -407,6 +408,17 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     failed_at: float | None = None
     documents: int = 0
+    failing_since: float | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it did not take the last that it was given."""
+        return self.failed_at is not None and self.failed_at > (self.at or 0.0)
+
+    @property
+    def began_to_fail(self) -> float | None:
+        """Since when it fails; None where it does not. Versions before this one have noted the last error alone."""
+        return (self.failing_since or self.failed_at) if self.is_failing else None
 
     @property
     def has_recovered(self) -> bool:
@@ -420,7 +432,7 @@ OutputStates = Mapping[str, OutputState]
 
 def failing(states: OutputStates) -> bool:
     """Whether an output did not take the last that it was given."""
-    return any(one.failed_at is not None and one.failed_at > (one.at or 0.0) for one in states.values())
+    return any(one.is_failing for one in states.values())
 
 
 def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
@@ -440,6 +452,9 @@ def read_output_states(text: str | None) -> dict[str, OutputState]:
 def _over(former: OutputState, present: OutputState) -> OutputState:
     document = former if present.at is None else present
     failure = former if present.failed_at is None else present
+    since = failure.failing_since
+    if present.at is None and failure is present:  # a publisher that has begun anew goes on failing
+        since = former.began_to_fail or since
     return OutputState(
         document=document.document,
         position=document.position,
@@ -447,4 +462,5 @@ def _over(former: OutputState, present: OutputState) -> OutputState:
         error=failure.error,
         failed_at=failure.failed_at,
         documents=document.documents,
+        failing_since=since,
     )

@@ -1,1 +1,1 @@
-"""The journal of sealed batches and the consumer of one output: the next heart of the publisher."""
+"""The journal of sealed batches and the consumer of each output: the heart of the publisher."""

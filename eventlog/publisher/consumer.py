@@ -38,6 +38,7 @@ from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces
+from eventlog.publisher.unread import park_unread
 from eventlog.sources.marks import Stretches
 from eventlog.sql.journal_tables import MOVED_PLAN
 
@@ -68,6 +69,7 @@ class Consumer:
         traces: BatchTraces | None = None,
     ) -> None:
         self.output = output
+        self.name = output.name
         self._traces = traces
         self._trace: BatchTrace | None = None
         self.decider = self._decider = decider
@@ -78,13 +80,11 @@ class Consumer:
         self._tenure: Tenure | None = None
         self._resolved = False
         self._after = ""
+        self._most_wait = False
+        """Whether most of the rows that were taken last had to wait, as those behind them may have to."""
         self._ahead: MadePlan | None = None
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
-
-    @property
-    def name(self) -> str:
-        return self.output.name
 
     def turn(self, tenure: Tenure) -> Turn:
         """Gives the output what comes next. After any error nothing that was known of its target counts."""
@@ -151,7 +151,8 @@ class Consumer:
             next_ = self._plan(made)
         else:
             with self._journal.at_new_rows(self.name):
-                next_ = self._next(now)
+                self._most_wait = self._most_wait and self._parks_unread(now)
+                next_ = Turn(moved=True) if self._most_wait else self._next(now)
         if isinstance(next_, Turn):
             return next_
         if next_.encoded is None or not self.output.sink.capabilities.resolves:
@@ -172,6 +173,7 @@ class Consumer:
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(on_the_way, now)
+            self._most_wait = len(taken.parked) > len(taken.events)
             soonest = self._journal.soonest(self.name) if taken.is_empty else None
             if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
                 return Turn(stale=frozenset())
@@ -186,6 +188,14 @@ class Consumer:
             self._decider, taken, now, plans=row.plans, told=row.told, after=self._after, trace=trace
         )
         return made if isinstance(made, Turn) else self._plan(made)
+
+    def _parks_unread(self, now: int) -> bool:
+        """Parks new rows without reading their values; whether that were most of them."""
+        stops = self._settings.strictness.on_retry == "stop"  # then an answer stops everything
+        is_stopped = stops and (self._journal.retried_until(self.name) > now or bool(self._journal.planned(self.name)))
+        if is_stopped or self._journal.output(self.name).paused:
+            return False
+        return park_unread(self._journal, self._decider, self._settings.limit)
 
     def _knows_definitions(self) -> bool:
         """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was

@@ -203,7 +203,7 @@ class ConversionJournal(FreeingJournal):
         end = start + RESERVED_BATCHES
         with self.transaction() as (connection, memory):
             if memory.stamp != stamp:
-                raise HoldsChangedError("Rows were held or released meanwhile.")
+                raise HoldsChangedError("Rows were held or released at the same time.")
             self._reserve(connection, memory, batches[start:end], whole=end >= len(batches))
 
     def _reserve(self, connection: Connection, memory: Memory, batches: Sequence[Sealed], *, whole: bool) -> None:
@@ -215,7 +215,7 @@ class ConversionJournal(FreeingJournal):
             self._tell(connection, "output_forget", [{"name": self.name}])  # of one that is over
             self._tell(connection, "output_make", [own.written()])
             if any(row.position < max(memory.batches, default=0) for row in others):
-                raise HoldsChangedError("An output was resumed meanwhile.")
+                raise HoldsChangedError("An output was resumed at the same time.")
         for batch in batches:
             last += 1
             values = {"id": last, "records": encoded(batch.records.parts), "weight": batch.weight}

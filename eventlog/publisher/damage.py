@@ -159,7 +159,7 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     for name in sorted(known.keys() - set(configured)) if configured else ():
         if str(known[name][3] or "").startswith(CONVERSION_PLAN):
             yield Damage(
-                said=f"A conversion has not marked its rows, and no new rows are published meanwhile: {name}.",
+                said=f"A conversion has not marked its rows, and no new rows are published until then: {name}.",
                 mend="If it was interrupted, give its command once more; or give its rows back:"
                 f" `eventlog outputs forget {name!r}`.",
                 serious=False,

@@ -11,7 +11,7 @@ parked more than MOST_COUNTED_ROWS together, the output that has most rows of a 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -95,12 +95,23 @@ def read_distances(connection: Connection, log: Log, settings: Polling) -> dict[
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
     """Tables that the publisher may not read, so that their rows wait, and what the database said of each."""
-    found: dict[str, str] = {}
+    return {table: note for table, (note, _) in unread_rows(connection, log).items()}
+
+
+def unread_rows(connection: Connection, log: Log) -> dict[str, tuple[str, int]]:
+    """The same with the first row of each."""
+    found: dict[str, tuple[str, int]] = {}
     for table, record in log.rows(connection, log.query("parked_unread")):
         rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
         notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
-        found[str(table)] = notes[0] if notes else "the publisher may not read it"
+        found[str(table)] = notes[0] if notes else "the publisher may not read it", int(record)
     return found
+
+
+def held_note(connection: Connection, log: Log, number: int) -> str | None:
+    """What is noted of the hold of a row: since when, by whom, and why."""
+    found = log.rows(connection, log.query("hold_row"), {"record_id": number})
+    return str(found[0][0]) if found and found[0][0] else None
 
 
 def lacking(memory: Memory, name: str) -> Stretches:
@@ -108,6 +119,15 @@ def lacking(memory: Memory, name: str) -> Stretches:
     position = memory.outputs[name].position
     ahead = [part for number, one in memory.batches.items() if number > position for part in one.records.parts]
     return Stretches([*ahead, *memory.planned.get(name, Stretches()).parts])
+
+
+def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
+    """The counts as far as they fit into the total, and what is left of it."""
+    found = []
+    for count in counts:
+        found.append(min(count, total))
+        total -= found[-1]
+    return found, total
 
 
 class JournalLook:
@@ -137,15 +157,18 @@ class JournalLook:
         }
 
     def parts(self) -> WaitingParts:
-        """What the rows wait for, each counted once."""
+        """What the rows wait for, each counted once: together as many as have the letter N.
+
+        The journal may still keep rows that somebody has taken out of the log: they wait for nothing.
+        """
         total = int(self._ask("count_waiting")[0][0])
         counts = {kind: found.rows for kind, found in self._once.items()}
         held = counts.get(HELD, 0) + len(self._held_unparked)
         not_due = counts.get(NOT_DUE, 0)
         if self._settings.handle_future_events and total:
             not_due = total - int(self._ask("count_part", self._fragments("kept_any"))[0][0])
-        retrying, suspended = counts.get(RETRYING, 0), counts.get(SUSPENDED, 0)
-        rest = max(0, total - held - retrying - suspended - not_due)
+        kept = (held, counts.get(SUSPENDED, 0), counts.get(RETRYING, 0), not_due)
+        (held, suspended, retrying, not_due), rest = shares_of(total, kept)
         lagging = min(rest, len(self._behind) - self._parked_within(self._behind)) if self._behind else 0
         return WaitingParts(
             ready=rest - lagging,

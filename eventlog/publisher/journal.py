@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -128,7 +127,7 @@ class Journal(JournalReader):
             for record in records
             if record in objects
         ]
-        self._park(connection, memory, waiting)
+        self.park(connection, memory, waiting)
         self._pass_converted(connection, memory, row)
 
     def _pass_converted(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
@@ -191,9 +190,9 @@ class Journal(JournalReader):
         # What goes out must be on disk before: a target that has a plan which no journal knows would get it twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
             if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
-                raise HoldsChangedError("Rows were held or released meanwhile; they are read again.")
+                raise HoldsChangedError("Rows were held or released at the same time; they are read again.")
             if not memory.batches.keys() >= set(plan.passed):
-                raise HoldsChangedError("A batch was joined with a later one meanwhile; it is read again.")
+                raise HoldsChangedError("A batch was joined with a later one at the same time; it is read again.")
             row = known_output(memory, name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
@@ -205,7 +204,7 @@ class Journal(JournalReader):
                 former = memory.planned.get(name)
                 memory.planned[name] = records if former is None else former | records
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
-            self._park(connection, memory, plan.parked)
+            self.park(connection, memory, plan.parked)
             self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
                 self._move(connection, memory, replace(row, position=position))
@@ -231,7 +230,7 @@ class Journal(JournalReader):
             if not done.asked:  # a document whose rows are all gone is there still
                 memory.planned[name] = planned - records
             again = [one for one in done.again if one.record in records]
-            self._park(connection, memory, again)
+            self.park(connection, memory, again)
             self._leave(connection, memory, done.gone)
             told = row.told if done.told is None else done.told
             if done.has is not None or told != row.told:
@@ -326,10 +325,13 @@ class Journal(JournalReader):
         memory.keep_few_events()
         return number
 
-    def _park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
+    def park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
+        """Has rows wait."""
+        groups: dict[tuple[Any, ...], list[Parked]] = {}
+        for one in waiting:
+            groups.setdefault(_parked_alike(one), []).append(one)
         single: list[dict[str, Any]] = []
-        for alike, group in groupby(waiting, _parked_alike):
-            rows = list(group)
+        for alike, rows in groups.items():
             if len(rows) < MANY_ROWS:
                 single.extend(one.written() for one in rows)
             else:
@@ -349,7 +351,7 @@ class Journal(JournalReader):
         parking = Parking(name, led=waiting)
         for record, of_object in sorted(objects.items()):
             parking.add(record, of_object, "new", 0)
-        self._park(connection, memory, parking.rows)
+        self.park(connection, memory, parking.rows)
 
     def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
         if not waited:

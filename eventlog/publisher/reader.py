@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Event
+from eventlog.core.model import Event, Reason
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.tables import NEVER, JournalRow, OnTheWay, Parked, encoded
 from eventlog.publisher.unsealed import UnsealedRows
@@ -219,14 +219,14 @@ class JournalReader:
         with self.reading() as (connection, memory):
             if not memory.any_parked:
                 return [], ()
-            leaders = self.ask(connection, "parked_due", output=name, now=now, limit=limit + 1)
-            objects = {str(one) for one, _ in leaders[:limit]}
+            most = limit + NEAR_ROWS
+            leaders = self.ask(connection, "parked_due", output=name, now=now, limit=most + 1)
+            objects = {str(one) for one, _ in leaders[:most]}
             if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
                 return self.parked_of(connection, name, objects), objects
-            most = limit + NEAR_ROWS
             rows = self.parked_of(connection, name, objects, most)
             # Rows of objects that come later have numbers between these: so a transaction is told in its order.
-            going = _whole_changes(rows, limit, int(leaders[limit][1]) if len(leaders) > limit else NEVER)
+            going = _whole_changes(rows, limit, int(leaders[most][1]) if len(leaders) > most else NEVER)
             if len(rows) == most:
                 return going, ()
             taken = {row.record for row in going}
@@ -381,16 +381,20 @@ def known_output(memory: Memory, name: str) -> JournalRow:
 def _whole_changes(rows: Sequence[Parked], limit: int, beyond: int) -> list[Parked]:
     """The first rows, and of each object none behind one that is left. The first of an object may have any number, the
     others are below that one; but a change is not cut, whose rows have numbers near to each other.
+
+    What was left of transactions that go on takes nobody's room: alone it would come again and again.
     """
+    room = limit
     last: dict[str, int] = {}
     left: set[str] = set()
     going: list[Parked] = []
     for row in rows:
         former = last.get(row.object)
         is_near = former is not None and row.record - former <= NEAR_ROWS
-        if not is_near and (len(going) >= limit or (former is not None and row.record >= beyond)):
+        if not is_near and (room <= 0 or (former is not None and row.record >= beyond)):
             left.add(row.object)
         if row.object not in left:
             last[row.object] = row.record
             going.append(row)
+            room -= row.reason != Reason.GOES_ON.value
     return going

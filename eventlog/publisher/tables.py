@@ -190,7 +190,7 @@ def stretches_of(text: str, where: str) -> Stretches:
     runs = decoded(text, list[Run], where)
     for first, last in runs:
         if first > last:
-            raise unreadable(where, f"a stretch of rows goes from {first} to {last}")
+            raise unreadable(where, f"a range of rows is from {first} to {last}")
     return Stretches(runs)
 
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.core.model import Event
+from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
 from eventlog.publisher.tables import EVER
-from eventlog.sources.log.reading import NEAR_ROWS, LogSettings, Request, WaitingRows
+from eventlog.sources.log.reading import NEAR_ROWS, OBJECT, LogSettings, Request, WaitingRows, torn_places
 from eventlog.sources.marks import Run, Stretches
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
@@ -35,6 +35,9 @@ SLOTS: Final = 32
 
 PAGE_ROWS: Final = 10_000
 """So many numbers are read at once where many gaps are asked for as one."""
+
+Spelling = tuple[str | None, str | None]
+"""What a row says of its object: table_name and table_key, as they were written."""
 
 
 class UnsealedRows:
@@ -91,6 +94,29 @@ class UnsealedRows:
             replace(event, fault=faults[event.position[0]]) if event.position[0] in faults else event
             for event in events
         ]
+
+    def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> list[tuple[int, Spelling]]:
+        """The next rows without their values, about so many: their numbers, and what they say of their objects.
+
+        Rows of a change that goes on behind them are left out. None come where others are to be taken first, or where two
+        have one number.
+        """
+        known = memory.taken | memory.seen
+        if not known or self._settings.handle_future_events:
+            return []
+        asked = limit + NEAR_ROWS
+        beyond = {"beyond": known.parts[-1][1]}
+        above = self._rows.unread(connection, Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond))
+        late = self._late(connection, memory, known, most_late)
+        if len(late) >= most_late:
+            return []
+        noted = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(late)})
+        rows = [*(self._rows.unread(connection, noted) if late else ()), *above]
+        if len({row[0] for row in rows}) < len(rows):
+            return []
+        end = len(rows) - NEAR_ROWS if len(above) == asked else len(rows)
+        torn = torn_places(rows, end)
+        return [(int(row[0]), row[OBJECT]) for place, row in enumerate(rows[:end]) if place not in torn]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones, and none where none wait."""
@@ -156,8 +182,11 @@ class UnsealedRows:
 def object_of(identities: Identities, event: Event) -> str:
     """What rows of one object are parked under; a row that names no object is alone."""
     row = identities.row_id(event.table, event.key)
-    if row is None:
-        return f"#{event.position[0]}"
+    return f"#{event.position[0]}" if row is None else name_of(row)
+
+
+def name_of(row: RowId) -> str:
+    """What rows of this object are parked under."""
     name = f"{row.schema}.{row.table}/{row.key}" if row.schema else f"{row.table}/{row.key}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name

@@ -7,6 +7,7 @@ import re
 import secrets
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -172,14 +173,22 @@ def read_stretches(text: str) -> list[Run]:
     return found
 
 
+_first = itemgetter(0)
+
+
 class Stretches:
     """A set of numbers that never changes; ascending stretches, first and last, that do not touch."""
 
-    __slots__ = ("_firsts", "parts")
+    __slots__ = ("parts",)
 
     def __init__(self, parts: Iterable[Run] = ()) -> None:
-        self.parts: tuple[Run, ...] = tuple(_joined(sorted(parts)))
-        self._firsts = [first for first, _ in self.parts]
+        joined: list[Run] = []
+        for first, last in sorted(parts):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+            else:
+                joined.append((first, last))
+        self.parts: tuple[Run, ...] = tuple(joined)
 
     @classmethod
     def read(cls, text: str) -> Stretches:
@@ -192,7 +201,7 @@ class Stretches:
         return cls(runs(sorted(set(numbers))))
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self._firsts, number) - 1
+        place = bisect_right(self.parts, number, key=_first) - 1
         return place >= 0 and self.parts[place][1] >= number
 
     def __iter__(self) -> Iterator[int]:
@@ -226,17 +235,6 @@ class Stretches:
     def text(self) -> str:
         """As a mark has it, such as `60..62,70`."""
         return _text_of(self.parts)
-
-
-def _joined(parts: Iterable[Run]) -> list[Run]:
-    """Ascending stretches, those that overlap or touch made one."""
-    found: list[Run] = []
-    for first, last in parts:
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
-        else:
-            found.append((first, last))
-    return found
 
 
 def _without(parts: Iterable[Run], taken: tuple[Run, ...]) -> Iterator[Run]:

@@ -35,21 +35,21 @@ def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Co
 
     `lone` makes each statement a transaction of its own, where that costs less.
     """
-    with in_our_words(engine, what), _begun(engine, lone=lone) as connection:
-        if IS_SET not in connection.info:
-            for setting in session_statements(dialect_of(engine)):
-                connection.exec_driver_sql(setting)
-        if dialect_of(engine).lob_parameters:
-            from eventlog.sql.longtext import bind_long_texts
+    dialect = dialect_of(engine)
+    with in_our_words(engine, what):
+        if lone and dialect.lone_statements:
+            begun: AbstractContextManager[Connection] = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        else:
+            begun = engine.begin()
+        with begun as connection:
+            if IS_SET not in connection.info:
+                for setting in session_statements(dialect):
+                    connection.exec_driver_sql(setting)
+            if dialect.lob_parameters:
+                from eventlog.sql.longtext import bind_long_texts
 
-            bind_long_texts(connection)
-        yield connection
-
-
-def _begun(engine: Engine, *, lone: bool) -> AbstractContextManager[Connection]:
-    if lone and dialect_of(engine).lone_statements:
-        return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    return engine.begin()
+                bind_long_texts(connection)
+            yield connection
 
 
 def session_statements(dialect: Dialect) -> list[str]:

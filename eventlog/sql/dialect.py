@@ -63,8 +63,8 @@ _ROOMS: Final = {
 """The databases by how their URLs begin; a room is only imported when its database is opened."""
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
-    """One database. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
+class Dialect(Struct, frozen=True, kw_only=True, eq=False):
+    """One database, of which there is one value. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
 
     name: str
     lookup: KeyLookup
@@ -297,7 +297,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
     """The dialect of a database by its URL, engine or connection; ConfigError when it is none that eventlog knows."""
-    backend = (where if isinstance(where, str) else _name(where)).partition("://")[0].partition("+")[0]
+    place: Any = where
+    if not isinstance(where, str):
+        place = place.dialect.name if hasattr(place, "dialect") else place.drivername
+    backend = place.partition("://")[0].partition("+")[0]
     if backend not in _ROOMS:
         known = ", ".join(sorted(_ROOMS))
         raise ConfigError(f"eventlog does not know the database {backend!r}; the URL begins with one of {known}.")
@@ -352,11 +355,6 @@ def _in_use(dialect: Dialect, error: DBAPIError) -> SourceError | None:
         return None
     message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
     return SourceError(message, hint="Try again when long transactions have ended: nothing was changed.")
-
-
-def _name(where: Any) -> str:
-    named = getattr(where, "dialect", None)
-    return str(named.name) if named is not None else str(where.drivername)
 
 
 @cache

@@ -51,8 +51,9 @@ def install(
     order: Sequence[str] = NEW_ORDER,
     columns: str | Sequence[str] = "auto",
     storage: Storage = UNSAID,
-) -> None:
-    """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once.
+) -> bool:
+    """Makes what is missing, and says whether the log itself was. A log that somebody else made gets companions and is not
+    altered; twice is once.
 
     `columns` is how those of a log that is there already are found.
     """
@@ -60,11 +61,13 @@ def install(
     writing(dialect_of(engine).stored, storage, dialect_of(engine).name)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
-        if not has_log(connection, names):
+        is_new = not has_log(connection, names)
+        if is_new:
             refuse_sorted(columns)
         elif _found_revision(connection, names) is None:
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
+    return is_new
 
 
 def install_sql(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", "unread", "value")
+LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions", "unread", "value")
 """Parameters that grow with the batch, or with what somebody says."""
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -134,14 +135,15 @@ def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
     return statement(dialect, "made_type", value=name) if column.made is Made.TYPE else f"CAST({name} AS text)"
 
 
+@lru_cache(maxsize=1000)  # the same question comes with each batch
 def lookup_holes(
     dialect: Dialect,
     question: Question,
     lookup: KeyLookup,
-    as_text: Sequence[bool],
+    as_text: tuple[bool, ...],
     *,
     spell: Callable[[str], str],
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """What fills the holes of the query; `as_text` says which key columns are compared as text."""
 
     def name(column: Column) -> str:

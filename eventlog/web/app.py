@@ -199,7 +199,9 @@ class App:
             reading = found.collector.reading()
             if table:
                 return found.live_table(table)
-            return pages.live_output(reading, found.place(output), span) if output else pages.live(reading, span)
+            if output:
+                return pages.live_output(reading, found.place(output), span)
+            return pages.live(reading, span, acts=self._look(visitor).acts)
 
         return StreamingResponse(self._stream(found.collector, drawn, visitor), media_type="text/event-stream")
 

@@ -108,11 +108,11 @@ def ceiling(unit: str, value: float) -> float:
 
 
 def short(value: float) -> str:
-    """A number that fits beside an axis."""
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
-            return f"{value / size:.4g}{unit}"
-    return f"{value:.3g}"
+    """A number that fits beside an axis: in full up to 9,999, then as 12.3k."""
+    for unit, size, least in (("G", 1e9, 999_950_000), ("M", 1e6, 999_950), ("k", 1e3, 9_999.5)):
+        if value >= least:
+            return f"{value / size:,.1f}".removesuffix(".0") + unit
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def beside_axis(unit: str, value: float, top: float) -> str:

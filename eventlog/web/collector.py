@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.status import facts
+from eventlog.admin.listing import one_row
+from eventlog.admin.status import facts, publishing
 from eventlog.config.build import former_names_of, name_of
 from eventlog.config.outputs import OutputConfig, default_output, plugin_of
 from eventlog.config.settings import Config
@@ -31,12 +32,23 @@ from eventlog.core.registry import loaded, offers
 from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
-from eventlog.publisher.flow import read_flow
+from eventlog.publisher.flow import held_note, read_flow, unread_rows
 from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
-from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PagePart, PageReading, ReasonCount, Sample
+from eventlog.web.reading import (
+    RANGES,
+    History,
+    OutputSample,
+    OutputView,
+    PagePart,
+    PageReading,
+    ReasonCount,
+    Sample,
+    UnreadTable,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -273,6 +285,8 @@ class Collector:
             standings = self._standings(Marks(self.log).get(connection, OUTPUTS))
             places = read_places(connection, self.log)
             flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
+            held = None if flow.first_held is None else held_note(connection, self.log, flow.first_held)
+            unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views = [self._with_rate(view, now) for view in with_standings(self._outputs, standings, places)]
         behind = {name: lag.rows for name, lag in flow.lags.items()}
@@ -292,9 +306,16 @@ class Collector:
                 on_the_way=on_the_way,
                 flow=flow,
                 places=tuple(views),
+                gone=None if flow.publishing else publishing(look_at(self.log)),
+                held=held,
+                unread={table: self._unread(note, row) for table, (note, row) in unread.items()},
                 trouble=None,
             )
         )
+
+    def _unread(self, note: str, number: int) -> UnreadTable:
+        found = one_row(self.log, number, width=1)
+        return UnreadTable(note=masked(note), row=number, time=None if found is None else found.event_time)
 
     def _with_rate(self, place: OutputView, now: float) -> OutputView:
         """The output with how many documents it takes a second, by its count and the one of the sample before."""

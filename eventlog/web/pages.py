@@ -21,7 +21,7 @@ from eventlog.core.model import Kind, Reason, Status, written
 from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.core.rules.screen import HIDDEN
-from eventlog.sources.log.flow import Flow, FlowState, said_of_parts, said_of_state
+from eventlog.sources.log.flow import Flow, said_of_parts, said_of_state
 from eventlog.version import VERSION
 from eventlog.web.acts import (
     ACTIONS,
@@ -37,11 +37,14 @@ from eventlog.web.acts import (
     letters_for,
     possible,
 )
+from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output
 from eventlog.web.chart import Chart, curve
 from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading
+from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from eventlog.sql.triggers.installed import TriggerState
     from eventlog.web.loading import LoadView
@@ -60,6 +63,22 @@ def kind_name(event_type: str | int | None) -> str:
     return f"{event_type} {known.get(str(event_type), 'unknown')}"
 
 
+SHORT_CHARACTERS: Final = 12
+"""Of an id that is shown whole."""
+
+END_CHARACTERS: Final = 8
+"""Of the end of a longer one."""
+
+
+def short_id(text: str | int) -> str:
+    """The end of a long number, by which it is told from others near it; a document's id without its leading noughts."""
+    whole = str(text)
+    if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
+        return whole
+    digits = whole.lstrip("0") or "0"
+    return f"…{digits if len(digits) <= SHORT_CHARACTERS else digits[-END_CHARACTERS:]}"
+
+
 def shown(content: Any) -> Any:
     """What stands in a template, before it is escaped: control characters as pictures of themselves, no half characters.
 
@@ -72,36 +91,27 @@ def shown(content: Any) -> Any:
     return str(content).translate(_visible).encode("utf-8", "replace").decode()
 
 
-WORDS: Final[Mapping[FlowState, tuple[str, str]]] = {
-    "flowing": ("good", "Flowing."),
-    "waiting": ("warn", "Waiting."),
-    "held": ("warn", "Held."),
-    "retrying": ("warn", "Retrying."),
-    "lagging": ("warn", "Lagging."),
-    "suspended": ("warn", "Suspended."),
-    "stuck": ("bad", "Stuck."),
-    "unpublished": ("warn", "Not published."),
-    "untracked": ("warn", "Not tracked."),
-}
-"""How each state looks, and its word."""
+def code(text: str) -> Markup:
+    """A sentence of ours in which commands stand between backquotes."""
+    from markupsafe import Markup, escape
 
-LOOK_HERE: Final = "Look here."
+    parts = [escape(part) for part in text.split("`")]
+    return Markup("").join(Markup("<code>{}</code>").format(one) if at % 2 else one for at, one in enumerate(parts))
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
     """One sentence for whoever is on call; a part of it may be a link."""
 
-    kind: str
-    word: str = LOOK_HERE
+    state: str = "look here"
     before: str = ""
     link: str = ""
     to: str = ""
     after: str = ""
 
 
-def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
+def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[str, Any]:
     """What the template of the live part shows."""
-    facts = reading.facts
+    facts = reading.rows
     lags = {} if reading.flow is None else reading.flow.lags
     known = {one.noted for one in reading.places}
     return {
@@ -109,8 +119,10 @@ def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
         "reading": reading,
         "latest": reading.latest,
         "verdict": verdict(reading),
-        "publisher": _publisher(reading),
-        "parts_waiting": _parts(reading.flow),
+        "banners": list(banners(reading)),
+        "acts": acts,
+        "publisher": publisher_state(reading),
+        "parts_waiting": list(_parts(reading.flow)),
         "span": span,
         "ranged": {one.name: address(range=one.name) for one in RANGES},
         "curves": _curves(reading, span),
@@ -126,12 +138,15 @@ def facts_of(reading: PageReading, span: ChartRange) -> Mapping[str, Any]:
 def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
     """What the template of an output's page shows."""
     name, samples = place.noted, reading.history.of(span)
+    lag = None if reading.flow is None else reading.flow.lags.get(name)
     seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
     return {
         "stream": address("events", output=name, range=span.name),
         "reading": reading,
         "place": place,
-        "lag": None if reading.flow is None else reading.flow.lags.get(name),
+        "banners": list(of_output(reading, place)),
+        "lag": lag,
+        "state": output_state(place, lag),
         "span": span,
         "ranged": {one.name: address("output", name=name, range=one.name) for one in RANGES},
         "curves": [
@@ -157,57 +172,57 @@ def verdict(reading: PageReading) -> Verdict:
         age = (
             "" if reading.latest is None else f" The figures below are {duration(reading.now - reading.latest.at)} old."
         )
-        return Verdict(kind="bad", word="Not read.", before=f"The log cannot be read: {reading.trouble}{age}")
+        return Verdict(state="not read", before=f"The log cannot be read: {reading.trouble}{age}")
     if facts is not None and facts.failing:
         tables = ", ".join(dict.fromkeys(facts.failing.values()))
         said = (
             f"Every write to {tables} fails: a trigger names a column that is gone. `eventlog check` says what to do."
         )
-        return Verdict(kind="bad", word="Failing.", before=said)
+        return Verdict(state="failing", before=said)
     if loop is not None and loop.state == "failing":
-        return Verdict(
-            kind="bad", word="Failing.", before=f"The publisher fails: {loop.error or 'it does not say why.'}"
-        )
+        return Verdict(state="failing", before=f"The publisher fails: {loop.error or 'it does not say why.'}")
     if flow is None:
-        return Verdict(kind="warn", before="Nothing has been measured yet.")
+        return Verdict(before="Nothing has been measured yet.")
     flow = flow if facts is None else replace(flow, tracked=bool(reading.triggers))
     if flow.state != "flowing":
         return _of_flow(flow)
     failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
     if failed:
-        return Verdict(kind="warn", link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))
+        return Verdict(link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))
     stale = 0 if facts is None else len(facts.triggers)
     if stale:
-        return Verdict(kind="warn", before=f"Not current: {counted(stale, 'trigger')}.")
+        return Verdict(before=f"Not current: {counted(stale, 'trigger')}.")
     return _of_flow(flow)
 
 
 def _of_flow(flow: Flow) -> Verdict:
     """The state in its word and in sentences; what has waited for long, and nobody holds, is named."""
-    kind, word = WORDS[flow.state]
     if not flow.is_late:
-        before = " ".join([said_of_state(flow), *said_of_parts(flow)])
-        return Verdict(kind=kind, word=word, before=before)
+        return Verdict(state=flow.state, before=" ".join([said_of_state(flow), *said_of_parts(flow)]))
     said = () if flow.state == "stuck" else (said_of_state(flow),)
     nobody = () if flow.publishing or said else ("No publisher works on this log.",)
     after = " ".join([f", has waited for {duration(flow.lag)}.", *nobody, *said_of_parts(flow)])
     row, to = f"row {flow.oldest}", address("rows", flow.oldest or 0)
-    return Verdict(kind="bad", word=word, before=" ".join([*said, "The oldest, "]), link=row, to=to, after=after)
+    return Verdict(state=flow.state, before=" ".join([*said, "The oldest, "]), link=row, to=to, after=after)
 
 
-def _parts(flow: Flow | None) -> list[str]:
-    """What rows wait for, but for their turn."""
-    if flow is None:
-        return []
-    return [f"{number:,} {name.replace('_', ' ')}" for name, number in flow.parts.by_name().items() if number][
-        flow.parts.ready > 0 :
-    ]
+REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
+    "held": Reason.HELD,
+    "retrying": Reason.RETRY,
+    "suspended": Reason.NO_RIGHT,
+}
+"""What rows wait for that have a reason by which the list finds them."""
 
 
-def _publisher(reading: PageReading) -> str:
-    if reading.loop is not None:
-        return reading.loop.state
-    return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "none works on this log"
+def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
+    """What rows wait for, how many, and where they are; together they are all that wait. Nothing where all wait for their turn."""
+    found = {} if flow is None else {name: number for name, number in flow.parts.by_name().items() if number}
+    if set(found) == {"ready"}:
+        return
+    for name, number in found.items():
+        reason = REASONS_OF_PARTS.get(name)
+        to = "" if reason is None else address("rows", status=Status.NEW, reason=reason)
+        yield name.replace("_", " "), number, to
 
 
 def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
@@ -238,7 +253,7 @@ SHOWN_ROWS: Final = 200
 NEAR_ROWS: Final = 20
 """Rows of an object beyond which only those near the row are shown."""
 
-COLUMNS: Final = ("row", "status", "reason", "time", "type", "table", "key", "column", "old", "new", "by")
+COLUMNS: Final = ("row", "event", "status", "reason", "time", "column", "old", "new", "by")
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
@@ -255,12 +270,13 @@ class Viewer(Struct, frozen=True, kw_only=True):
 
 
 def overview_page(reading: PageReading, look: Viewer, span: ChartRange = RANGES[0]) -> str:
-    return _page("overview.html", "Overview", look, here="Overview", part="live.html", **facts_of(reading, span))
+    facts = facts_of(reading, span, acts=look.acts)
+    return _page("overview.html", "Overview", look, here="Overview", part="live.html", **facts)
 
 
-def live(reading: PageReading, span: ChartRange = RANGES[0]) -> str:
+def live(reading: PageReading, span: ChartRange = RANGES[0], *, acts: bool = False) -> str:
     """Everything of the first page that changes while one looks."""
-    return environment().get_template("live.html").render(facts_of(reading, span))
+    return environment().get_template("live.html").render(facts_of(reading, span, acts=acts))
 
 
 def output_page(reading: PageReading, place: OutputView, look: Viewer, span: ChartRange, done: str = "") -> str:
@@ -328,7 +344,7 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
     """The log as a list: searched, filtered, a page at a time; by object it is a timeline."""
     letters = [
         ("", "any status"),
-        *((one.value, one.value) for one in Status),
+        *((one.value, f"{one.value} {letter_word(one.value).text}") for one in Status),
         ("EF", "E and F"),
         ("WEF", "W, E and F"),
     ]
@@ -422,14 +438,22 @@ def environment() -> Environment:
     )
     made.filters |= {
         "counted": counted,
+        "code": code,
         "duration": duration,
         "grouped": "{:,}".format,
         "kind_name": kind_name,
+        "letter_word": letter_word,
+        "short_id": short_id,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
+        "trigger_state": trigger_state,
+        "word": word_of,
     }
     made.globals |= {
         "address": address,
+        "cause_characters": CAUSE_CHARACTERS,
+        "guide": GUIDE,
+        "output_state": output_state,
         "hidden_value": HIDDEN,
         "letters": frozenset(letter.value for letter in Status),
         "listed": listed,

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eventlog.admin.status import Facts
+from eventlog.admin.status import Facts, Publishing
+from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
@@ -103,7 +105,7 @@ def _highest(former: Sample, new: Sample) -> Sample:
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """How many rows the companion table has with a letter and a reason."""
+    """How many processed rows the companion table has with a letter and a reason. What waits is counted by `Flow`."""
 
     status: str | None
     reason: str | None
@@ -126,6 +128,14 @@ class OutputView(Struct, frozen=True, kw_only=True):
     """Who has paused it, when and why."""
     rate: float | None = None
     """Documents that it takes a second."""
+
+
+class UnreadTable(Struct, frozen=True, kw_only=True):
+    """A table that the publisher may not read: what the database said, and the first row that waits, of which time."""
+
+    note: str
+    row: int
+    time: str | None = None
 
 
 class PagePart(Struct, frozen=True, kw_only=True):
@@ -152,6 +162,11 @@ class PageReading(Struct, frozen=True, kw_only=True):
     flow: Flow | None = None
     loop: VitalsReading | None = None
     """What the publisher in this process is about; None where it runs elsewhere."""
+    gone: Publishing | None = None
+    """Who has published the log last, where nobody does and the lock was not given back."""
+    held: str | None = None
+    """What is noted of the first row that somebody holds."""
+    unread: Mapping[str, UnreadTable] = {}
     trouble: str | None = None
     triggers: Sequence[TriggerState] = ()
     parts: Sequence[PagePart] = ()
@@ -159,6 +174,20 @@ class PageReading(Struct, frozen=True, kw_only=True):
     @property
     def latest(self) -> Sample | None:
         return self.history.latest
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait, as every part of a page counts them."""
+        if self.flow is not None:
+            return self.flow.parts.total
+        return 0 if self.latest is None else self.latest.waiting
+
+    @property
+    def rows(self) -> Facts | None:
+        """The counted rows by letter, of which those that wait are as many as the rest of the page says."""
+        if self.facts is None or self.flow is None:
+            return self.facts
+        return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
 
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""

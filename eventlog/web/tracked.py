@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from eventlog.core.plugins import PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.web.pages import address
 from eventlog.web.reading import tables_of
+from eventlog.web.words import trigger_state, word_of
 
 if TYPE_CHECKING:
     from eventlog.sql.triggers.installed import TriggerState
+
+WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "warn", "good", "")
 
 
 def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
@@ -18,19 +21,15 @@ def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
     rows = []
     for name, its_triggers in tables_of(triggers).items():
         styles = sorted({str(trigger.style) for trigger in its_triggers if trigger.style})
-        states = sorted({str(trigger.state) for trigger in its_triggers})
+        words = sorted({word_of(trigger_state(trigger)) for trigger in its_triggers}, key=lambda one: one.text)
         # One colour for all of a table's triggers, that of the worst; its words say which there are.
-        look: Literal["good", "warn", "bad"] = "warn"
-        if any(trigger.fails for trigger in its_triggers):
-            look = "bad"
-        elif states == ["CURRENT"]:
-            look = "good"
+        look = next(kind for kind in WORST_FIRST if any(word.kind == kind for word in words))
         rows.append(
             (
                 PageCell(text=name, to=address("table", name=name)),
                 PageCell(text=", ".join(styles) or "unknown"),
                 PageCell(text=str(len(its_triggers))),
-                PageCell(text=", ".join(states), look=look),
+                PageCell(text=", ".join(word.text for word in words), look=look),
             )
         )
     return PageTable(

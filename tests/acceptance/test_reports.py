@@ -45,6 +45,31 @@ def test_a_log_comes_and_goes_with_reports(where: list[str]) -> None:
     assert json.loads(ok("uninstall", "--yes", "--json", *where)) == {"uninstalled": "event_log"}
 
 
+def test_reports_are_on_standard_output_and_notes_are_not(where: list[str]) -> None:
+    assert ok("install", *where) == "The event log event_log is installed.\n"
+    assert ok("upgrade", *where) == "The event log event_log is current.\n"
+    planned = ok("upgrade", "--to", "0001", "--dry-run", *where)
+    assert planned.startswith("The log would go from migration ")
+    tracked = eventlog("track", "usr", *where)
+    assert tracked.stdout.splitlines()[0] == "CURRENT event_log_usr_insert on usr"
+    changed = eventlog("track", "usr", "--events", "field", *where)
+    assert changed.stderr.startswith("usr was tracked with --events row-back")
+    assert ok("untrack", "usr", "--dry-run", *where).startswith("would be removed: event_log_usr_")
+    assert list(json.loads(ok("untrack", "usr", "--dry-run", "--json", *where))) == ["would_remove"]
+    assert ok("untrack", "usr", "--yes", *where).startswith("removed event_log_usr_")
+    assert ok("uninstall", "--dry-run", *where).startswith("This would go:\n")
+    assert ok("uninstall", "--yes", *where) == "The event log event_log is gone.\n"
+
+
+def test_lines_of_check_fit_into_a_pipe_of_a_hundred_columns(where: list[str]) -> None:
+    ok("install", *where)
+    ok("track", "usr", *where)
+    printed = eventlog("check", *where).stdout
+    assert "state tables   all 10 are there" in printed
+    points = [line for line in printed.splitlines() if line.split()[1] != "connection"]  # it has a folder's name
+    assert [line for line in points if line.startswith("ok") and len(line) > 100] == []
+
+
 def test_one_odd_key_does_not_end_the_tracking_of_all(where: list[str]) -> None:
     ok("install", *where)
     done = eventlog("track", "--all", "--json", *where)

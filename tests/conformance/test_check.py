@@ -49,7 +49,7 @@ def test_where_all_is_well_every_point_is_ok_and_nothing_is_changed(usr: Engine)
     assert [point.said for point in points if point.level is not PointLevel.OK] == []
     names = [point.name for point in points]
     assert names[:3] == ["configuration", "connection", "server"]
-    assert {"clock", "log", "companions", "rights", "triggers", "rows"} < set(names)
+    assert {"clock", "log", "state tables", "rights", "triggers", "rows"} < set(names)
     assert all(point.exit_code == 0 for point in points)
 
 
@@ -147,7 +147,7 @@ def test_a_missing_column_is_named(usr: Engine) -> None:
 
 def test_a_missing_companion_is_named(usr: Engine) -> None:
     run(usr, "DROP TABLE event_log_mark")
-    (point,) = found(usr, "companions")
+    (point,) = found(usr, "state tables")
     assert "event_log_mark" in point.said
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
 
@@ -161,7 +161,7 @@ def test_a_missing_companion_is_named(usr: Engine) -> None:
 )
 def test_a_log_of_another_version_is_told(usr: Engine, statement: str, said: str) -> None:
     run(usr, statement)
-    (point,) = found(usr, "companions")
+    (point,) = found(usr, "state tables")
     assert said in point.said
     assert "eventlog " in str(point.mend)
 

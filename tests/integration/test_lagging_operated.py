@@ -175,6 +175,7 @@ def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, m
     with in_thread(Publisher(settings, outputs=outputs.made())):
         until(lambda: far_of(log) == ("paused", 30), "far is paused")
         resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
+        until(lambda: far_of(log) == ("lagging", 30), "far is let catch up")
         several_looks()
         assert far_of(log) == ("lagging", 30)
     with in_thread(Publisher(settings, outputs=outputs.made())):

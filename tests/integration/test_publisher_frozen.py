@@ -28,13 +28,13 @@ LEASE: Final = 2.0
 FREEZING: Final = """
 import os, signal
 from eventlog.publisher.journal import Journal
-park, frozen = Journal._park, []
+park, frozen = Journal.park, []
 def freeze(self, *given):
     park(self, *given)
     if not frozen:
         frozen.append(True)
         os.kill(os.getpid(), signal.SIGSTOP)
-Journal._park = freeze
+Journal.park = freeze
 """
 """Stops the process inside the first transaction that plans, with the journal and the lease locked."""
 

@@ -34,7 +34,7 @@ def test_options_stay_until_they_are_said_anew(sqlite: Engine, capsys: pytest.Ca
 
     def asked(*words: str) -> str:
         assert exit_code(["track", *words, *where]) == OK
-        told = capsys.readouterr().err
+        told = capsys.readouterr().err  # how the options changed; the triggers themselves are the report
         assert exit_code(["triggers", "--json", *where]) == OK
         (found,) = {one["asked"] for one in json.loads(capsys.readouterr().out)}
         assert (found in told) == ("usr" in told and "tracked" in told)

@@ -20,8 +20,11 @@ from click.testing import CliRunner
 from lxml import etree
 
 from docs import readability
+from docs.derived import CODES
 from docs.pictures import COLUMNS, cast
+from eventlog.cli import mishaps
 from eventlog.config.settings import from_settings, sections_of
+from eventlog.core import errors
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Reason
 from eventlog.core.registry import names
@@ -236,6 +239,15 @@ def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
     for language, text in blocks:
         shown = next(printed) if language == "sh" else shown
         assert language == "sh" or re.search(as_pattern(text), without_rules(shown)), f"{text}\n\nis not in\n\n{shown}"
+
+
+def test_every_exit_code_is_in_the_table() -> None:
+    ours = [errors, mishaps, import_module("eventlog.verify.command")]
+    named = {"OK", "INTERRUPTED", "TERMINATED", "CLOSED_PIPE", "_DIFFERS"}
+    known = {code for one in ours for name, code in vars(one).items() if name in named or name.startswith("EX_")}
+    assert set(CODES) == known | {errors.EventlogError.exit_code}
+    for code, (name, _) in CODES.items():
+        assert getattr(errors, name, code) == code
 
 
 def test_every_decision_is_listed_once() -> None:

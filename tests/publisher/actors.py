@@ -66,9 +66,9 @@ class Row:
     it had come to each output by then.
     """
 
-    def __init__(self, uid: int, record: int, object_name: str) -> None:
-        self.uid, self.record, self.object = uid, record, object_name
-        self.setbacks, self.gone, self.foreign = 0, False, False
+    def __init__(self, uid: int, record: int, object_name: str, transaction: int) -> None:
+        self.uid, self.record, self.object, self.transaction = uid, record, object_name, transaction
+        self.setbacks, self.gone, self.foreign, self.was_held = 0, False, False, False
         self.allowed: set[tuple[str, str]] | None = None
         self.past: list[dict[str, int]] = []
 

@@ -331,7 +331,7 @@ FAULTS = [
     JournalFault(
         "a new output does not get what is planned",
         JOURNAL,
-        "        self._park(connection, memory, waiting)\n        self._pass_converted",
+        "        self.park(connection, memory, waiting)\n        self._pass_converted",
         "        self._pass_converted",
     ),
     JournalFault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
-from tests.publisher.targets import Target, is_filtered
+from tests.publisher.targets import Taken, Target, is_filtered
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -84,6 +84,30 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
             world.fail("lost", name, uid, row.record, letter, count, needed)
     if name[0] != "p":
         _order(world, name, target)
+    if name[0] in "ftb" and name in world.first and world.engine.dialect.name == "postgresql":
+        _numbers(world, name, target)
+
+
+def _numbers(world: World, name: str, target: Target) -> None:
+    """What came of a transaction is numbered from 1 on, and the last one says so; if nobody touched what it speaks of."""
+    touched = {
+        row.object
+        for row in world.rows.values()
+        if row.setbacks or row.gone or row.foreign or row.was_held or target.not_taken[row.uid]
+    }
+    came: dict[int, list[Taken]] = {}
+    for one in target.came:
+        came.setdefault(world.rows[one.uid].transaction, []).append(one)
+    spoiled = {row.transaction for row in world.rows.values() if row.object in touched}
+    for transaction, several in came.items():
+        if transaction in spoiled:
+            continue
+        world.counts["transactions judged"] += 1
+        numbers = [(one.place, one.last) for one in several]
+        if numbers != [(place, place == len(several)) for place in range(1, len(several) + 1)]:
+            world.fail(
+                "numbers of a transaction", name, transaction, [(one.uid, one.record) for one in several], numbers
+            )
 
 
 def _order(world: World, name: str, target: Target) -> None:

@@ -72,13 +72,13 @@ class ToldReceiver:
 class Scene:
     """One log; each output has a receiver of its own, in the order in which they were added."""
 
-    def __init__(self, engine: Engine, *names: str, askable: bool = False) -> None:
+    def __init__(self, engine: Engine, *names: str, askable: bool = False, **how: Any) -> None:
         self.table: LogTable = installed(engine)
         journal_tables(self.table.names, dialect_of(engine)).create_all(engine)
         self.log = Log(engine, self.table.names)
         self.lock = LogLock(self.log, 600.0)
         assert self.lock.take()
-        settings = LogSettings(on_retry="object", backoff=Backoff(first=3600, longest=3600))
+        settings = LogSettings(on_retry="object", backoff=Backoff(first=3600, longest=3600), **how)
         self.journal = Journal(self.log, self.lock, settings)
         self.receivers: dict[str, ToldReceiver] = {}
         self.consumers: dict[str, Consumer] = {}

@@ -9,9 +9,10 @@ from random import Random
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import OccupiedError, SinkError
-from eventlog.core.model import Change, Document, Outcome, Reason, Refusal, Status
+from eventlog.core.model import Change, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 
 
@@ -41,6 +42,9 @@ class Taken(Struct, frozen=True):
     object: str
     plan: str
     status: str
+    place: int
+    """Which change of its transaction it is, from 1 on."""
+    last: bool
 
 
 class Target:
@@ -63,7 +67,7 @@ class Target:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         object_name, rows = json.loads(document.body)
         waits = False
-        for record, uid in rows:
+        for record, uid, place, last in rows:
             status = letters.get(record, "S")
             if status == "N":
                 waits = True
@@ -71,7 +75,7 @@ class Target:
                 continue
             self.repeats[uid] += waits
             self.world.arrived(self, uid, record, plan)
-            self.came.append(Taken(uid, record, object_name, plan, status))
+            self.came.append(Taken(uid, record, object_name, plan, status, place, last))
 
 
 class ModelSink:
@@ -242,12 +246,18 @@ class WrittenRow(Struct, frozen=True):
     positions: tuple[tuple[int, ...], ...]
     object: str
     uid: int
+    transaction: int | None
+    place: int = 0
+    last: bool = True
+
+    def counted(self, place: int, last: bool) -> WrittenRow:
+        return replace(self, place=place, last=last)
 
 
 class ModelFormat:
     """Documents of up to three rows of one object, which say which rows they are; some rows are filtered."""
 
-    suffix, counts = ".json", False
+    suffix, counts = ".json", True
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -259,7 +269,8 @@ class ModelFormat:
                 if is_filtered(self.name, uid):
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)
                 else:
-                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid)
+                    mark = None if change.transaction is None else change.transaction.mark
+                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid, mark)
 
         return write
 
@@ -279,10 +290,15 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    rows = [[one.positions[0][0], one.uid] for one in group]
+    rows = [(one.positions[0][0], one.uid, one.place, one.last) for one in group]
     body = json.dumps([group[0].object, rows]).encode()
     covers = {str(one.positions[0][0]): one.positions for one in group}
-    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers)
+    parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
+    for one in group:
+        if one.transaction:
+            before = parts[one.transaction].before or one.place - 1
+            parts[one.transaction] = CutTransaction(one.transaction, before, one.place, one.last)
+    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
 
 
 def is_filtered(name: str, uid: int) -> bool:

@@ -28,6 +28,7 @@ from eventlog.publisher.care import hold, release
 from eventlog.publisher.decide import Decider
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
+from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock
@@ -46,7 +47,7 @@ class World:
     def __init__(self, seed: int, engine: Engine) -> None:
         self.rng = rng = random.Random(seed)
         self.seed, self.engine = seed, engine
-        self.log = Log(engine, LogNames())
+        self.log = Log(engine, log_columns(engine, LogNames()))  # which knows the column that names the transaction
         self.counts: collections.Counter[str] = collections.Counter()
         self.kills, self.faults = rng.choice([(0, 0), (0.015, 0), (0, 0.02), (0.01, 0.015), (0.01, 0.015)])
         self.freezes = bool(self.kills or self.faults) or rng.random() < 0.5
@@ -69,6 +70,8 @@ class World:
         self.stubborn = rng.choice([0.12, 0.12, 0.6])
         self.max_attempts = rng.choice([0, 0, 1, 3])
         self.query_bytes = rng.choice([32_000_000, 32_000_000, 6_000])
+        self.commits, self.transaction_rows = rng.choice([(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9])])
+        """How likely a writer commits, and how many rows it has written then."""
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
@@ -82,10 +85,10 @@ class World:
         with self.engine.connect() as connection:
             return [tuple(row) for row in connection.execute(text(sql), values)]
 
-    def run_sql(self, sql: str, **values: Any) -> None:
+    def run_sql(self, sql: str, rows: Sequence[dict[str, Any]] = (), **values: Any) -> None:
         was, self.inside = self.inside, True
         with self.engine.begin() as connection:
-            connection.execute(text(sql), values)
+            connection.execute(text(sql), rows or values)
         self.inside = was
 
     # --- what happens at a point ---------------------------------------------------------------------------------------
@@ -186,26 +189,29 @@ class World:
                 self.open.append((self.next, name))
                 self.busy.add(name)
                 self.next += 1 + (rng.random() < 0.1)
-        if self.open and rng.random() < 0.6:
-            record, name = self.open.pop(rng.randrange(len(self.open)))
-            self.busy.discard(name)
+        if self.open and rng.random() < self.commits:
+            size = min(len(self.open), rng.choice(self.transaction_rows))
+            committed = [self.open.pop(rng.randrange(len(self.open))) for _ in range(size)]
+            self.busy.difference_update(name for _, name in committed)
             if rng.random() < 0.05:
-                self.total -= 1  # rolled back: a hole
+                self.total -= size  # rolled back: a hole
                 return
-            uid = len(self.rows) + 1
-            self.rows[uid] = Row(uid, record, name)
-            self.live[record] = uid
-            table, key = name.split("/")
+            self.counts["transactions"] += 1
+            rows = []
+            for record, name in committed:
+                uid = len(self.rows) + 1
+                self.rows[uid] = Row(uid, record, name, self.counts["transactions"])
+                self.live[record] = uid
+                table, key = name.split("/")
+                value = str(uid) + " " * rng.choice(VALUE_LENGTHS)
+                rows.append({"record": record, "name": table, "key": key, "value": value})
+                self.trace.append((self.now, "row", uid, record, name, self.counts["transactions"]))
             self.run_sql(
                 "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
                 " VALUES (:record, 'N', 2, :name, :key, 'v', :value)",
-                record=record,
-                name=table,
-                key=key,
-                value=str(uid) + " " * rng.choice(VALUE_LENGTHS),
+                rows,
             )
-            self.trace.append((self.now, "row", uid, record, name))
-            self.counts["rows"] += 1
+            self.counts["rows"] += size
 
     def operator(self, *, inside: bool = False) -> None:
         """Somebody holds, releases, deletes, letters or sets back a row."""
@@ -239,6 +245,7 @@ class World:
                 _, late = hold(connection, self.log, [(record, record)], "somebody")
             if late != {output for output, _ in plans}:
                 self.fail("hold does not say who has it already", late, plans)
+            row.was_held = True
             self.held.setdefault(record, plans | self.plans_carrying(record))
         elif what == "delete":
             self.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
@@ -322,7 +329,7 @@ class World:
         tenure = Tenure(log="log", name="the log", epoch=number)
         lock = TestLock(self.log, tenure)
         self.inside = was
-        settings = LogSettings(on_retry=self.on_retry, query_bytes=self.query_bytes)
+        settings = LogSettings(on_retry=self.on_retry, query_bytes=self.query_bytes, transactions=True, ends=True)
         journal = TestJournal(self.log, lock, settings)
         journal.world = self
         self.publisher = Publisher(journal, tenure)

@@ -37,7 +37,8 @@ class LogRows:
         self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
         self.log.check()
         self._identities = Identities(catalog)
-        self._lock = LogLock(self.log, 600.0)
+        # Nobody closes it, so its lease is never renewed: that would connect to the database of a test that is over.
+        self._lock = LogLock(self.log, 600.0, alive=lambda: False)
         if not self._lock.take():  # one that the same test made before has it
             with self.log.transaction() as connection:
                 Marks(self.log).clear(connection, PUBLISHER)

@@ -92,7 +92,22 @@ def test_a_scale_of_time_reads_well(seconds: float, half: str, said: str) -> Non
     assert (beside_axis("s", top / 2, top), beside_axis("s", top, top)) == (half, said)
 
 
-@pytest.mark.parametrize("number, written", [(0, "0"), (0.25, "0.25"), (999, "999"), (12_500, "12.5k"), (3e6, "3M")])
+@pytest.mark.parametrize(
+    "number, written",
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (99.6, "99.6"),
+        (999, "999"),
+        (4724, "4,724"),
+        (9999, "9,999"),
+        (12_345, "12.3k"),
+        (12_500, "12.5k"),
+        (999_960, "1M"),
+        (3e6, "3M"),
+        (2.5e9, "2.5G"),
+    ],
+)
 def test_numbers_fit_beside_an_axis(number: float, written: str) -> None:
     assert short(number) == written
 

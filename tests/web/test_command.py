@@ -86,7 +86,7 @@ def test_the_page_beside_the_publisher_knows_its_state(log: LogTable, tmp_path: 
         log, "run", "--http", "127.0.0.1:0", "--out", str(tmp_path / "out"), "--log-format", "json"
     ) as process:
         port = said(process, r'"watched_at","port":(\d+)')
-        until(lambda: "<dd>publishing</dd>" in asked(f"http://127.0.0.1:{port}/"), "it publishes")
+        until(lambda: ">publishing</span></dd>" in asked(f"http://127.0.0.1:{port}/"), "it publishes")
         assert "eventlog_state" in asked(f"http://127.0.0.1:{port}/metrics")
         until(lambda: log.statuses()[2] == "S", "the row is published")
 

@@ -112,7 +112,7 @@ def loop(state: State, error: str | None = None) -> VitalsReading:
         ({"loop": loop("failing")}, "bad", "it does not say why"),
         ({"flow": replace(FLOW, lag=900.0, ready_lag=900.0)}, "bad", "has waited for 15 min."),
         ({"flow": replace(FLOW, lag=None, ready_lag=None, publishing=False)}, "bad", "No publisher works on this log."),
-        ({"flow": replace(FLOW, publishing=False)}, "warn", "Rows wait. No publisher works on this log."),
+        ({"flow": replace(FLOW, publishing=False)}, "calm", "Rows wait. No publisher works on this log."),
         ({"facts": replace(FACTS, rows={"E": 1, "F": 1})}, "warn", "Not published: 2 rows."),
         ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
         ({"facts": replace(FACTS, failing={"t": "usr", "u": "usr"})}, "bad", "Every write to usr fails"),
@@ -140,7 +140,7 @@ TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
             replace(EMPTY, publishing=False),
             {"t": "CURRENT"},
             "warn",
-            "Not published.",
+            "No publisher.",
             "no publisher works on this log",
         ),
         (HELD, {"t": "CURRENT"}, "warn", "Held.", "2 rows are held or behind held ones; row 9 is the first."),
@@ -148,12 +148,12 @@ TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
         (
             replace(TRIED, lag=900.0),
             {"t": "CURRENT"},
-            "bad",
+            "warn",
             "Retrying.",
             'The oldest, <a href="/rows/4">row 4</a>, has',
         ),
         (replace(EMPTY, parts=WaitingParts(suspended=3)), {}, "warn", "Suspended.", "may read their table"),
-        (replace(EMPTY, parts=WaitingParts(not_due=1)), {"t": "CURRENT"}, "warn", "Waiting.", "until their time comes"),
+        (replace(EMPTY, parts=WaitingParts(not_due=1)), {"t": "CURRENT"}, "calm", "Waiting.", "until their time comes"),
     ],
 )
 def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flow(
@@ -166,9 +166,13 @@ def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flo
 
 def test_the_page_says_what_rows_wait_for() -> None:
     parts = WaitingParts(ready=1, held=2000, not_due=3)
-    assert "</a> · 2,000 held · 3 not due</dd>" in live(replace(READING, flow=replace(FLOW, parts=parts)))
+    assert (
+        '2,004 rows</a>: 1 <span class="calm">ready</span>'
+        ' · <a href="/rows?status=N&amp;reason=held">2,000 <span class="warn">held</span></a>'
+        ' · 3 <span class="calm">not due</span></dd>'
+    ) in live(replace(READING, flow=replace(FLOW, parts=parts)))
     nobody = live(replace(READING, history=History(), flow=replace(EMPTY, publishing=False)))
-    assert "none works on this log" in nobody
+    assert '<dd><span class="warn">no publisher</span></dd>' in nobody
     assert "Flowing" not in nobody
 
 
@@ -235,7 +239,7 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     assert "<td>nothing yet</td><td>none</td><td>none</td>" in live(READING)
     stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
-    assert 'row <a href="/rows/42">42</a></td>' in idle
+    assert '<a href="/rows/42">row 42</a></td>' in idle
     assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
     assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
@@ -384,7 +388,7 @@ def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
     samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
     reading = replace(READING, history=History().with_sample(samples))
     drawn = output_page(reading, place, LOOK, RANGES[1], "It is paused now.")
-    assert "In step." in drawn
+    assert "Up to date." in drawn
     assert "Documents, the last 24 hours: now 2.5 a second" in drawn
     assert "Rows behind, the last 24 hours: now 7 rows" in drawn
     assert 'aria-current="true">24h</a>' in drawn
@@ -399,7 +403,9 @@ def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
     )
     assert '<button name="action" value="resume"' in asleep
     behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
-    assert "It is 12 rows behind" in output_page(behind, place, LOOK, RANGES[0])
+    assert "It is 12 rows behind; other outputs continue. It takes 2.5 documents a second." in output_page(
+        behind, place, LOOK, RANGES[0]
+    )
     assert '12 · from <a href="/rows/3">row 3</a>' in live_output(behind, place, RANGES[0])
     resumed = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=0, first=None, seconds=None)}))
     assert "Resuming." in output_page(resumed, place, LOOK, RANGES[0])
@@ -453,7 +459,7 @@ def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None
 
 def test_each_output_says_whether_it_is_in_step() -> None:
     [place, *_] = READING.places
-    assert "<td>in step</td>" in live(replace(READING, flow=Flow()))
+    assert '<td><span class="good">up to date</span></td>' in live(replace(READING, flow=Flow()))
     lags = {place.noted: OutputLag(rows=1, first=7, seconds=90.0)}
     assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
     lags = {place.noted: OutputLag(rows=2000, paused=True)}

@@ -110,7 +110,7 @@ def test_an_address_stays_on_this_page(path: str, asked: str) -> None:
 
 def test_markup_is_not_escaped_again_and_null_is_no_text() -> None:
     assert drawn("{{ parts.badge(none) }}{{ nothing }}{{ 3 }}{{ ' & ' }}", nothing=None) == (
-        '<span class="badge other">NULL</span>3 &amp; '
+        '<span class="badge other"><b>NULL</b> ignored</span>3 &amp; '
     )
     assert drawn("{{ parts.value(none) }}{{ parts.value('NULL') }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
     assert drawn('<a href="{{ to }}">a</a>', to="/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
@@ -126,7 +126,7 @@ def test_a_name_that_is_missing_is_an_error() -> None:
 def test_the_first_cell_of_a_row_names_it() -> None:
     made = live(READING)
     assert (
-        '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td>in step</td><td>…</td>'
+        '<th scope="row"><a href="/output?name=files+%2Fsrv%2Fout"><bdi>files out</bdi></a></th><td><span class="good">up to date</span></td><td>…</td>'
         in made
     )
     assert "<caption>Where documents go</caption>" in made

@@ -43,7 +43,7 @@ def test_the_first_page_says_how_it_goes(page: PageServer) -> None:
     body = visit.get("/").body
     assert "no publisher works on this log" in body.lower()
     assert '<a href="/rows/2">row 2</a>' in body
-    assert '<a href="/rows?status=E">E</a></th><td>7</td>' in body
+    assert '<a href="/rows?status=E"><span class="badge bad"><b>E</b> error</span></a></th><td>7</td>' in body
     assert body.count("<svg") >= 8
     assert "files " in body
 
@@ -183,7 +183,7 @@ def test_the_page_of_a_publisher_never_says_that_none_works(log: LogTable) -> No
         vitals.now("publishing")
         body = visit.get("/").body
         assert "no publisher works" not in body.lower()
-        assert "<dd>publishing</dd>" in body
+        assert '<dd><span class="good">publishing</span></dd>' in body
         vitals.now("stopping")
         assert "no publisher works" in visit.get("/").body.lower()
 

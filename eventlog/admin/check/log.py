@@ -39,7 +39,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import revisions
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.rights import present_companions
 from eventlog.sql.triggers import tracked
 from eventlog.sql.triggers.track import with_schema
@@ -59,8 +59,10 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
         hint = error.hint or gives_rights(engine)
         yield failure("log", SourceError(error.message, hint=hint))
         return
-    yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
-    tables = list(points("companions", lambda: [_companions(engine, found)]))
+    # Their names are worth a long line only where somebody else chose them.
+    names_of_columns = "" if set(found.columns) == set(STANDARD) else f": {', '.join(found.columns)}"
+    yield ok("log", f"{config.source.log} has its ten columns{names_of_columns}")
+    tables = list(points("state tables", lambda: [_companions(engine, found)]))
     yield from tables
     if not any(point.exit_code for point in tables):
         yield from points("journal", lambda: journal_points(engine, found, config))
@@ -103,8 +105,7 @@ def _companions(engine: Engine, names: LogNames) -> Point:
         if table not in present:
             message = f"The table {table} beside the event log {names.whole} is not there, or not for this login."
             raise InstallError(message, hint=f"{gives_rights(engine)} Else restore it from a backup.")
-    told = f"{names.outcomes}, {names.marks}, {names.history} and the journal's {len(names.journal)} tables are there"
-    return ok("companions", f"{told}, at migration {current}")
+    return ok("state tables", f"all {len(names.own) - 1} are there, at migration {current}")
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

@@ -49,6 +49,9 @@ MOST_ENDS_NUMBERS: Final = 100_000
 LONGEST_BYTES: Final = 2**30
 """No length that a database is asked for is larger."""
 
+NO_VALUE_BYTES: Final = -1
+"""Every value is longer, so none comes with its row."""
+
 NEAR_ROWS: Final = 32
 """So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
 
@@ -120,6 +123,10 @@ class WaitingRows:
             if goes_on:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows, end, plain, request, more=goes_on)
+
+    def unread(self, connection: Connection, request: Request) -> Rows:
+        """The first rows without their values, so many; nothing that ends in the middle is left out."""
+        return self._asked(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
         """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it.

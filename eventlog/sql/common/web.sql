@@ -25,11 +25,5 @@ SELECT min(n), count(*) FROM (
 -- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
 (entry./* status */status = 'N' AND entry./* record_id */record_id >= :low);
 
--- count_reasons: how many rows ended with each letter and reason, and how many wait for what
-SELECT status, reason, COUNT(*) FROM /* outcomes */event_log_outcome WHERE status <> 'N' GROUP BY status, reason
-UNION ALL
-SELECT 'N', 'held', COUNT(*) FROM /* holds */event_log_hold
-UNION ALL
-SELECT 'N', kept.reason, COUNT(DISTINCT kept.record_id) FROM /* parked */event_log_parked kept
-WHERE kept.reason <> 'new' AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold one WHERE one.record_id = kept.record_id)
-GROUP BY kept.reason;
+-- count_reasons: how many rows ended with each letter and reason
+SELECT status, reason, COUNT(*) FROM /* outcomes */event_log_outcome WHERE status <> 'N' GROUP BY status, reason;

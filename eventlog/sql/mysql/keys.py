@@ -107,10 +107,10 @@ class MysqlLookup:
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
             return []
-        holes = lookup_holes(dialect, question, self, [False] * len(forms), spell=in_text)
-        holes["match"] = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
+        holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
+        match = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
         values = [f", k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
-        query = text(statement(dialect, "rows_by_key", values="".join(values), **holes))
+        query = text(statement(dialect, "rows_by_key", values="".join(values), **{**holes, "match": match}))
         rows = list(zip(numbers, *columns, strict=True))
         found: list[Answer] = []
         for start, end in key_stretches(len(rows), self.at_once):

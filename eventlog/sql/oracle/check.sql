@@ -51,8 +51,8 @@ FROM captured
 JOIN all_tab_modifications emptied ON emptied.table_owner = captured.owner AND emptied.table_name = captured.name
 WHERE emptied.truncated = 'YES' AND emptied.partition_name IS NULL AND emptied.timestamp >= captured.since
 UNION ALL
-SELECT 'warning', COUNT(*) || ' partition(s) of ' || captured.owner || '.' || captured.name
-         || ' were exchanged, truncated or moved since it is captured, the last on '
+SELECT 'warning', 'Partitions of ' || captured.owner || '.' || captured.name
+         || ' were exchanged, truncated or moved since it is captured: ' || COUNT(*) || ', the last on '
          || TO_CHAR(MAX(changed.last_ddl_time), 'YYYY-MM-DD HH24:MI')
          || '. A move loses nothing; rows that came or went otherwise are not in the log. The catalog does not show which it was.',
        'Unless it was a move: `eventlog refresh` for what came, and delete at the receivers what went.'

@@ -58,8 +58,8 @@ class JsonTableLookup:
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
             return []
-        holes = lookup_holes(dialect, question, self, [False] * len(forms), spell=in_text)
-        query = statement(dialect, "rows_by_key", **holes | self._taken_apart(dialect, question, forms))
+        holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
+        query = statement(dialect, "rows_by_key", **{**holes, **self._taken_apart(dialect, question, forms)})
         document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
         return fetched(connection, with_long_text(query, "keys"), {"keys": document})
 

@@ -102,7 +102,7 @@ FROM ours JOIN pg_class AS log ON log.oid = to_regclass(:log)
 WHERE NOT pg_has_role(log.relowner, proowner, 'MEMBER') GROUP BY log.relowner
 UNION ALL
 SELECT 'warning', format('The reader %s may %s rows of the log.', rolname, lower(privilege)),
-       'Take that right from it: whoever owns a captured table has it too.'
+       'Take that right from it: owners of captured tables have it too.'
 FROM pg_roles CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) AS privilege
 WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log), privilege)
 ORDER BY 2;

@@ -77,7 +77,7 @@ class ArrayLookup:
             dialect,
             "rows_by_key",
             arrays=", ".join(["CAST(:n AS integer[])", *bound]),
-            **lookup_holes(dialect, question, self, [form.as_text for form in forms], spell=in_text),
+            **lookup_holes(dialect, question, self, tuple(form.as_text for form in forms), spell=in_text),
         )
         values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
         ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched

@@ -38,7 +38,7 @@ class SqliteLookup:
     keeps_lengths: Final = False
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        holes = lookup_holes(dialect, question, self, [_is_untyped(one) for one in question.matched], spell=str)
+        holes = lookup_holes(dialect, question, self, tuple(map(_is_untyped, question.matched)), spell=str)
         numbers, columns = readable([_reader(column) for column in question.matched], keys)
         found = _listed(connection, dialect, holes, numbers, columns)
         there = {answer[0] for answer in found}
@@ -46,7 +46,7 @@ class SqliteLookup:
         if not left:
             return found
         texts = [[keys[number][place] for number in left] for place in range(len(question.matched))]
-        found += _listed(connection, dialect, holes | {"match": _as_text(dialect, question)}, left, texts)
+        found += _listed(connection, dialect, {**holes, "match": _as_text(dialect, question)}, left, texts)
         return sorted(found, key=itemgetter(0))
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:

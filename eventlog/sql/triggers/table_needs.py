@@ -60,8 +60,8 @@ class TableNeeds:
             yield from self._unseen_actions(table, options)
         if self._is_deferred(table):
             yield (
-                f"{table.name} may have two rows with one key for a while. So whatever stands under a key is read back when"
-                " a row leaves it."
+                f"{table.name} may have two rows with one key for a while. So when a row leaves a key, the other row"
+                " with that key is read back."
             )
         if options.style in VALUED:
             yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))

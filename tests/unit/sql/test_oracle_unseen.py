@@ -29,8 +29,8 @@ INSERT INTO all_objects VALUES ('APP', 'USR_EL', NULL, 'TRIGGER', 100, 100), ('A
         ("all_tab_modifications VALUES ('APP', 'USR', NULL, 'YES', 99)", []),  # before there was a trigger
         ("all_tab_modifications VALUES ('APP', 'USR', NULL, 'NO', 170)", []),
         ("all_tab_modifications VALUES ('APP', 'THEIRS', NULL, 'YES', 170)", []),
-        ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE PARTITION', 50, 180)", ["1 partition(s) of APP.USR were"]),
-        ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE SUBPARTITION', 150, 180)", ["1 partition(s) of APP.USR were"]),
+        ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE PARTITION', 50, 180)", ["Partitions of APP.USR were"]),
+        ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE SUBPARTITION', 150, 180)", ["Partitions of APP.USR were"]),
         ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE PARTITION', 180, 180)", []),  # one that was added
         ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE PARTITION', 50, 90)", []),
         ("all_objects VALUES ('APP', 'USR', 'P1', 'TABLE PARTITION', 50, 169)", []),  # more than 30 days ago

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import create_engine
 
+from eventlog.cli.main import main
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.install import install, install_sql
 from eventlog.sql.oracle.dialect import ORACLE
@@ -57,3 +60,13 @@ def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:
             assert connection.exec_driver_sql("SELECT 1").scalar() == 2
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
     engine.dispose()
+
+
+def test_who_asks_for_a_place_of_a_log_that_is_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path / 'log.db'}"
+    engine = create_engine(database)
+    assert [install(engine), install(engine)] == [True, False]
+    engine.dispose()
+    monkeypatch.setattr("eventlog.sql.install.install", lambda *_given: False)
+    said = CliRunner().invoke(main, ["install", "--database", database, "--partition-rows", "5000"])
+    assert (said.exit_code, "lies where it lay" in said.stderr) == (0, True)

@@ -1,0 +1,86 @@
+"""New rows that have to wait for every output, because earlier ones of their objects do: they are parked by their names
+alone. A million may come behind one that somebody holds, and nobody needs their values yet.
+
+Law: no output has a batch ahead then, where earlier rows of the same object might be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from eventlog.core.model import Reason
+from eventlog.core.rules.screen import Identities
+from eventlog.publisher.decide import Decider
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.tables import Parked, encoded
+from eventlog.publisher.take import BEHIND
+from eventlog.publisher.unsealed import Spelling, name_of
+from eventlog.sql.log import id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.publisher.memory import Memory
+
+UNREAD_ROWS: Final = 20_000
+"""So many rows are looked at in one transaction."""
+
+
+def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
+    """Parks those of the next rows that have to wait for every output; whether that were most of them.
+
+    It is one transaction, so that an object that waits when it is asked for still waits when its rows are parked.
+    """
+    with journal.transaction(soon=True) as (connection, memory):
+        if memory.batches or memory.reserved_above is not None:
+            return False
+        found = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
+        if not _knows_tables(journal, connection, memory, decider):
+            return False
+        waiting = _waiting(journal, connection, memory, decider.identities, found)
+        # Rows between them are taken one time after the other, by their numbers: they must not become too many. Where
+        # it counts which rows of a transaction come last, none is passed.
+        room = 0 if journal.settings.ends else limit
+        passed, behind = 0, dict[int, str]()
+        for number, spelling in found:
+            if spelling in waiting:
+                behind[number] = waiting[spelling]
+            elif passed == room:
+                break
+            else:
+                passed += 1
+        held: set[int] = set()
+        if memory.any_held and behind:
+            held = {int(one) for (one,) in journal.ask(connection, "held_among", ids=id_list([*behind]))}
+        rows = [
+            Parked(output=output, record=number, object=name, reason=Reason.HELD.value if number in held else BEHIND)
+            for output in memory.outputs
+            for number, name in behind.items()
+        ]
+        journal.park(connection, memory, rows)
+        return len(behind) > passed
+
+
+def _knows_tables(journal: Journal, connection: Connection, memory: Memory, decider: Decider) -> bool:
+    """Whether the decider names objects by the tables as they are: to be asked behind the rows."""
+    if decider.tracked is not None and decider.tracked != memory.tracked:
+        return False
+    return decider.stamp is None or int(journal.ask(connection, "history_stamp")[0][0]) == decider.stamp
+
+
+def _waiting(
+    journal: Journal,
+    connection: Connection,
+    memory: Memory,
+    identities: Identities,
+    found: list[tuple[int, Spelling]],
+) -> dict[Spelling, str]:
+    """The objects of which rows wait for every output, by what rows say of them."""
+    rows = {spelling: identities.row_id(*spelling) for spelling in {spelling for _, spelling in found}}
+    names = {spelling: name_of(row) for spelling, row in rows.items() if row is not None}
+    waiting = set(names.values())
+    for output in memory.outputs:
+        if waiting:
+            values = {"output": output, "objects": encoded(sorted(waiting))}
+            waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}
+    return {spelling: name for spelling, name in names.items() if name in waiting}

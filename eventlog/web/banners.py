@@ -1,0 +1,180 @@
+"""What needs somebody now: an output that fails or is slow, a publisher that is gone, held rows, a missing right. Pure.
+
+Each says which, since when, the cause in the words of whoever met it, and what to do: the sentence of the guide in the
+docs for that state. A test compares the sentences with the guide.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.core.plural import counted, duration
+from eventlog.sources.log.flow import OutputLag
+from eventlog.web.acts import OutputAction
+from eventlog.web.reading import OutputView, PageReading
+from eventlog.web.words import output_state
+
+GUIDE: Final = "When something is wrong"
+"""The page of the docs that has the sections."""
+
+ADVICE: Final[Mapping[str, str]] = {
+    "EventlogOutputFails": "repair the receiver, the disk or the right that the error names."
+    " The publisher tries again by itself, at least every 30 s.",
+    "EventlogNoPublisher": "what the journal's last record, `fatal`, asks for, and start the service."
+    " After a kill the next one repeats the batch.",
+    "EventlogFailing": "what it asks for: restart the database or the receiver, grant a right, free the disk."
+    " The publisher continues by itself.",
+    "EventlogHeld": "ask that person. `eventlog release NUMBER` ends the hold.",
+    "EventlogSuspended": "grant the right: `eventlog rights --publisher ROLE` prints the statement."
+    " The rows then follow by themselves.",
+    "EventlogDelay": "give the receiver more `connections`, or look at what delays a change.",
+}
+"""What to do, by the section of the guide that says it."""
+
+CAUSE_CHARACTERS: Final = 600
+"""Of a cause that a banner holds; the output's page has all of it."""
+
+
+class Banner(Struct, frozen=True, kw_only=True):
+    """Something that needs somebody: its `state`, `what` it is with the page about it, and a sentence of ours."""
+
+    state: str
+    what: str
+    section: str
+    to: tuple[str, Mapping[str, str]] | None = None
+    """A path of this page, and what is asked of it."""
+    since: str = ""
+    said: str = ""
+    cause: str = ""
+    """In the words of whoever met it."""
+    output: str = ""
+    acts: tuple[OutputAction, ...] = ()
+
+    @property
+    def do(self) -> str:
+        return ADVICE[self.section]
+
+
+def banners(reading: PageReading) -> Iterator[Banner]:
+    """All of them, what stops most first."""
+    yield from _of_publisher(reading)
+    for place in reading.places:
+        yield from of_output(reading, place)
+    yield from _of_slowness(reading)
+    for table, wait in reading.unread.items():
+        yield Banner(
+            state="suspended",
+            what=f"the table {table}",
+            to=("rows", {"status": "N", "table": table}),
+            since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
+            said="The publisher may not read it, so its rows wait. All others are published.",
+            cause=wait.note,
+            section="EventlogSuspended",
+        )
+    flow = reading.flow
+    if flow is not None and flow.parts.held:
+        rows = counted(flow.parts.held)
+        yield Banner(
+            state="held",
+            what=rows,
+            to=("rows", {"status": "N", "reason": "held"}),
+            said=f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it.",
+            cause=reading.held or "",
+            section="EventlogHeld",
+        )
+
+
+def of_output(reading: PageReading, place: OutputView) -> Iterator[Banner]:
+    """What an output needs, if it does."""
+    lag = None if reading.flow is None else reading.flow.lags.get(place.noted)
+    to = ("output", {"name": place.noted})
+    match output_state(place, lag):
+        case "failing":
+            began = place.standing.began_to_fail
+            yield Banner(
+                state="failing",
+                what=place.name,
+                to=to,
+                since="" if began is None else _moment(reading.now, began),
+                said=_behind(lag),
+                cause=place.standing.error or "",
+                section="EventlogOutputFails",
+                output=place.noted,
+                acts=("try", "pause"),
+            )
+        case "lagging" if lag is not None:
+            rate = "" if place.rate is None else f" It takes {place.rate:,.1f} documents a second."
+            yield Banner(
+                state="lagging",
+                what=place.name,
+                to=to,
+                since="" if lag.seconds is None else _moment(reading.now, reading.now - lag.seconds),
+                said=f"{_behind(lag)}{rate}",
+                section="EventlogDelay",
+                output=place.noted,
+                acts=("try", "pause"),
+            )
+
+
+def _of_publisher(reading: PageReading) -> Iterator[Banner]:
+    loop, flow = reading.loop, reading.flow
+    if loop is not None and loop.state == "failing":
+        since = "" if loop.last_cycle is None else _moment(reading.now, loop.last_cycle)
+        yield Banner(
+            state="failing",
+            what="the publisher",
+            since=since,
+            said="Rows wait.",
+            cause=loop.error or "",
+            section="EventlogFailing",
+        )
+    elif flow is not None and not flow.publishing:
+        gone, taken = reading.gone, [place.standing.at for place in reading.places if place.standing.at is not None]
+        cause = "It has given its lock back, or none has worked on this log yet."
+        since = f"the last document, {_moment(reading.now, max(taken))}" if taken else ""
+        if gone is not None:
+            who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
+            cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
+            since = "" if gone.lease_until is None else f"{gone.lease_until} UTC"
+        yield Banner(
+            state="no publisher",
+            what="this log",
+            since=since,
+            said=f"{counted(flow.parts.total)} {'waits' if flow.parts.total == 1 else 'wait'}.",
+            cause=cause,
+            section="EventlogNoPublisher",
+        )
+
+
+def _of_slowness(reading: PageReading) -> Iterator[Banner]:
+    """All outputs are slow alike: rows are finished, and the oldest that could be published waits for long."""
+    flow = reading.flow
+    if flow is None or flow.failing or not (flow.publishing and flow.settled and flow.state == "stuck"):
+        return
+    alone = reading.places[0] if len(reading.places) == 1 else None
+    rate = 0.0 if reading.latest is None else reading.latest.rate
+    yield Banner(
+        state="slow",
+        what="all outputs" if alone is None else alone.name,
+        to=None if alone is None else ("output", {"name": alone.noted}),
+        since="" if flow.lag is None else _moment(reading.now, reading.now - flow.lag),
+        said=f"{counted(flow.parts.total)} wait, and {rate:,.1f} rows a second are finished.",
+        section="EventlogDelay",
+        output="" if alone is None else alone.noted,
+        acts=() if alone is None else ("pause",),
+    )
+
+
+def _behind(lag: OutputLag | None) -> str:
+    if lag is None or not lag.rows:
+        return "Rows wait for it."
+    return f"It is {counted(lag.rows)} behind; other outputs continue."
+
+
+def _moment(now: float, at: float) -> str:
+    """A moment, and how long ago it was."""
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC ({duration(max(0.0, now - at))})"

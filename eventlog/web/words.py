@@ -1,0 +1,86 @@
+"""Each state in one word and one colour, for all pages. A colour says nothing that the word does not. Pure.
+
+Law: what is in a state is called and coloured by this table, wherever it stands on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from eventlog.core.model import Status
+from eventlog.sources.log.flow import OutputLag
+from eventlog.sql.triggers.installed import TriggerState
+from eventlog.web.reading import OutputView, PageReading
+
+Kind = Literal["good", "calm", "warn", "bad", ""]
+"""The class of the style sheet that has the colour."""
+
+
+class StateWord(Struct, frozen=True):
+    """How a state is called, and its colour."""
+
+    text: str
+    kind: Kind = ""
+
+
+_TEXTS: Final[Mapping[Kind, str]] = {
+    "good": "flowing, up to date, publishing, works elsewhere, CURRENT, ended",
+    "calm": "waiting, ready, not due, resuming, standby, starting, running",
+    "warn": "held, retrying, lagging, suspended, slow, paused, stopping, stopped, interrupted,"
+    " OUTDATED, MISSING, STRAY, DISABLED, not tracked, no publisher, not configured, look here",
+    "bad": "stuck, failing, failed, not read",
+}
+
+STATES: Final[Mapping[str, StateWord]] = {
+    text: StateWord(text, kind) for kind, texts in _TEXTS.items() for text in texts.split(", ")
+} | {
+    "in step": StateWord("up to date", "good"),
+    "unpublished": StateWord("no publisher", "warn"),
+    "untracked": StateWord("not tracked", "warn"),
+}
+"""By the name that the state has in the program."""
+
+LETTERS: Final[Mapping[str, StateWord]] = {
+    Status.NEW: StateWord("waits", "calm"),
+    Status.SUCCESS: StateWord("published", "good"),
+    Status.WARNING: StateWord("warning", "warn"),
+    Status.ERROR: StateWord("error", "bad"),
+    Status.FATAL: StateWord("fatal", "bad"),
+}
+"""What stands beside the status of a row."""
+
+
+def word_of(state: str) -> StateWord:
+    """The word of a state; what nobody here knows is called as it calls itself."""
+    return STATES.get(state, StateWord(state))
+
+
+def letter_word(letter: str | None) -> StateWord:
+    """The word beside a letter; others than ours are ignored by the publisher."""
+    return LETTERS.get(letter or "", StateWord("ignored"))
+
+
+def output_state(place: OutputView, lag: OutputLag | None) -> str:
+    """How an output stands; of several states the one that most asks for somebody, but for what somebody wants."""
+    if place.paused is not None or (lag is not None and lag.paused):
+        return "paused"
+    if place.standing.is_failing:
+        return "failing"
+    if lag is None:
+        return "in step"
+    return "lagging" if lag.rows else "resuming"
+
+
+def publisher_state(reading: PageReading) -> str:
+    """What the publisher of the log is about: that of this process, or of another one."""
+    if reading.loop is not None:
+        return reading.loop.state
+    return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "no publisher"
+
+
+def trigger_state(trigger: TriggerState) -> str:
+    """How a trigger stands; one that makes every write to its table fail is called so, whatever else it is."""
+    return "failing" if trigger.fails else str(trigger.state)
