@@ -287,10 +287,18 @@ def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
         page.adopt(shown(config))
         said.info("reloaded")
 
+    asked: list[bool] = []
+
+    def reload_if_asked() -> None:
+        if asked:
+            asked.clear()
+            reload()
+
     try:
-        with requests_by_signal(page.stop, reload):
+        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
+        with requests_by_signal(page.stop, lambda: asked.append(True)):
             click.echo(f"The page is at {page.url}", err=True)
-            page.wait()
+            page.wait(reload_if_asked)
     finally:
         page.close()
     return 0

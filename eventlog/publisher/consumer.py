@@ -262,21 +262,16 @@ class Consumer:
     def _taken_ahead(self, planned: Outgoing, now: int) -> Take | None:
         """The rows of the next turn, where a turn was full and a plan may be made beside another one.
 
-        New rows are taken so by the only output alone: of several the first one to plan them seals them.
+        New rows are taken so by the only output alone: of several the first one to plan them seals them. One that has no
+        batch ahead waits for that, for what was left of a transaction comes with what is behind it.
         """
         assert planned.taken is not None
         rows = len(planned.taken.events)
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
             return None
-        taken = take(
-            self._journal,
-            self.name,
-            now=now,
-            limit=self._settings.limit,
-            identities=self._decider.identities,
-            unreadable=self._maker.unreadable,
-            new=self._journal.outputs == 1,
-        )
+        if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
+            return None
+        taken = self._taken((), now)
         if taken.is_empty or (taken.events and not self._knows_definitions()):
             return None
         return taken

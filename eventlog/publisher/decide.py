@@ -292,8 +292,13 @@ def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
 def _left(
     changes: Sequence[Change], written: Sequence[Any], going_on: frozenset[int], parts: Sequence[Part]
 ) -> set[Position]:
-    """The events of the last told change of each transaction that goes on, and of what comes after it."""
-    positions = set(chain.from_iterable(one.positions for one in left_over(changes, [written], going_on)))
+    """The events of the last told change of each transaction that goes on, and of what is told after it of its object.
+
+    What is refused is not left with it: it would be decided together with what was told alone.
+    """
+    told_ends = {one.positions[-1] for one in written}
+    told = [change for change in changes if change.positions[-1] in told_ends]
+    positions = set(chain.from_iterable(one.positions for one in left_over(told, [written], going_on)))
     positions |= _losers_of(positions, parts)
     most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
     return positions if len(positions) <= most else set()

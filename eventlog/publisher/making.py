@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -106,19 +106,14 @@ class PlanMaker:
     ) -> Encoded:
         """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
         left_before = {one.record for one in taken.unparked if one.reason == Reason.GOES_ON.value}
-        groups: list[Sequence[Event]] = [taken.events]
-        if left_before:
-            before = [event for event in taken.events if event.position[0] in left_before]
-            groups = [before, [event for event in taken.events if event.position[0] not in left_before]]
+        groups = _one_after_the_other(taken, left_before) if left_before else [taken.events]
         going_on = None
         if (self._output.format.counts or self._output.whole) and taken.events:
             going_on = self._journal.going_on(self._output.name, taken, now)
         span = None if trace is None else trace.span
         first = trace is not None and trace.first == self._output.name
         with step(span if first else None, "decide"):
-            parts = decider.decide(
-                taken, [group for group in groups if group] or [[]], self._journal.moment, outputs=self._journal.outputs
-            )
+            parts = decider.decide(taken, groups, self._journal.moment, outputs=self._journal.outputs)
         if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
         with step(span, "encode", output=self._output.name):
@@ -128,7 +123,9 @@ class PlanMaker:
                 after=after,
                 told=told,
                 going_on=going_on,
-                may_leave=bool(groups[-1]),
+                # Left rows that come alone are not left again, or they would come so for ever. A take that parks rows is
+                # another one the next time.
+                may_leave=bool(taken.parked) or any(event.position[0] not in left_before for event in taken.events),
                 most_left=self._limit // 2,
             )
         if encoded.said and any(len(event.position) > 1 for event in taken.events):
@@ -156,6 +153,23 @@ class PlanMaker:
                 due = now + self._journal.delay(1)
             parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)
         return parking.rows
+
+
+def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:
+    """The events in groups that are decided one after the other. What was left is first, but where an earlier row of its
+    object has come back meanwhile: after a crash, or because a receiver wants it again.
+    """
+    groups: list[list[Event]] = []
+    turns: dict[str, int] = {}
+    for event in sorted(taken.events, key=lambda one: one.position):
+        number = event.position[0]
+        name = taken.objects[number]
+        turn = turns.get(name, 0)
+        turn += turn % 2 == (number in left_before)  # even turns are of what was left, odd ones of the others
+        turns[name] = turn
+        groups += [[] for _ in range(len(groups), turn + 1)]
+        groups[turn].append(event)
+    return [group for group in groups if group]
 
 
 def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> set[int]:

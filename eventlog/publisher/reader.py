@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
 
+LATE_SECONDS: Final = 1.0
+"""A clock that is so much earlier than before was set back, and not looked at slowly."""
+
 
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
@@ -62,6 +65,7 @@ class JournalReader:
         self._memory: Memory | None = None
         self._current: Connection | None = None
         self._ahead = self._next_look = float("-inf")
+        self._now = 0
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, Memory]]:
@@ -91,9 +95,9 @@ class JournalReader:
         batch then. Who has a batch ahead waits for nobody.
         """
         alone = False
-        if not self._is_behind(name):
+        if not self.is_behind(name):
             self._new_rows.acquire()
-            alone = not self._is_behind(name)
+            alone = not self.is_behind(name)
             if not alone:
                 self._new_rows.release()
         try:
@@ -102,7 +106,7 @@ class JournalReader:
             if alone:
                 self._new_rows.release()
 
-    def _is_behind(self, name: str) -> bool:
+    def is_behind(self, name: str) -> bool:
         """Whether an output has a batch ahead of it, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
@@ -139,7 +143,11 @@ class JournalReader:
         if monotonic() >= self._next_look:
             told = self.moment().replace(tzinfo=dt.UTC).timestamp()
             self._ahead, self._next_look = told - monotonic(), monotonic() + CLOCK_SECONDS
-        return int((monotonic() + self._ahead) * 1000)
+        now = int((monotonic() + self._ahead) * 1000)
+        # A look that took longer than the former one makes it no earlier: what was to go at once would wait.
+        if not 0 < self._now - now < LATE_SECONDS * 1000:
+            self._now = now
+        return self._now
 
     def delay(self, attempts: int) -> int:
         """In how many milliseconds a row is tried again that was tried so often; by chance, so that not all come at once."""

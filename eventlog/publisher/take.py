@@ -129,13 +129,12 @@ def take(
     identities: Identities,
     on_the_way: Sequence[OnTheWay] = (),
     unreadable: Unreadable | None = None,
-    new: bool = True,
 ) -> Take:
-    """The next rows of an output, and `new` ones that no batch has where it has nothing ahead of it. `on_the_way` are
+    """The next rows of an output, and new ones that no batch has where it has nothing ahead of it. `on_the_way` are
     documents that may be at a target which cannot be asked.
     """
     stamp = journal.stamp()
-    again, freed, batches, sealed = _at_hand(journal, output, now, limit, new=new)
+    again, freed, batches, sealed = _at_hand(journal, output, now, limit)
     if not again and not batches and sealed is None:
         return Take(stamp=stamp)
     ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
@@ -211,7 +210,7 @@ def _divided(
 
 
 def _at_hand(
-    journal: JournalReader, output: str, now: int, limit: int, *, new: bool
+    journal: JournalReader, output: str, now: int, limit: int
 ) -> tuple[list[Parked], Collection[str], dict[int, Sealed], Sealed | None]:
     """Rows that waited until now with the objects that are free by them, batches that are ahead of the output, and new
     rows where it is the foremost.
@@ -222,7 +221,7 @@ def _at_hand(
     if left <= 0:
         return again, freed, {}, None
     batches = journal.next_batches(output, left, journal.settings.share)
-    return again, freed, batches, journal.new_rows(left) if new and not batches else None
+    return again, freed, batches, None if batches else journal.new_rows(left)
 
 
 def _wait(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from asyncio import TimerHandle, Transport
+from collections.abc import Callable
 from threading import Thread
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final
@@ -98,6 +99,9 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(max(rest, 0.1), self._look)
 
 
+WAKE_SECONDS: Final = 1.0
+"""So often it is looked whether a signal has asked for something."""
+
 START_SECONDS: Final = 10.0
 
 
@@ -149,10 +153,12 @@ class PageServer:
         self._socket.close()
         self._reception.close()
 
-    def wait(self) -> None:
+    def wait(self, between: Callable[[], None]) -> None:
+        """Until it ends; what is asked for by a signal is done between."""
         # A signal that comes just before a wait without end would be heeded by the next one only.
         while self._thread.is_alive():
-            self._thread.join(1.0)
+            self._thread.join(WAKE_SECONDS)
+            between()
 
     def _await_start(self) -> None:
         end = monotonic() + START_SECONDS

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, ClassVar, Protocol
+from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import text
@@ -144,9 +146,15 @@ def _taken_ahead_and_noted(consumer: Consumer, planned: Outgoing, now: int) -> T
         _taking[consumer] = now_taken | ahead
 
 
-Consumer._taken_ahead = _taken_ahead_and_noted  # type: ignore[method-assign,assignment]  # as with those that are taken
-Consumer._taken = _taken_and_noted  # type: ignore[method-assign,assignment]  # rows that are being decided are nowhere else
-
-# Plans are made beside others in every history, also with few rows and where a database has one writer at a time.
-consumer.AHEAD_ROWS = 1  # type: ignore[misc]  # a bound that only tells when it pays
-JournalReader.embedded = False  # type: ignore[assignment,method-assign]  # likewise
+@contextmanager
+def observed() -> Iterator[None]:
+    """While it lasts, it is noted what consumers read, and plans are made beside others, also with few rows and where a
+    database has one writer at a time.
+    """
+    with (
+        patch.object(Consumer, "_taken", _taken_and_noted),
+        patch.object(Consumer, "_taken_ahead", _taken_ahead_and_noted),
+        patch.object(consumer, "AHEAD_ROWS", 1),
+        patch.object(JournalReader, "embedded", False),
+    ):
+        yield

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import eventlog
+from tests.histories.hearts import observed
 from tests.histories.stage import (
     StageClock,
     StageEvent,
@@ -73,7 +74,8 @@ def staged() -> Iterator[None]:
     pool.addHandler(silent := logging.NullHandler())
     pool.propagate, talks = False, pool.propagate
     try:
-        yield
+        with observed():
+            yield
     finally:
         pool.removeHandler(silent)
         pool.propagate = talks

@@ -321,7 +321,7 @@ def bounded(log: LogTable, folder: Path, when: Literal["wait", "pause"]) -> Conf
 
 def far_of(log: LogTable) -> tuple[str, int]:
     """How far stands, and how many rows it is behind."""
-    [found] = standings(Log(log.engine, log.names), POLLING, ["far"])
+    found, *_ = standings(Log(log.engine, log.names), POLLING, ["far"])  # then others that have not settled yet
     return found.state, found.rows
 
 

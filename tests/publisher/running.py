@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import Engine, event, text
 
+from eventlog.publisher import consumer
+from eventlog.publisher.reader import JournalReader
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
@@ -56,6 +62,33 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     world = World(seed, engine)
     _running.append(world)
     try:
-        return world.run()
+        with plans_beside(world.rng):
+            return world.run()
     finally:
         _running.clear()
+
+
+@contextmanager
+def plans_beside(chance: Random) -> Iterator[None]:
+    """Plans are made beside others in every history, also with few rows and where a database has one writer at a time."""
+
+    class Delivery:
+        """A thread that works before the other one does, or after it: so a history can be repeated."""
+
+        def __init__(self, target: Callable[[], None], **_: object) -> None:
+            self._target, self._waits = target, chance.random() < 0.5
+
+        def start(self) -> None:
+            if not self._waits:
+                self._target()
+
+        def join(self) -> None:
+            if self._waits:
+                self._target()
+
+    with (
+        patch.object(consumer, "AHEAD_ROWS", 1),
+        patch.object(consumer, "Thread", Delivery),
+        patch.object(JournalReader, "embedded", False),
+    ):
+        yield

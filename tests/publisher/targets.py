@@ -302,4 +302,5 @@ def _document(group: Sequence[WrittenRow]) -> Document:
 
 
 def is_filtered(name: str, uid: int) -> bool:
-    return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0
+    """Single rows, and six neighbours now and then, which may be all that is left of a transaction."""
+    return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0 or (uid // 6 + ord(name[0])) % 5 == 0

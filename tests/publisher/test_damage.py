@@ -40,7 +40,7 @@ def test_a_journal_at_work_has_no_fault(engine: Engine, askable: bool) -> None:
 
 UNREADABLE = {
     "records of batch ": "UPDATE event_log_batch SET records = '[[6,10'",
-    "a stretch of rows goes from 10 to 6": "UPDATE event_log_batch SET records = '[[10,6]]'",
+    "a range of rows is from 10 to 6": "UPDATE event_log_batch SET records = '[[10,6]]'",
     "output.told of two": "UPDATE event_log_output SET told = '[]' WHERE name = 'two'",
     "records of plan 0": "UPDATE event_log_planned SET records = '7'",
     "details of plan 0": "UPDATE event_log_planned SET details = 'what?'",

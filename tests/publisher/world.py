@@ -70,8 +70,11 @@ class World:
         self.stubborn = rng.choice([0.12, 0.12, 0.6])
         self.max_attempts = rng.choice([0, 0, 1, 3])
         self.query_bytes = rng.choice([32_000_000, 32_000_000, 6_000])
-        self.commits, self.transaction_rows = rng.choice([(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9])])
+        self.commits, self.transaction_rows = rng.choice(
+            [(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9]), (0.1, [9, 20])]
+        )
         """How likely a writer commits, and how many rows it has written then."""
+        self.last_key = rng.choice([3, 3, 20])
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
@@ -184,7 +187,7 @@ class World:
         """Draws a number, and commits it now or later; of an object one writes at a time."""
         rng = self.rng
         if len(self.rows) + len(self.open) < self.total and rng.random() < 0.6:
-            name = f"{rng.choice('AB')}/id={rng.randint(0, 3)}"
+            name = f"{rng.choice('AB')}/id={rng.randint(0, self.last_key)}"
             if name not in self.busy:
                 self.open.append((self.next, name))
                 self.busy.add(name)

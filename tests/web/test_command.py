@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +80,18 @@ def test_the_page_by_itself_reads_its_configuration_again_and_stays_read_only(lo
         process.send_signal(signal.SIGHUP)
         until(lambda: "/latter</bdi>" in asked(url), "the new output is shown")
         assert "<button" not in asked(f"{url}rows/3")
+
+
+def test_many_signals_at_once_hold_nothing_up(log: LogTable, tmp_path: Path) -> None:
+    """One that comes while another writes a line of the log, too."""
+    file = tmp_path / "page.toml"
+    file.write_text(f'[[output]]\nsink = "files"\npath = "{tmp_path / "out"}"\n')
+    with running(log, "web", "--http", "127.0.0.1:0", "--config", str(file)) as process:
+        said(process, r"The page is at (http://127\.0\.0\.1:\d+/)")
+        for _ in range(200):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.002)
+        assert said(process, r'"(reloaded)"') == "reloaded"
 
 
 def test_the_page_beside_the_publisher_knows_its_state(log: LogTable, tmp_path: Path) -> None:

@@ -234,12 +234,13 @@ class TransactionEnds:
         if any(one not in self._ends for one in lasts):
             self._ask(connection, first)
         ends = self._above(lasts)
-        # The rows behind those that somebody requeued may have their letters since.
-        if ends and len(
-            self._log.rows(connection, self._log.query("still_waiting"), {"ids": id_list([*ends.values()])})
-        ) < len(ends):
-            self._ask(connection, first)
-            ends = self._above(lasts)
+        if ends:
+            # Somebody may have requeued the first rows of a transaction, whose others have their letters.
+            still_waiting = self._log.query("still_waiting")
+            waiting = self._log.rows(connection, still_waiting, {"ids": id_list([*ends.values()])})
+            if len(waiting) < len(ends):
+                self._ask(connection, first)
+                ends = self._above(lasts)
         return ends
 
     def _ask(self, connection: Connection, first: int) -> None:
