@@ -11,6 +11,7 @@ from docs.grammars import TABLE_KEY, definitions
 from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
+from eventlog.core.proofs import LastProof
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
 from eventlog.delivery.output import OutputState
@@ -72,6 +73,7 @@ def metrics_page() -> str:
         outputs={"NAME": OutputState(at=0.0)},
         figures={"NAME": OutputFigures()},
         tables={"NAME": 0},
+        proofs=(LastProof(output="NAME", table="NAME", at=0.0),),
     )
     text = metrics(known).decode()
     lines = [
@@ -117,12 +119,12 @@ def _classes(kind: type[EventlogError], depth: int) -> Iterator[str]:
 
 def _any_value(label: str) -> str:
     """A label, without its value where that is any."""
-    return re.sub(r"(version|python|\w+(?==\"NAME))=\"[^\"]*\"", r"\1", label).replace(",", "`, `")
+    return re.sub(r"(version|python|\w+(?==\"NAME))=\"[^\"]*\"", r"\1", label)
 
 
 def _metrics(text: str) -> Iterator[str]:
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     for name, meaning in re.findall(r"^# HELP (eventlog_\S+) (.+)$", text, re.MULTILINE):
         labels = dict.fromkeys(re.findall(rf"^{name}(?:_count)?{{(.*)}} ", text, re.MULTILINE))
-        shown = ", ".join(f"`{_any_value(label)}`" for label in labels)
+        shown = ", ".join(dict.fromkeys(f"`{_any_value(one)}`" for label in labels for one in label.split(",")))
         yield f"| `{name}` | {kinds[name]} | {shown} | {meaning} |"

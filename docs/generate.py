@@ -21,6 +21,7 @@ from msgspec import Struct
 from eventlog.config.outputs import formats_of, whole_kind
 from eventlog.config.policies import PolicyConfig
 from eventlog.config.settings import PublisherConfig, whole_source
+from eventlog.config.verify_settings import VerifyConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
 from eventlog.core.policies import Steps
@@ -52,6 +53,7 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source.compare": (CompareSettings,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
+    "verify": (VerifyConfig,),
     "output": tuple(whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka")),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),

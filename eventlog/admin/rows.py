@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from eventlog.core.ages import seconds_of
 from eventlog.core.errors import SourceError, UsageError, shortened
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
@@ -77,8 +78,6 @@ OLDEST_SECONDS: Final = 1_000 * 365 * 86_400
 """Seconds that an age may have: databases have no times much further back."""
 
 _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
-_age = re.compile(r"([0-9]{1,9})\s*([smhdw])").fullmatch
-_seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -135,10 +134,9 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
 
 def read_age(text: str) -> int:
     """Reads `30d`, `12h`, `90m`, `45s` or `2w` as seconds; UsageError for anything else."""
-    match = _age(text.strip())
-    if match is None:
+    age = seconds_of(text)
+    if age is None:
         raise UsageError(f"{shortened(text)!r} is no age; write a number with s, m, h, d or w, such as 30d.")
-    age = int(match[1]) * _seconds[match[2]]
     if age > OLDEST_SECONDS:
         raise UsageError(f"{shortened(text)!r} is further back than databases count; write an age up to 1000 years.")
     return age

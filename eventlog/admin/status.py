@@ -12,6 +12,8 @@ from sqlalchemy import Engine
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
+from eventlog.core.plural import counted
+from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow, unread_tables
 from eventlog.sources.log.backlog import Rate, backlog
@@ -24,7 +26,7 @@ from eventlog.sources.log.flow import (
     said_of_state,
 )
 from eventlog.sources.log.lock import Sight, look_at, told_moment
-from eventlog.sources.marks import OUTPUTS, Marks
+from eventlog.sources.marks import OUTPUTS, VERIFIED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -85,6 +87,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """The word, and what rows wait for, in sentences."""
     lags: Mapping[str, OutputLag] = {}
     """The outputs that lag behind the others, or that somebody has paused."""
+    proofs: Sequence[LastProof] = ()
+    """The last proof of each table that the publisher compares with an output."""
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -107,6 +111,10 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
             yield from _said_of(output, standing)
+        if self.proofs:
+            equal = sum(one.equal for one in self.proofs)
+            yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
+        yield from (_said_of_proof(one) for one in self.proofs if one.error or not one.equal)
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
         for trigger, table in self.failing.items():
@@ -126,6 +134,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
+        proofs = read_proofs(Marks(log).get(connection, VERIFIED))
         unread = unread_tables(connection, log)
         found, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
     flow = replace(found, tracked=bool(triggers))
@@ -150,6 +159,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         backlog=flow.parts,
         why=(said_of_state(flow), *said_of_parts(flow)),
         lags=flow.lags,
+        proofs=proofs,
     )
 
 
@@ -181,6 +191,12 @@ def _said_of(output: str, standing: OutputState) -> Iterator[str]:
     if standing.error is not None and not standing.has_recovered:
         said = without_promise(standing.error)
         yield f"{output} did not take everything at {_utc(standing.failed_at)}: {said}"
+
+
+def _said_of_proof(last: LastProof) -> str:
+    at = "" if last.at is None else f" at {_utc(last.at)}"
+    error = f" At {_utc(last.failed_at)} it could not be compared: {last.error}" if last.error else ""
+    return f"{last.table} at {last.output}: {last.said}{at}.{error}"
 
 
 def _utc(seconds: float | None) -> str:

@@ -235,7 +235,9 @@ def _status_told(found: Facts) -> dict[str, Any]:
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(found)
-    for times in filter(None, (*told["outputs"].values(), told["publisher"])):
+    for proof, one in zip(told["proofs"], found.proofs, strict=True):
+        proof["equal"] = one.equal
+    for times in filter(None, (*told["outputs"].values(), *told["proofs"], told["publisher"])):
         for name in {"at", "failed_at", "since", "lease_until"} & times.keys():
             times[name] = utc_json(times[name])
     return told

@@ -24,6 +24,7 @@ from eventlog.config.environment import fields_of, fitted, with_environment
 from eventlog.config.outputs import OutputConfig, filled, formats_of, kinds_of, own_key, table_of, takes
 from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
 from eventlog.config.timetable import read_times
+from eventlog.config.verify_settings import VerifyConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
@@ -167,6 +168,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     output: tuple[OutputConfig, ...] = ()
     policy: tuple[PolicyConfig, ...] = ()
     web: WebConfig = WebConfig()
+    verify: VerifyConfig = VerifyConfig()
 
     def __post_init__(self) -> None:
         for number, output in enumerate(self.output):
@@ -175,6 +177,17 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             within(f"output[{number}].max_behind_rows", output.max_behind_rows, 0, 1_000_000_000)
             within(f"output[{number}].max_behind_seconds", output.max_behind_seconds, 0, 31_622_400)
         refuse_policies(self.output, self.policy)
+        if self.verify.every and self.source.kind != LOG:
+            raise ConfigError(
+                f"verify.every needs a log of triggers, and source.kind is {self.source.kind}.",
+                hint="Take it out; `eventlog verify` compares the tables of source.kind compare.",
+            )
+        known = [output.name for output in self.output if output.name]
+        for name in self.verify.outputs:
+            if name not in known:
+                raise ConfigError(
+                    f"verify.outputs has {name!r}, and no output has that name.", hint=did_you_mean(name, known)
+                )
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
@@ -300,6 +313,7 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment or {})))),),
         "publisher": (PublisherConfig,),
         "web": (WebConfig,),
+        "verify": (VerifyConfig,),
         "output": kinds_of(tables),
         "policy": (PolicyConfig,),
     }

@@ -1,13 +1,13 @@
 """What a package can bring to eventlog: values that it offers among its entry points, under the names that people use.
 
-The groups are `eventlog.sinks`, `eventlog.formats`, `eventlog.sources`, `eventlog.checks`, `eventlog.commands` and
-`eventlog.page`. What eventlog itself has of them comes in by the same groups.
+The groups are `eventlog.sinks`, `eventlog.formats`, `eventlog.sources`, `eventlog.checks`, `eventlog.commands`,
+`eventlog.page` and `eventlog.background`, which is ours alone as yet. What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -157,8 +157,38 @@ class PageOrder(Struct, frozen=True, kw_only=True):
 
 class PagePlugin(Struct, frozen=True, kw_only=True):
     """A part of the status page's first page, under its title. It is made where rows are counted, every half minute at most
-    and only while somebody looks, and never while a page is drawn.
+    and only while somebody looks, and never while a page is drawn. Where `part` makes none, the page is without it.
     """
 
     title: str
-    part: Callable[[PageOrder], PageTable]
+    part: Callable[[PageOrder], PageTable | None]
+
+
+class BackgroundOrder(Struct, frozen=True, kw_only=True):
+    """What work beside publishing is made from: the configuration, the names of the log, and the publisher's journal and vitals.
+
+    `mark` makes a mark of the log in a transaction of the caller's; OccupiedError where this publisher lost the lock.
+    """
+
+    config: Any
+    names: Any
+    journal: Any
+    vitals: Any
+    mark: Callable[[Any, str, str], None]
+
+
+class BackgroundWork(Protocol):
+    """Work in a thread of its own. It fails by itself: nothing that it raises may end the publisher."""
+
+    def run(self) -> None:
+        """Works until it is stopped."""
+
+    def stop(self) -> None:
+        """Ends the work as soon as it can be; called from another thread."""
+
+
+class BackgroundPlugin(Struct, frozen=True, kw_only=True):
+    """What the publisher that has the lock of a log does beside publishing, where `wanted` says so of the configuration."""
+
+    wanted: Callable[[Any], bool]
+    build: Callable[[BackgroundOrder], BackgroundWork]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.plugins import CheckPlugin, FormatPlugin, PagePlugin, SinkPlugin, SourcePlugin
+from eventlog.core.plugins import BackgroundPlugin, CheckPlugin, FormatPlugin, PagePlugin, SinkPlugin, SourcePlugin
 from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal["sinks", "formats", "sources", "checks", "commands", "page", "policies", "linter_codecs"]
+Group = Literal["sinks", "formats", "sources", "checks", "commands", "page", "background", "policies", "linter_codecs"]
 Plugin = TypeVar("Plugin")
 
 GROUPS: Final[Mapping[Group, str]] = {
@@ -30,6 +30,7 @@ GROUPS: Final[Mapping[Group, str]] = {
     "checks": "check",
     "commands": "command",
     "page": "part of the page",
+    "background": "work in the background",
     "policies": "function of policies",
     "linter_codecs": "codec of LINTER",
 }
@@ -44,6 +45,7 @@ TYPES: Final[Mapping[str, type]] = {
     "sources": SourcePlugin,
     "checks": CheckPlugin,
     "page": PagePlugin,
+    "background": BackgroundPlugin,
 }
 """What an entry point of a group must lead to; a command must be one of click's, and of others nothing is known."""
 

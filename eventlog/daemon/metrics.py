@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from platform import python_version
 from typing import Final, get_args
 
@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import Histogram, State, VitalsReading
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
@@ -40,6 +41,7 @@ class _Collector(Collector):
         yield from _counters(self._reading)
         yield from _gauges(self._reading)
         yield from _of_outputs(self._reading)
+        yield from ProofCollector(self._reading.proofs).collect()
 
 
 def _counters(reading: VitalsReading) -> Iterator[Metric]:
@@ -129,6 +131,39 @@ def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
         {name: one.delays for name, one in figures.items()},
         "output",
     )
+
+
+class ProofCollector(Collector):
+    """What the last proof of each table found; of one that never came to its end it is only said that it failed."""
+
+    def __init__(self, proofs: Sequence[LastProof]) -> None:
+        self._proofs = proofs
+
+    def collect(self) -> Iterable[Metric]:
+        differences = _gauge_of_tables("differences", "Objects that differ in a table.", "kind")
+        rows = _gauge_of_tables("rows", "Rows compared.")
+        waiting = _gauge_of_tables("waiting_rows", "Objects on their way.")
+        equal = _gauge_of_tables("equal", "1 without a difference.")
+        seconds = _gauge_of_tables("seconds", "Time that a proof took.")
+        at = _gauge_of_tables("timestamp_seconds", "Time of the last proof.")
+        failed = _gauge_of_tables("failed", "1 where the newest attempt failed.")
+        for one in self._proofs:
+            labels = [one.output, one.table]
+            failed.add_metric(labels, float(bool(one.error)))
+            if one.at is None:
+                continue
+            for kind, count in one.by_kind.items():
+                differences.add_metric([*labels, kind], count)
+            rows.add_metric(labels, one.rows)
+            waiting.add_metric(labels, one.waiting)
+            equal.add_metric(labels, float(one.equal))
+            seconds.add_metric(labels, one.seconds)
+            at.add_metric(labels, one.at)
+        yield from (differences, rows, waiting, equal, seconds, at, failed)
+
+
+def _gauge_of_tables(name: str, meaning: str, *more: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"eventlog_verify_{name}", meaning, labels=["output", "table", *more])
 
 
 def _info() -> Metric:

@@ -24,7 +24,8 @@ from eventlog.config.settings import Config
 from eventlog.core import tracing
 from eventlog.core.durable_files import Claim
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
-from eventlog.core.registry import source_named
+from eventlog.core.plugins import BackgroundOrder, BackgroundWork
+from eventlog.core.registry import loaded, offers, source_named
 from eventlog.core.seams import Stream, Tenure
 from eventlog.daemon.lines import Line, LogTurns, StreamTurns
 from eventlog.daemon.rest import Wakeup
@@ -144,6 +145,10 @@ class Post(ABC):
 
     def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # a stream runs no statements
         """Documents went out in this cycle."""
+
+    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+        """What is to be done beside publishing while this publisher has it."""
+        return []
 
     def idle(self, vitals: PublisherHealth) -> None:  # noqa: B027  # nobody knows what a stream still holds
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
@@ -343,6 +348,13 @@ class LogPost(Post):
         self._gauge.measure(vitals)
         self._tempo.enter()
         self._ledger.enter(vitals.reading().outputs)
+
+    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+        order = BackgroundOrder(
+            config=self._config, names=self._names, journal=journal, vitals=vitals, mark=self.lock.mark
+        )
+        plugins = [loaded(offer) for offer in offers("background")]
+        return [plugin.build(order) for plugin in plugins if plugin.wanted(self._config)]
 
     def _close_wakeup(self) -> None:
         if self.wakeup is not None:

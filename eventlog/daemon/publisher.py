@@ -19,6 +19,7 @@ from eventlog.config.settings import Config, load
 from eventlog.core.errors import MachineError, OccupiedError, SinkError
 from eventlog.core.model import Status
 from eventlog.core.registry import format_named
+from eventlog.daemon.background import Background
 from eventlog.daemon.behind import MostBehindWatch, most_behind_of
 from eventlog.daemon.lines import Line
 from eventlog.daemon.logging import library_journal
@@ -72,6 +73,7 @@ class Publisher:
         self._rest = CycleWait(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._lines: list[Line] = []
+        self._background = Background(self.journal)
         self._at_work = SideBySide(self.stopped, self.is_over)
         self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
         self._failures = 0
@@ -98,6 +100,7 @@ class Publisher:
 
     def close(self) -> None:
         """Gives back the post, connections and files."""
+        self._background.end()
         self._end_lines()
         with suppress(MachineError):  # a database that is away has given the lock to nobody, or to somebody else
             self.post.leave(self.vitals)
@@ -226,6 +229,8 @@ class Publisher:
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 self._begin()
+                if not self._background.begun:
+                    self._background.begin(self.post.works(self.vitals, self.journal))
                 for report in self._all_turns():
                     yield report
                     if self.is_over(report):
@@ -433,6 +438,8 @@ class Publisher:
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
+        self._background.end()
+        self.vitals.proved(())
         self._end_lines()
         self.post.drop()
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Captured, Position
+from eventlog.core.proofs import LastProof
 from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
 from eventlog.delivery.output import Delivery, OutputState, OutputStates, failing, newest, read_output_states
@@ -129,6 +130,8 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     """How many triggers are in which state; None as long as nobody has looked."""
     failing_triggers: int | None = None
     """How many of them fail every write to their table."""
+    proofs: Sequence[LastProof] = ()
+    """The last proof of each table, as far as this publisher compares them."""
 
 
 def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
@@ -177,6 +180,11 @@ class PublisherHealth:
     def looked(self, triggers: Mapping[str, int], failing: int) -> None:
         """How the triggers stand to their tables."""
         self._change(triggers=triggers, failing_triggers=failing)
+
+    def proved(self, proofs: Sequence[LastProof]) -> None:
+        """What the last proofs found; told from a thread of its own, which says nothing of the loop."""
+        with self._lock:
+            self._reading = replace(self._reading, proofs=tuple(proofs))
 
     def failed(self, error: Exception) -> None:
         """A cycle did not get to its end."""

@@ -127,7 +127,7 @@ class PlanMaker:
                 going_on=going_on,
                 # Left rows that come alone are not left again, or they would come so for ever. A take that parks rows is
                 # another one the next time.
-                may_leave=bool(taken.parked) or any(event.position[0] not in left_before for event in taken.events),
+                may_leave=not left_before or bool(taken.parked) or _others_come(taken, left_before),
                 most_left=self._limit // 2,
             )
         if encoded.said and any(len(event.position) > 1 for event in taken.events):
@@ -157,6 +157,11 @@ class PlanMaker:
         return parking.rows
 
 
+def _others_come(taken: Take, left_before: Collection[int]) -> bool:
+    """Whether a take has more than what was left."""
+    return any(event.position[0] not in left_before for event in taken.events)
+
+
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:
     """The events in groups that are decided one after the other. What was left is first, but where an earlier row of its
     object has come back meanwhile: after a crash, or because a receiver wants it again.
@@ -171,7 +176,7 @@ def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequ
         turns[name] = turn
         groups += [[] for _ in range(len(groups), turn + 1)]
         groups[turn].append(event)
-    return [group for group in groups if group]
+    return [group for group in groups if group] or [[]]
 
 
 def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> set[int]:

@@ -34,6 +34,9 @@ PACE: Final = "pace"
 OUTPUTS: Final = "outputs"
 """How each output stands, for those who look; nothing that is published depends on it."""
 
+VERIFIED: Final = "verified"
+"""The last proof of each table at each output, for those who look: see core/proofs.py."""
+
 SERVED: Final = "served"
 """The names of the outputs that the publisher has who took the lock last."""
 

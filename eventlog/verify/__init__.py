@@ -5,6 +5,8 @@ history    the rows that changes add up to
 targets    what it holds: tables and mirrors of a database, change tables there or in files, associations
 objects    what the log says about objects that differ
 proof      the proof of a table: what differs, what is on its way, and why
+opening    what an output holds, opened to be read
+background the publisher's regular proofs; schedule says when, breaking ends them, proofs tells of the last ones
 report     reports for people and for programs
 command    the command; it comes in by an entry point of `eventlog.commands`
 """

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.config.outputs import OutputConfig
-    from eventlog.sinks.kafka.plugin import KafkaOutput
     from eventlog.sql.log import Log
     from eventlog.verify.targets import Target
 
@@ -173,51 +172,15 @@ def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | Non
 
 def _target(site: Site, output: OutputConfig | None, given: dict[str, Any]) -> Target:
     """What is compared with."""
-    from eventlog.sinks.database.plugin import DatabaseOutput
-    from eventlog.sinks.kafka.plugin import KafkaOutput
-    from eventlog.sinks.outputs import FilesOutput
-    from eventlog.verify.targets import (
-        AssociationTarget,
-        ChangeTableTarget,
-        MirrorTarget,
-    )
+    from eventlog.verify.opening import target_of
+    from eventlog.verify.targets import AssociationTarget
 
     if given["associations"] is not None:
         return AssociationTarget(given["associations"], site.config.source.schema)
     if given["url"] is not None:
         return _tables(given["url"], given["into"], given["suffix"] or "")
-    if isinstance(output, DatabaseOutput):
-        engine = _opened(output.url)
-        if given["mirrors"]:
-            suffix = "__mirror" if given["suffix"] is None else given["suffix"]
-            return MirrorTarget(engine, output.schema, given["into"] or output.schema, suffix)
-        return ChangeTableTarget(engine, output.schema)
-    if isinstance(output, FilesOutput) and output.format == "change-tables":
-        from eventlog.config.build import require_packages
-        from eventlog.verify.files import FileTarget
-
-        require_packages(output)
-        form = output.row_files.chosen(output.file_format)
-        return FileTarget(Path(output.path), form, output.change_tables)
-    if isinstance(output, KafkaOutput) and output.format == "messages":
-        return _topics(output)
-    what = "none" if output is None else f"{output.format} to {type(output).__name__.removesuffix('Output').lower()}"
-    raise UsageError(
-        f"What this output holds cannot be read: it sends {what}.",
-        hint="--against URL compares with a database, --associations FILE with a vault.",
-    )
-
-
-def _topics(output: KafkaOutput) -> Target:
-    """The topics of an output to Kafka."""
-    from eventlog.config.build import require_packages
-    from eventlog.sinks.kafka.reading import topic_values
-    from eventlog.sinks.kafka.registry import registry_of
-    from eventlog.verify.topics import TopicTarget
-
-    require_packages(output)
-    numbered = registry_of(output).schema_of if output.registry else None
-    return TopicTarget(output.messages, lambda topic: topic_values(output, topic), numbered)
+    assert output is not None  # it is needed where no URL is given
+    return target_of(output, _opened, mirrors=given["mirrors"], into=given["into"], suffix=given["suffix"])
 
 
 def _tables(url: str, schema: str | None, suffix: str) -> Target:

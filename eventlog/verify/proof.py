@@ -18,6 +18,8 @@ from eventlog.compare.engine import Comparison, Difference, DifferenceKind
 from eventlog.compare.pace import Pace
 from eventlog.compare.sides import ComparedSide, Key
 from eventlog.compare.texts import plain_text
+from eventlog.core.errors import shortened
+from eventlog.core.proofs import MOST_CHARACTERS, LastProof
 from eventlog.verify.expected import Expected
 from eventlog.verify.objects import LastRow, Objects
 from eventlog.verify.targets import Target
@@ -74,6 +76,27 @@ class TableProof(Struct, frozen=True, kw_only=True):
     @property
     def equal(self) -> bool:
         return self.problem is None and not self.differing and not self.more
+
+
+def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
+    """The proof as it is kept; one that could not be made is an attempt that failed."""
+    if proof.problem is not None:
+        error = shortened(proof.problem, MOST_CHARACTERS)
+        return LastProof(output=output, table=proof.table, error=error, failed_at=at)
+    return LastProof(
+        output=output,
+        table=proof.table,
+        at=at,
+        seconds=proof.seconds,
+        rows=proof.rows,
+        missing=proof.missing,
+        extra=proof.extra,
+        value=proof.value,
+        double=proof.double,
+        waiting=proof.waiting,
+        more=proof.more,
+        note=shortened(" ".join(proof.notes), MOST_CHARACTERS),
+    )
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from eventlog.core.plural import counted
 from eventlog.core.secrets import shown
-from eventlog.verify.proof import NamedDifference, TableProof
+from eventlog.verify.proof import NamedDifference, TableProof, last_proof
 from eventlog.verify.verifying import Verified
 
 KINDS: Final = {
@@ -137,20 +137,14 @@ def as_html(report: VerifyReport) -> bytes:
 
 def as_metrics(report: VerifyReport, seconds: float) -> bytes:
     """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since 1970."""
-    found = [
-        "# HELP eventlog_verify_differences Objects that an output does not hold as its source does.",
-        "# TYPE eventlog_verify_differences gauge",
-    ]
-    for one in report.tables:
-        where = f'output="{_label(report.output)}",table="{_label(one.proof.table)}"'
-        found += [f'eventlog_verify_differences{{{where},kind="{kind}"}} {getattr(one.proof, kind)}' for kind in KINDS]
-        found += [
-            f"eventlog_verify_rows{{{where}}} {one.proof.rows}",
-            f"eventlog_verify_waiting{{{where}}} {one.proof.waiting}",
-            f"eventlog_verify_equal{{{where}}} {int(one.proof.equal)}",
-            f"eventlog_verify_time_seconds{{{where}}} {seconds:.0f}",
-        ]
-    return "\n".join([*found, ""]).encode()
+    from prometheus_client import generate_latest
+    from prometheus_client.registry import CollectorRegistry
+
+    from eventlog.daemon.metrics import ProofCollector
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(ProofCollector([last_proof(one.proof, report.output, seconds) for one in report.tables]))
+    return generate_latest(registry)
 
 
 def _cells(proof: TableProof) -> tuple[object, ...]:
@@ -173,10 +167,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def _quoted(text: str | None) -> str:
     return "NULL" if text is None else repr(text)
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 FORMS: Final = {".html": as_html, ".json": as_json, ".txt": as_text}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -55,6 +56,7 @@ class Verifier:
         steps: Steps = (),
         pace: Pace | None = None,
         limits: Limits | None = None,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._log = log
         self._config = config
@@ -62,6 +64,7 @@ class Verifier:
         self._output = output
         self._pace = pace or Pace()
         self._limits = limits or Limits()
+        self._sleep = sleep
         source = config.source
         self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
         self._catalog = (
@@ -107,7 +110,7 @@ class Verifier:
             table = source.table
             called = (source.called, table.name, table.whole)
             objects = None if self._log is None else Objects(self._log, called)
-            proving = Proving(expected, self._target, objects, self._pace, self._limits)
+            proving = Proving(expected, self._target, objects, self._pace, self._limits, sleep=self._sleep)
             self._proving.append(proving)
             proof = replace(proving.run(), notes=notes)
             done = 0

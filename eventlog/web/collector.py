@@ -112,7 +112,9 @@ def parts_of(order: PageOrder) -> Iterator[PagePart]:
         try:
             plugin = loaded(offer)
             title = plugin.title
-            yield PagePart(title=title, table=plugin.part(order))
+            table = plugin.part(order)
+            if table is not None:
+                yield PagePart(title=title, table=table)
         except EventlogError as error:
             yield PagePart(title=title, trouble=str(error))
         except Exception as error:  # noqa: BLE001  # a stranger's fault is no reason to show nothing else

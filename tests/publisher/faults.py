@@ -358,7 +358,7 @@ FAULTS = [
     JournalFault(
         "what is left of a transaction is told alone",
         MAKING,
-        "may_leave=bool(taken.parked) or any(event.position[0] not in left_before for event in taken.events)",
+        "may_leave=not left_before or bool(taken.parked) or _others_come(taken, left_before)",
         "may_leave=False",
         of_transactions=True,
     ),

@@ -102,7 +102,7 @@ def test_columns_may_be_ten_names() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
-    ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, web."),
+    ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, verify, web."),
     ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
     (
         {"publisher": {"workers": 1}},

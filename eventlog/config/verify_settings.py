@@ -1,0 +1,58 @@
+"""What the publisher compares by itself beside publishing: how often, of which outputs, and within which budget."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eventlog.compare.pace import Window, read_window
+from eventlog.core.ages import seconds_of
+from eventlog.core.errors import ConfigError, UsageError
+from eventlog.core.secrets import SecretSettings
+
+LEAST_SECONDS: Final = 1
+MOST_SECONDS: Final = 366 * 86_400
+MOST_ROWS: Final = 1_000_000_000
+
+
+class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The publisher compares each table with what each output holds of it as often as `every` says; without it never.
+
+    `outputs` and `tables` name some of them, by default all that can be compared. The other keys are options of
+    `eventlog verify`, with the same names and meanings.
+    """
+
+    every: str = ""
+    outputs: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    mirrors: bool = False
+    into: str = ""
+    suffix: str = "__mirror"
+    rows_per_second: float = 0
+    between: str = ""
+
+    def __post_init__(self) -> None:
+        seconds = seconds_of(self.every) if self.every else LEAST_SECONDS
+        if seconds is None:
+            raise ConfigError(
+                f"verify.every is {self.every!r}; write a number with s, m, h, d or w, such as 6h, or nothing."
+            )
+        if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+            raise ConfigError(f"verify.every is {self.every}; it must be between 1s and 366d.")
+        if not 0 <= self.rows_per_second <= MOST_ROWS:
+            raise ConfigError(
+                f"verify.rows_per_second is {self.rows_per_second}; it must be between 0 and {MOST_ROWS}."
+            )
+        try:
+            _ = self.window
+        except UsageError as error:
+            raise ConfigError(f"verify.between: {error.message}") from None
+
+    @property
+    def seconds(self) -> int:
+        """Seconds from one proof of a table to the next; 0 where there are none."""
+        return (seconds_of(self.every) or 0) if self.every else 0
+
+    @property
+    def window(self) -> Window | None:
+        """When reading is allowed; None where it always is."""
+        return read_window(self.between) if self.between else None

@@ -1,0 +1,85 @@
+"""The last proof of a table at an output: what it found, for all who tell of it. It stands in a mark of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.core.plural import counted
+
+MOST_TABLES: Final = 1000
+"""So many tables at outputs are compared regularly, so that the mark has an end."""
+
+MOST_CHARACTERS: Final = 200
+"""Characters of what an error or a note says."""
+
+
+class LastProof(Struct, frozen=True, kw_only=True):
+    """When a table was last compared with what an output holds of it, what differed, and how long it took.
+
+    `at` is None as long as it never came to an end. `error` says why the attempt at `failed_at` did not; the rest is of the
+    proof before. Times are seconds since 1970. `note` says what is not compared. With `more` the comparison was
+    ended at so many differences.
+    """
+
+    output: str
+    table: str
+    at: float | None = None
+    seconds: float = 0.0
+    rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    value: int = 0
+    double: int = 0
+    waiting: int = 0
+    more: bool = False
+    note: str = ""
+    error: str = ""
+    failed_at: float | None = None
+
+    @property
+    def differing(self) -> int:
+        """How many objects differ."""
+        return self.missing + self.extra + self.value + self.double
+
+    @property
+    def equal(self) -> bool:
+        """Whether the last proof that came to its end found no difference."""
+        return self.at is not None and not self.differing and not self.more
+
+    @property
+    def tried(self) -> float:
+        """When it was last tried; 0 where it never was."""
+        return max(self.at or 0.0, self.failed_at or 0.0)
+
+    @property
+    def by_kind(self) -> dict[str, int]:
+        """How many objects differ in which way."""
+        return {"missing": self.missing, "extra": self.extra, "value": self.value, "double": self.double}
+
+    @property
+    def said(self) -> str:
+        """What it found, in a few words."""
+        if self.at is None:
+            return "not compared yet"
+        if self.equal:
+            return "equal"
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
+        verb = "differs" if self.differing == 1 else "differ"
+        return f"{'at least ' if self.more else ''}{counted(self.differing, 'object')} {verb} ({kinds})"
+
+
+def read_proofs(text: str | None) -> tuple[LastProof, ...]:
+    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing depends on it."""
+    try:
+        return () if text is None else msgspec.json.decode(text, type=tuple[LastProof, ...])
+    except msgspec.DecodeError:
+        return ()
+
+
+def write_proofs(proofs: Iterable[LastProof]) -> str:
+    """The proofs as the mark has them."""
+    return msgspec.json.encode(tuple(proofs)[:MOST_TABLES]).decode()

@@ -1,0 +1,264 @@
+"""The publisher's regular proofs: each table of each output, as often as `verify.every` says, in a thread beside publishing.
+
+Law: a table is compared between two looks at the flag that ends it, and what was found is kept only by who has the lock.
+What fails is said in one sentence, kept beside the last result, and tried again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event as Flag
+from typing import Any, Final
+
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.compare.pace import Pace, Window
+from eventlog.config.build import name_of
+from eventlog.config.outputs import OutputConfig
+from eventlog.config.policies import steps_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shortened
+from eventlog.core.plugins import BackgroundOrder, BackgroundPlugin
+from eventlog.core.proofs import MOST_CHARACTERS, MOST_TABLES, LastProof, read_proofs, write_proofs
+from eventlog.core.secrets import shown
+from eventlog.sources.marks import VERIFIED, Marks
+from eventlog.sql.connect import connect, limit_sessions, reading_engine
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.log import Log
+from eventlog.sql.triggers import located
+from eventlog.verify.breaking import Breaker
+from eventlog.verify.expected import VerifiedTable
+from eventlog.verify.opening import target_of
+from eventlog.verify.proof import Limits, last_proof
+from eventlog.verify.report import summary
+from eventlog.verify.schedule import RETRY_SECONDS, Schedule
+from eventlog.verify.verifying import Verifier
+
+WAKE_SECONDS: Final = 60.0
+"""Seconds after which a sleeper looks at the clock on the wall."""
+
+TOO_MANY: Final = f"Only {MOST_TABLES:,} tables are compared regularly."
+
+NAMED_ROWS: Final = 0
+"""A regular proof names no difference: `eventlog verify` does."""
+
+
+class ProofsStopped(Exception):  # noqa: N818  # it is no error
+    """The publisher ends, or has lost its lock."""
+
+
+class RegularPace(Pace):
+    """The pace of a proof that can be ended before each range, and while it is held back."""
+
+    def __init__(self, rows_per_second: float, window: Window | None, pause: Callable[[float], object]) -> None:
+        super().__init__(rows_per_second, window, sleep=pause)
+        self._pause = pause
+
+    def enter(self) -> None:
+        self._pause(0)
+        super().enter()
+
+
+class RegularProofs:
+    """Compares what is due, round after round. `clock` is seconds since 1970."""
+
+    def __init__(self, order: BackgroundOrder, clock: Callable[[], float] = time.time) -> None:
+        self._config: Config = order.config
+        self._order = order
+        self._clock = clock
+        self._ended = Flag()
+        self._breaker = Breaker()
+        settings = self._config.verify
+        self._schedule = Schedule(every=settings.seconds, window=settings.window)
+        self._pace = RegularPace(settings.rows_per_second, settings.window, self.pause)
+        self._troubles: dict[str, str] = {}
+        self._proofs: dict[tuple[str, str], LastProof] = {}
+
+    def run(self) -> None:
+        try:
+            engine = self._breaker.watch(connect(self._config.source.url))
+            source = self._config.source
+            limit_sessions(engine, source.statement_timeout, source.lock_timeout)
+            if source.reader:
+                self._breaker.watch(
+                    reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
+                )
+            try:
+                while True:
+                    self._rest(self._round(engine))
+            finally:
+                engine.dispose()
+        except (ProofsStopped, OccupiedError):
+            return
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._breaker.break_off()
+
+    def pause(self, seconds: float) -> None:
+        """Waits so long; ProofsStopped when that is not worth it any more."""
+        if self._ended.wait(seconds):
+            raise ProofsStopped
+
+    def _rest(self, seconds: float) -> None:
+        """Waits by the clock on the wall, by which proofs are due; it may be set meanwhile."""
+        began = self._clock()
+        while 0 <= (passed := self._clock() - began) < seconds:
+            self.pause(min(seconds - passed, WAKE_SECONDS))
+
+    # --- a round -------------------------------------------------------------------------------------------------
+
+    def _round(self, engine: Engine) -> float:
+        """Compares what is due at every output; the seconds until the next round."""
+        try:
+            with engine.connect() as connection:
+                log = Log(engine, located(connection, self._order.names))
+            self._recall(log)
+            if (closed := self._closed()) > 0:
+                return closed
+            wanted = {pair for output in self._outputs() for pair in self._at_output(log, output)}
+            if not wanted.issuperset(self._proofs):
+                self._proofs = {pair: one for pair, one in self._proofs.items() if pair in wanted}
+                self._keep(log)
+        except (ProofsStopped, OccupiedError):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, publishing goes on and another round comes
+            self._fail("", error)
+        else:
+            self._troubles.pop("", None)
+        rest = self._schedule.sleep(self._proofs.values(), self._clock())
+        return min(rest, RETRY_SECONDS) if self._troubles else rest
+
+    def _closed(self) -> float:
+        """Seconds until the window of the day is open."""
+        return self._schedule.closed(dt.datetime.fromtimestamp(self._clock()))
+
+    def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
+        """Compares what is due at an output, and says all that is compared there. What fails at it leaves the others."""
+        name = name_of(output)
+        known = [pair for pair in self._proofs if pair[0] == name]
+        try:
+            with self._opened(log, output) as verifier:
+                tables = {one.called: one for one in self._tables(verifier)}
+                others = sum(output != name for output, _ in self._proofs)
+                known = [(name, called) for called in [*tables][: MOST_TABLES - others]]
+                last = [self._proofs.get(pair) or LastProof(output=name, table=pair[1]) for pair in known]
+                for one in self._schedule.due(last, self._clock()):
+                    if self._closed() > 0:
+                        break
+                    self._prove(log, verifier, tables[one.table], one)
+            if len(known) == len(tables):
+                self._troubles.pop(name, None)
+            else:
+                self._fail(name, DataError(TOO_MANY, hint="Name those that matter in verify.tables."))
+        except (ProofsStopped, OccupiedError):
+            raise
+        except Exception as error:  # noqa: BLE001  # as in a round
+            self._fail(name, error)
+        yield from known
+
+    def _prove(self, log: Log, verifier: Verifier, table: VerifiedTable, former: LastProof) -> None:
+        """Compares one table, and keeps what was found."""
+        self.pause(0)
+        journal = self._order.journal.bind(output=former.output, table=table.called)
+        try:
+            verified = verifier.verify(table)
+            found = last_proof(verified.proof, former.output, self._clock())
+            said = summary(verified)
+        except ProofsStopped:
+            raise
+        except Exception as error:  # noqa: BLE001  # as in a round
+            self.pause(0)  # a statement that was broken off has failed for no other reason
+            said = _in_words(error)
+            found = replace(former, error=shortened(said, MOST_CHARACTERS), failed_at=self._clock())
+        if found.at is None:
+            found = replace(former, error=found.error, failed_at=found.failed_at)
+        self._proofs[former.output, former.table] = found
+        self._keep(log)
+        if found.error:
+            journal.warning("verify_failed", error=said)
+        elif found.equal:
+            journal.info("verified", said=said)
+        else:
+            journal.warning("verify_differs", said=said)
+
+    # --- what is compared ----------------------------------------------------------------------------------------
+
+    def _outputs(self) -> Sequence[OutputConfig]:
+        named = self._config.verify.outputs
+        return [one for one in self._config.output if not named or name_of(one) in named]
+
+    @contextmanager
+    def _opened(self, log: Log, output: OutputConfig) -> Iterator[Verifier]:
+        engines: list[Engine] = []
+
+        def opened(url: str) -> Engine:
+            engines.append(self._breaker.watch(connect(url)))
+            return engines[-1]
+
+        settings = self._config.verify
+        try:
+            target = target_of(
+                output, opened, mirrors=settings.mirrors, into=settings.into or None, suffix=settings.suffix
+            )
+            yield Verifier(
+                log.engine,
+                log,
+                self._config,
+                target,
+                output=name_of(output),
+                steps=steps_of(output, self._config.policy),
+                pace=self._pace,
+                limits=Limits(shown=NAMED_ROWS),
+                sleep=self.pause,
+            )
+        finally:
+            for engine in engines:
+                engine.dispose()
+
+    def _tables(self, verifier: Verifier) -> list[VerifiedTable]:
+        source = self._config.source
+        schema = source.schema if dialect_of(source.url).schemas else None
+        return verifier.sources(self._config.verify.tables, schema)
+
+    # --- what was found ------------------------------------------------------------------------------------------
+
+    def _recall(self, log: Log) -> None:
+        """Reads what was found before, perhaps by another publisher."""
+        with log.transaction() as connection:
+            text = Marks(log).get(connection, VERIFIED)
+        self._proofs = {(one.output, one.table): one for one in read_proofs(text)}
+        self._order.vitals.proved([*self._proofs.values()])
+
+    def _keep(self, log: Log) -> None:
+        with log.transaction() as connection:
+            self._order.mark(connection, VERIFIED, write_proofs(self._proofs.values()))
+        self._order.vitals.proved([*self._proofs.values()])
+
+    def _fail(self, output: str, error: Exception) -> None:
+        """Says once what keeps an output from being compared."""
+        self.pause(0)
+        if isinstance(error, UsageError) and not self._config.verify.outputs:
+            return  # nobody asked for an output that cannot be read back
+        said = _in_words(error)
+        if self._troubles.get(output) != said:
+            self._order.journal.warning("verify_failed", **({"output": output} if output else {}), error=said)
+        self._troubles[output] = said
+
+
+def _in_words(error: Exception) -> str:
+    """An error in one sentence."""
+    if isinstance(error, EventlogError):
+        return str(error)
+    return shown(f"{type(error).__name__}: {error}".rstrip(".") + ".")
+
+
+def _wanted(config: Any) -> bool:
+    return bool(config.verify.every)
+
+
+VERIFY = BackgroundPlugin(wanted=_wanted, build=RegularProofs)

@@ -1,0 +1,61 @@
+"""What an output holds, opened so that it can be compared with: its database, its files, or its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventlog.config.build import require_packages
+from eventlog.config.outputs import OutputConfig
+from eventlog.core.errors import UsageError
+from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.outputs import FilesOutput
+from eventlog.verify.targets import ChangeTableTarget, MirrorTarget, Target
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+MIRROR_SUFFIX = "__mirror"
+
+
+def target_of(
+    output: OutputConfig,
+    opened: Callable[[str], Engine],
+    *,
+    mirrors: bool = False,
+    into: str | None = None,
+    suffix: str | None = None,
+) -> Target:
+    """What is compared with; `opened` opens a database. UsageError where nobody can read back what the output sends."""
+    if isinstance(output, DatabaseOutput):
+        engine = opened(output.url)
+        if mirrors:
+            ending = MIRROR_SUFFIX if suffix is None else suffix
+            return MirrorTarget(engine, output.schema, into or output.schema, ending)
+        return ChangeTableTarget(engine, output.schema)
+    if isinstance(output, FilesOutput) and output.format == "change-tables":
+        from eventlog.verify.files import FileTarget
+
+        require_packages(output)
+        form = output.row_files.chosen(output.file_format)
+        return FileTarget(Path(output.path), form, output.change_tables)
+    if isinstance(output, KafkaOutput) and output.format == "messages":
+        return _topics(output)
+    sent = f"{output.format} to {type(output).__name__.removesuffix('Output').lower()}"
+    raise UsageError(
+        f"What this output holds cannot be read: it sends {sent}.",
+        hint="--against URL compares with a database, --associations FILE with a vault.",
+    )
+
+
+def _topics(output: KafkaOutput) -> Target:
+    """The topics of an output to Kafka."""
+    from eventlog.sinks.kafka.reading import topic_values
+    from eventlog.sinks.kafka.registry import registry_of
+    from eventlog.verify.topics import TopicTarget
+
+    require_packages(output)
+    numbered = registry_of(output).schema_of if output.registry else None
+    return TopicTarget(output.messages, lambda topic: topic_values(output, topic), numbered)

@@ -1,0 +1,65 @@
+"""When a table is compared again: some time after its last proof, sooner after a failure, and only in the window. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.compare.pace import Window
+from eventlog.core.proofs import LastProof
+
+RETRY_SECONDS: Final = 300.0
+"""Seconds after which a proof is tried again that did not come to its end."""
+
+ROUND_PART: Final = 20
+"""Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a little late is no harm."""
+
+LOOK_SECONDS: Final = 3600.0
+"""The longest time between two rounds, where that is no more than they may be apart: somebody may track tables."""
+
+DAY_SECONDS: Final = 86_400
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """So many seconds from one proof to the next, within a window of the day if there is one."""
+
+    every: float
+    window: Window | None = None
+
+    def due_at(self, last: LastProof) -> float:
+        """When it is due again, in seconds since 1970; at once where it was never tried."""
+        if not last.tried:
+            return 0.0
+        failed = last.failed_at is not None and last.failed_at >= (last.at or 0.0)
+        return last.tried + (min(self.every, RETRY_SECONDS) if failed else self.every)
+
+    def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
+        """Those that are due, the oldest first. A time that is yet to come was told by a clock that was wrong."""
+        found = [one for one in proofs if self.due_at(one) <= now or one.tried > now]
+        return sorted(found, key=lambda one: min(one.tried, now))
+
+    def sleep(self, proofs: Iterable[LastProof], now: float) -> float:
+        """Seconds until the next round."""
+        times = [self.due_at(one) - now for one in proofs]
+        return max(min([*times, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
+
+    def closed(self, local: dt.datetime) -> float:
+        """Seconds until the window is open; 0 while it is."""
+        if self.window is None:
+            return 0.0
+        return max(0, self.window.wait(local.hour * 60 + local.minute) * 60 - local.second)
+
+    def next_at(self, last: LastProof, now: float) -> float:
+        """When it will be compared, at the earliest."""
+        at = max(self.due_at(last), now)
+        return at + self.closed(dt.datetime.fromtimestamp(at))
+
+    def is_old(self, last: LastProof, now: float) -> bool:
+        """Whether the last proof is older than two of them are apart; while the window is closed nobody expects one."""
+        shut = 0
+        if self.window is not None:
+            shut = DAY_SECONDS - (self.window.end - self.window.begin) * 60 % DAY_SECONDS
+        return last.at is not None and now - last.at > 2 * self.every + shut

@@ -1,0 +1,260 @@
+"""Regular proofs without a publisher: what is skipped, said once, kept, and ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from eventlog.config.settings import Config, from_settings
+from eventlog.core.errors import OccupiedError
+from eventlog.core.plugins import BackgroundOrder
+from eventlog.core.proofs import LastProof, read_proofs
+from eventlog.daemon.background import Background
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.sources.marks import VERIFIED, Marks
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import track
+from eventlog.verify import background
+from eventlog.verify.background import VERIFY, ProofsStopped, RegularPace, RegularProofs
+from eventlog.verify.breaking import Breaker
+from eventlog.verify.verifying import Verifier
+
+
+class Told:
+    """A journal that remembers."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, dict[str, Any]]] = []
+
+    def bind(self, **_facts: Any) -> Told:
+        return self
+
+    def info(self, action: str, **facts: Any) -> None:
+        self.records.append((action, facts))
+
+    warning = error = info
+
+
+class Bench:
+    """A log, a tracked table, and a database that has a copy of the table as its mirror."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder / 'app.db'}"
+        self.engine: Engine = sa.create_engine(self.url)
+        with self.engine.begin() as connection:
+            for table in ("usr", "usr__mirror"):
+                connection.exec_driver_sql(f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY, fname TEXT)")
+                connection.exec_driver_sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+        install(self.engine)
+        track(self.engine, ["usr"])
+        self.journal, self.vitals, self.held, self.now = Told(), PublisherHealth(), True, 1_000_000.0
+
+    def config(self, **verify: Any) -> Config:
+        lake = {"name": "lake", "sink": "database", "format": "change-tables", "url": self.url}
+        settings: dict[str, Any] = {
+            "source": {"url": self.url},
+            "output": [{"name": "xds", "sink": "stdout"}, lake],
+            "verify": {"every": "1h", "mirrors": True, **verify},
+        }
+        return from_settings(settings, {}, origin="x.toml")
+
+    def proofs(self, **verify: Any) -> RegularProofs:
+        order = BackgroundOrder(
+            config=self.config(**verify),
+            names=LogNames(),
+            journal=self.journal,
+            vitals=self.vitals,
+            mark=self._mark,
+        )
+        found = VERIFY.build(order)
+        assert isinstance(found, RegularProofs)
+        found._clock = lambda: self.now
+        return found
+
+    def _mark(self, connection: Any, name: str, value: str) -> None:
+        if not self.held:
+            raise OccupiedError
+        Marks(Log(self.engine, LogNames())).set(connection, name, value)
+
+    def last(self) -> tuple[LastProof, ...]:
+        log = Log(self.engine, LogNames())
+        with log.transaction() as connection:
+            return read_proofs(Marks(log).get(connection, VERIFIED))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.engine.dispose()
+
+
+def test_rounds_compare_what_is_due(bench: Bench) -> None:
+    proofs = bench.proofs()
+    assert proofs._round(bench.engine) == 3600
+    [last] = bench.last()
+    assert (last.output, last.table, last.equal, last.rows, last.at) == ("lake", "usr", True, 2, bench.now)
+    assert bench.vitals.reading().proofs == (last,)
+    assert [action for action, _ in bench.journal.records] == ["verified"]
+    with bench.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM usr__mirror WHERE idu = 1")
+    bench.now += 60
+    assert proofs._round(bench.engine) == 3540
+    assert bench.last() == (last,), "it is not due"
+    bench.now += 3600
+    proofs._round(bench.engine)
+    assert [(one.missing, one.equal) for one in bench.last()] == [(1, False)]
+    assert bench.journal.records[-1][0] == "verify_differs"
+    assert "usr: 1 object differs (1 missing)" in bench.journal.records[-1][1]["said"]
+
+
+def test_a_failure_is_kept_beside_the_last_result(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.proofs()._round(bench.engine)
+    [before] = bench.last()
+    bench.now += 4000
+    monkeypatch.setattr(Verifier, "verify", lambda *_, **__: 1 / 0)
+    assert bench.proofs()._round(bench.engine) == 300
+    [last] = bench.last()
+    assert (last.at, last.rows, last.equal) == (before.at, 2, True)
+    assert (last.failed_at, last.error) == (bench.now, "ZeroDivisionError: division by zero.")
+    assert bench.journal.records[-1] == ("verify_failed", {"error": "ZeroDivisionError: division by zero."})
+
+
+def test_what_nobody_can_read_back_is_said_only_where_it_was_named(bench: Bench) -> None:
+    proofs = bench.proofs(outputs=["xds"])
+    for _ in range(2):
+        assert proofs._round(bench.engine) == 300
+    [(action, facts)] = bench.journal.records
+    assert (action, facts["output"]) == ("verify_failed", "xds")
+    assert "cannot be read: it sends xds to stdout" in facts["error"]
+
+
+def test_a_log_that_is_gone_is_said_and_looked_at_again(bench: Bench) -> None:
+    proofs = bench.proofs()
+    with bench.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE event_log RENAME TO elsewhere")
+    assert proofs._round(bench.engine) == 300
+    assert [action for action, _ in bench.journal.records] == ["verify_failed"]
+
+
+def test_what_is_compared_no_more_is_forgotten_and_there_is_an_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.proofs()._round(bench.engine)
+    monkeypatch.setattr(background, "MOST_TABLES", 0)
+    bench.proofs()._round(bench.engine)
+    assert bench.last() == ()
+    assert "Only 1,000 tables are compared regularly." in bench.journal.records[-1][1]["error"]
+
+
+def test_nothing_is_read_outside_of_the_window(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    proofs = bench.proofs()
+    waits = iter([0.0, 600.0])
+    monkeypatch.setattr(proofs, "_closed", lambda: next(waits))
+    proofs._round(bench.engine)
+    assert bench.last() == ()
+    monkeypatch.setattr(proofs, "_closed", lambda: 600.0)
+    assert proofs._round(bench.engine) == 600
+
+
+def test_who_lost_the_lock_keeps_nothing_and_ends(bench: Bench) -> None:
+    bench.held = False
+    bench.proofs().run()
+    assert bench.last() == ()
+    assert bench.journal.records == []
+
+
+def test_it_ends_while_it_waits_and_before_a_range(bench: Bench) -> None:
+    proofs = bench.proofs()
+    thread = Thread(target=proofs.run)
+    thread.start()
+    while not bench.last():
+        assert thread.is_alive()
+    proofs.stop()
+    thread.join(30)
+    assert not thread.is_alive()
+    with pytest.raises(ProofsStopped):
+        RegularPace(0, None, proofs.pause).enter()
+    with pytest.raises(ProofsStopped):
+        proofs._round(bench.engine)
+
+
+def test_a_clock_that_is_set_back_ends_a_wait(bench: Bench) -> None:
+    proofs = bench.proofs()
+    times = iter([1000.0, 900.0])
+    proofs._clock = lambda: next(times)
+    proofs._rest(1_000_000)
+    assert list(times) == []
+
+
+class Connection:
+    """A connection of a driver."""
+
+    def __init__(self, done: Event) -> None:
+        self.cancel: Callable[[], None] = done.set
+
+
+def test_statements_under_way_are_broken_off(tmp_path: Path) -> None:
+    breaker, done = Breaker(), Event()
+    engine = breaker.watch(sa.create_engine(f"sqlite:///{tmp_path / 'x.db'}"))
+    breaker._taken(Connection(done), None, None)
+    breaker._taken(object(), None, None)
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with engine.connect() as connection:
+                connection.exec_driver_sql(endless)
+        except sa.exc.OperationalError as error:
+            errors.append(error)
+
+    thread = Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        breaker.break_off()
+        thread.join(0.1)
+    assert done.wait(10)
+    assert isinstance(errors[0], sa.exc.OperationalError)
+    assert isinstance(errors[0].orig, sqlite3.OperationalError)
+    engine.dispose()
+
+
+class Work:
+    """Work that ends when it is asked to, or fails."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.ended = Event()
+        self.fails = fails
+
+    def run(self) -> None:
+        if self.fails:
+            raise ValueError("a fault")
+        self.ended.wait(30)
+
+    def stop(self) -> None:
+        self.ended.set()
+
+
+def test_work_in_the_background_begins_and_ends_and_its_faults_are_told() -> None:
+    journal = Told()
+    work = Background(journal)  # type: ignore[arg-type]  # what it takes of a journal
+    begun = [work.begun]
+    works = [Work(), Work(fails=True)]
+    work.begin(works)
+    begun.append(work.begun)
+    work.end()
+    begun.append(work.begun)
+    assert begun == [False, True, False]
+    assert works[0].ended.is_set()
+    assert journal.records == [("background_failed", {"error": "ValueError: a fault"})]
+    work.end()
