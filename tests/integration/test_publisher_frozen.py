@@ -97,7 +97,7 @@ def test_who_is_frozen_inside_a_transaction_is_replaced(
     "server, limit, wanted",
     [
         ("postgresql", "SHOW idle_in_transaction_session_timeout", "14s"),
-        ("mariadb", "SELECT @@idle_write_transaction_timeout", 14),
+        ("mariadb", "SELECT @@idle_transaction_timeout", 14),
     ],
 )
 def test_a_transaction_may_be_idle_for_two_leases(
@@ -108,6 +108,24 @@ def test_a_transaction_may_be_idle_for_two_leases(
     limit_sessions(engine, None, None, 7.0)
     with engine.connect() as connection:
         assert connection.scalar(text(limit)) == wanted
+    engine.dispose()
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_a_session_that_stands_still_and_has_only_locked_a_row_is_ended(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    """Nobody else gets the row before, and the server may count such a transaction as one that reads."""
+    other: Engine = request.getfixturevalue(server)
+    site(other).run("INSERT INTO usr (idu) VALUES (1)")
+    engine = create_engine(other.url)
+    limit_sessions(engine, None, None, 0.5)
+    with engine.connect() as connection:
+        connection.execute(text("SELECT idu FROM usr WHERE idu = 1 FOR UPDATE"))
+        with other.begin() as writing:
+            writing.execute(text("UPDATE usr SET fname = 'Jack' WHERE idu = 1"))
+        with pytest.raises(DBAPIError):
+            connection.execute(text("SELECT 1"))
     engine.dispose()
 
 

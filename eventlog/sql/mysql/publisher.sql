@@ -99,4 +99,4 @@ SET SESSION lock_wait_timeout = /* lock_s */30, innodb_lock_wait_timeout = /* lo
 /*M!, max_statement_time = /* statement_s */300.0 */ /*!80000 , max_execution_time = /* statement_ms */300000 */;
 
 -- lease_limits: a client that is frozen or cut off holds no row for longer than two leases; MySQL has no such limit
-SET @eventlog_limited = 1 /*M! , SESSION idle_write_transaction_timeout = /* idle_s */10 */;
+SET @eventlog_limited = 1 /*M! , SESSION idle_transaction_timeout = /* idle_s */10 */;
