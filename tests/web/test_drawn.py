@@ -12,6 +12,7 @@ from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
+from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
 from eventlog.core.registry import loaded, offers
@@ -225,7 +226,7 @@ NOTHING = PagePlugin(title="Idle", part=lambda order: PageTable(caption="", colu
 def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_place(site: Site) -> None:
     points = {name: f"eventlog_queues:{name.upper()}" for name in ("part", "failing", "nothing")}
     site.install("eventlog-queues", {"page": points | {"odd": "eventlog_queues:STRANGE"}}, STRANGERS)
-    parts = tuple(parts_of(PageOrder(config=None, engine=None, triggers=())))
+    parts = tuple(parts_of(PageOrder(config=Config(), engine=None, triggers=())))
     assert [part.title for part in parts] == ["Tables", "Broken", "Idle", "odd", "Queues"]
     drawn = live(replace(READING, parts=parts))
     assert '<th scope="row"><bdi>&lt;b&gt;</bdi></th>' in drawn, "what runs in a browser is no link"
