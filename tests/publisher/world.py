@@ -306,6 +306,8 @@ class World:
                 must -= self.targets[foremost[0]].not_taken.keys()
             planned = self.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
             numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
+            parked = self.ask("SELECT record_id FROM event_log_parked WHERE output = :output", output=foremost[0])
+            numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
             doubt = {self.live[number] for number in numbers if number in self.live}
         self.added[name] = (set(self.rows), must, {uid for uid in has - doubt if not self.rows[uid].setbacks})
         self.targets[name] = Target(self, name)
