@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-REPEATING: Final = ("conformance", "integration", "spark")
+REPEATING: Final = ("conformance", "hardening", "integration", "publisher", "spark", "web")
 SERVERS: Final = frozenset(
     {
         *("postgresql", "mariadb", "mysql", "oracle", "broker", "kafka", "mock_cluster", "real_registry"),
@@ -34,7 +34,7 @@ MYSQL_ASKS: Final = (
         "refresh_ranges",
         "key_ends",
     ),
-    *("clocks", "flow", "follow", "images_model", "upgrade"),
+    *("clocks", "consumer", "flow", "follow", "images_model", "outputs", "schemas", "upgrade"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),
@@ -43,19 +43,18 @@ MYSQL_ASKS: Final = (
 dialect and the statements of MariaDB, which is asked; `-k mysql` asks both."""
 DATABASES: Final = ("sqlite", "postgresql", "mariadb", "mysql")
 THINNED: Final = (
-    *(
-        "existing_logs",
-        "source_seen",
-        "source_room",
-        "refresh_ranges",
-        "refresh_jobs",
-        "follow_random",
-        "follow_outputs",
-    ),
-    *("concurrency_holds", "concurrency_tables", "check", "check_indexes", "source_numbers", "source_owed"),
+    "existing_logs",
+    "source_seen",
+    "source_room",
+    "refresh_ranges",
+    "check",
+    "check_indexes",
+    "source_numbers",
 )
-"""The files in whose tests what is asked beside the database (numbers of jobs, layouts, outputs, moments) is answered by the
-same code for each of them, and not by SQL of its own: see `leave_out_pairs`."""
+"""The files of the conformance level in whose tests what is asked beside the database (numbers of jobs, layouts, outputs,
+moments) is answered by the same code for each of them, and not by SQL of its own: see `leave_out_pairs`."""
+WHOLE: Final = ("histories", "rights_mariadb")
+"""The files of other levels in which each database is asked everything: its own rights, or histories in groups."""
 STARTING: Final = ("test_check_postgresql", "test_postgresql_versions")
 """Files of the conformance level whose tests start servers without a fixture."""
 EVERY_SECONDS: Final = 30.0
@@ -87,12 +86,15 @@ def leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def leave_out_pairs(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Asks each database the first of the other values, and each other value one database in turn, in place of all pairs."""
+    """Asks each database the first of the other values, and each other value one database in turn, in place of all pairs.
+
+    The conformance level asks all pairs, but in a few files: it is where the databases' SQL is asked.
+    """
     if config.getoption("--long"):
         return
     pairs: dict[str, dict[str, dict[str, pytest.Item]]] = {}
     for item in items:
-        if item.path.stem.removeprefix("test_") in THINNED and (found := pair(item)):
+        if _is_thinned(item) and (found := pair(item)):
             pairs.setdefault(item.nodeid.partition("[")[0], {}).setdefault(found[1], {})[found[0]] = item
     repeats: set[pytest.Item] = set()
     for values in pairs.values():
@@ -101,6 +103,13 @@ def leave_out_pairs(config: pytest.Config, items: list[pytest.Item]) -> None:
             repeats.update(item for name, item in by_database.items() if turn and name != asked)
     config.hook.pytest_deselected(items=list(repeats))
     items[:] = [item for item in items if item not in repeats]
+
+
+def _is_thinned(item: pytest.Item) -> bool:
+    level, name = level_of(item.path), item.path.stem.removeprefix("test_")
+    if level == "conformance":
+        return name in THINNED
+    return level != "unit" and name not in WHOLE
 
 
 def pair(item: pytest.Item) -> tuple[str, str] | None:
