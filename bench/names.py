@@ -23,6 +23,7 @@ NAMES = (
     "publish",
     "lagging",
     "outage",
+    "held",
     "policies",
     "queryback",
     "latency",

@@ -118,7 +118,7 @@ class WaitingRows:
             end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
             goes_on = end == len(rows) and len(found) == asked
             if goes_on and run < most:
-                run = min(run * 4, most)
+                run = min(run * 16, most)
                 continue
             if goes_on:
                 end = start_of_object(rows, end, identities)
