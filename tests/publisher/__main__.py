@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from tests.publisher.running import history, opened
@@ -13,14 +12,15 @@ from tests.publisher.running import history, opened
 
 def main() -> None:
     begin, end = int(sys.argv[1]), int(sys.argv[2])
-    folder = Path(mkdtemp(prefix="eventlog-histories-"))
-    engine = opened(sys.argv[3] if len(sys.argv) > 3 else f"sqlite:///{folder / 'log.db'}")
     total: collections.Counter[str] = collections.Counter()
-    began = perf_counter()
-    for seed in range(begin, end):
-        total.update(history(seed, engine))
-        total["histories"] += 1
-    sys.stdout.write(f"{dict(total)} {perf_counter() - began:.1f} s\n")
+    with TemporaryDirectory(prefix="eventlog-histories-") as folder:
+        engine = opened(sys.argv[3] if len(sys.argv) > 3 else f"sqlite:///{folder}/log.db")
+        began = perf_counter()
+        for seed in range(begin, end):
+            total.update(history(seed, engine))
+            total["histories"] += 1
+        sys.stdout.write(f"{dict(total)} {perf_counter() - began:.1f} s\n")
+        engine.dispose()
 
 
 if __name__ == "__main__":

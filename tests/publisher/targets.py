@@ -203,7 +203,7 @@ class ModelReceiver(ModelSink):
         answer = self.target.known.get((plan, one.id))
         if answer is None:
             if draw < 0.05:
-                raise SinkError("Nobody can read the answer.")
+                return self.unread(one)
             answer = []
             if draw < 0.05 + world.stubborn:
                 again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
@@ -221,8 +221,16 @@ class ModelReceiver(ModelSink):
             self.target.known[plan, one.id] = answer
         self.point("answered")
         if 0.28 <= draw < 0.36:
-            raise SinkError("Nobody can read the answer.")
+            return self.unread(one)
         return answer
+
+    def unread(self, document: Document) -> Sequence[Outcome]:
+        """An answer that nobody can read, or none."""
+        if self.world.rng.random() < 0.3:
+            raise SinkError("Nobody can read the answer.")
+        self.target.not_taken.update(uid for _, uid, *_ in json.loads(document.body)[1])
+        positions = [position for several in document.covers.values() for position in several]
+        return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, unread=True) for one in positions]
 
 
 class ModelPlain(ModelReceiver):
