@@ -18,8 +18,6 @@ from bench.report import Report, markdown, report, save
 def main() -> int:
     """Exits with 1 when a target was not reached; --quick only tries whether the benchmarks run."""
     arguments = _arguments()
-    if arguments.readme:
-        return readme.main()
     if arguments.fetch:
         return fetch()
     machine = this_machine()
@@ -30,6 +28,7 @@ def main() -> int:
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
             draw_result(found, save(found).with_suffix(".svg"))
+            readme.write()
             missed |= not all(target.reached for target in found.targets)
     return 1 if missed else 0
 
@@ -55,7 +54,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="small data, one run, no result kept: does it run at all?")
     parser.add_argument("--fetch", action="store_true", help="get the peers that are packages (200 MB) into a cache")
-    parser.add_argument("--readme", action="store_true", help="write the README's figures anew from the kept results")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each contestant runs (default {RUNS})")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if not chosen([name])]

@@ -23,7 +23,7 @@ FIGURES = ROOT / "docs" / "explanation" / "performance.md"
 
 PAGE = RESULTS / "README.md"
 PROFILES = RESULTS / "profiles"
-BEGIN: Final = "<!-- figures: written by `./dev bench --readme` from bench/results -->\n"
+BEGIN: Final = "<!-- figures: written by `./dev bench` from bench/results -->\n"
 END: Final = "<!-- end of the figures -->\n"
 SHOWN: Final = "capture.update"
 """The benchmark whose plot the README shows: what writers pay is what people ask first."""
@@ -53,11 +53,10 @@ def written(page: str, figures: str) -> str:
     return f"{head}{BEGIN}{figures}{END}{tail}"
 
 
-def main() -> int:
-    """Writes the section and the page anew."""
+def write() -> None:
+    """Writes the section and the page anew, from the kept results."""
     FIGURES.write_text(written(FIGURES.read_text(encoding="utf-8"), section(kept())), encoding="utf-8")
     PAGE.write_text(page(kept()), encoding="utf-8")
-    return 0
 
 
 def _lines(reports: Sequence[Report]) -> Iterator[str]:
@@ -93,7 +92,7 @@ def _profile(name: str) -> str:
 def _page(reports: Sequence[Report]) -> Iterator[str]:
     yield "# What was measured\n"
     yield (
-        "Written by `./dev bench --readme` from the results beside it. How to read them, and how to measure anew:"
+        "Written by `./dev bench` from the results beside it. How to read them, and how to measure anew:"
         " [performance](../../docs/explanation/performance.md). `./dev docs` draws them into that page.\n"
     )
     yield "The first promise of each benchmark:\n"
@@ -122,7 +121,3 @@ def _machines(reports: Sequence[Report]) -> dict[str, str]:
     for report in reports:
         found.setdefault(str(report.machine).rpartition(", load")[0], set()).add(report.day.isoformat())
     return {machine: ", ".join(sorted(days)) for machine, days in found.items()}
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -75,7 +75,6 @@ class Service:
         """Publishes; says how it ended. What it does not wait out is raised."""
         failures = 0
         while not self._ending.is_set():
-            self._asked.clear()
             try:
                 ended = self._publish(config)
                 failures = 0
@@ -117,6 +116,7 @@ class Service:
 
     def _reread(self, config: Config) -> Config:
         self._systemd.reloading()
+        self._asked.clear()  # before it reads: who asks from now on may mean what is not read any more
         try:
             new = self._read()
         except ConfigError as error:

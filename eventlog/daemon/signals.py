@@ -13,6 +13,8 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from queue import SimpleQueue
+from threading import Thread
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 from typing import Any
 
@@ -23,8 +25,15 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | None = None) -> Iterator[None]:
-    """Calls these instead of breaking off; who asks for the end a second time breaks off after all."""
+    """Calls these instead of breaking off; who asks for the end a second time breaks off after all.
+
+    They are called in a thread of their own. A handler runs in the midst of what the main thread does: where that holds
+    the lock of the very `Event` that is to be set, for example while it begins to wait, setting it there would never end.
+    """
     former: dict[int, Any] = {}
+    requests: SimpleQueue[Callable[[], None] | None] = (
+        SimpleQueue()
+    )  # of all queues the one that a handler may put into
 
     def on_second(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -32,16 +41,25 @@ def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | No
 
     def on_stop(number: int, _frame: object) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else on_second)
-        stop()
+        requests.put(stop)
 
     former |= {number: signal.signal(number, on_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     if reload is not None:
-        former[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: reload())
+        former[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: requests.put(reload))
+    thread = Thread(target=_fulfil, args=[requests], name="eventlog-signals", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         for asked, handler in former.items():
             signal.signal(asked, handler)
+        requests.put(None)
+        thread.join()
+
+
+def _fulfil(requests: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (request := requests.get()) is not None:
+        request()
 
 
 class Systemd:
