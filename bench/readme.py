@@ -6,7 +6,6 @@ what bounds it, and each contestant.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
