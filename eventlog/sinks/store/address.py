@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import visible
+from eventlog.sinks.plans import Plans
 
 SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 MODULE: Final = "obstore"
@@ -40,3 +42,13 @@ def refuse_unknown(what: str, place: str) -> None:
     if _bucket(place) is None or ("@" in place and not found[1].startswith("abfs")):
         hint = "Credentials come from the environment, and no setting stands behind a question mark."
         raise ConfigError(f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX.", hint=hint)
+
+
+def place_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
+    """The folder of an output, or its place in a store, where what comes together gets its names in order or not."""
+    if not is_address(path):
+        return Path(path)
+    from eventlog.sinks.store.objects import objects_at
+    from eventlog.sinks.store.plans import StoredPlans
+
+    return StoredPlans(objects_at(path, settings, "output.path"), ordered=ordered)
