@@ -29,19 +29,23 @@ KINDS = {
     "files in routes": sink_places.routed_files,
     "change files": sink_places.change_files,
 }
+STORES = {"files in a store": sink_places.stored_files, "change files in a store": sink_places.stored_change_files}
 NOTHING = Resolved()
 
 
-@pytest.fixture(params=sorted(KINDS))
+@pytest.fixture(params=sorted({**KINDS, **STORES}))
 def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Place]]:
     """New places; nothing is hidden in any of them in the end."""
-    kind, numbers = KINDS[request.param], count(1)
+    kind, numbers = {**KINDS, **STORES}[request.param], count(1)
+    places: list[Place] = []
 
     def another() -> Place:
         with kind(tmp_path / str(next(numbers))) as found:
+            places.append(found)
             return found
 
     yield another
+    assert not [name for one in places for name in one.left()]
     assert not list(tmp_path.rglob("*.part"))
 
 
