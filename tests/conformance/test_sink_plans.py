@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -24,12 +24,15 @@ from tests.support.sink_places import CutError, Place
 from tests.support.sinks import KilledError, dying, failing, opened, tenure
 
 __all__ = ["place"]
-KINDS = {
+KINDS: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "files": sink_places.files,
     "files in routes": sink_places.routed_files,
     "change files": sink_places.change_files,
 }
-STORES = {"files in a store": sink_places.stored_files, "change files in a store": sink_places.stored_change_files}
+STORES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "files in a store": sink_places.stored_files,
+    "change files in a store": sink_places.stored_change_files,
+}
 NOTHING = Resolved()
 
 

@@ -153,7 +153,7 @@ class Objects:
             if isinstance(error, FileNotFoundError) and _told(str(error)) not in GONE:
                 raise MissingObjectError from None
             why, mend = _reason(error)
-            hint = f"{mend}; it is tried again, and nothing is lost."
+            hint = f"{mend}; nothing is lost."
             raise SinkError(f"{self.place} {why}.", hint=hint, may_pass=True) from None
 
 
