@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import Final
 
 import msgspec
 
@@ -24,9 +23,6 @@ from eventlog.convert.settings import Conversion
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import Objects
 from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
-
-FORMER: Final = f"{OURS}former.json"
-"""Keeps what the `_SUCCESS` says that is taken away: which folders go with it."""
 
 
 def folder_for(address: str) -> Path:
@@ -71,9 +67,7 @@ class StoredConversion:
         known = self._folders()
         self._refuse_strangers({name.parts[0] for name in names if len(name.parts) > 1} - known)
         hidden = plans.hide(secrets.token_hex(8), list(zip(names, files, strict=True)))
-        self._remove_former(known)
-        plans.show(hidden, apart=1)
-        self._objects.remove([FORMER])
+        plans.show(hidden, apart=1, gone=self._former(known) if self._overwrite else ())
         plans.forget()
 
     def discard(self) -> None:
@@ -108,16 +102,13 @@ class StoredConversion:
 
     def _folders(self) -> set[str]:
         """The folders that a former conversion made here."""
-        found = [self._objects.read(name) for name in (SUCCESS, DAMAGED, FORMER)]
+        found = [self._objects.read(name) for name in (SUCCESS, DAMAGED)]
         return {folder for one in found if one is not None for folder in folders_told(one.content)}
 
-    def _remove_former(self, folders: set[str]) -> None:
-        """Removes the output of a former conversion, `_SUCCESS` first; other objects are nobody's business."""
-        for name in (SUCCESS, DAMAGED):
-            if self._objects.copy(name, FORMER):
-                self._objects.remove([name])
+    def _former(self, folders: set[str]) -> tuple[str, ...]:
+        """The output of a former conversion, `_SUCCESS` first; other objects are nobody's business."""
         former = [name for name in self._names() if name.split("/")[0] in folders or is_ours(name)]
-        self._objects.remove(former)
+        return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
 
 
 def _files(folder: Path) -> Iterator[Path]:

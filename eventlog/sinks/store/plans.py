@@ -38,7 +38,8 @@ HURDLES: Final = 5
 class Position(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far the place is. `turn` makes each state different from all others; `holder` is the process that put it.
 
-    `files` of the `plan` were hidden by `maker`; so many of the last come `apart`. `last` is the greatest id.
+    `files` of the `plan` were hidden by `maker`; so many of the last come `apart`. What is to be `gone`
+    goes before they come, the first of it alone. `last` is the greatest id.
     """
 
     owner: Owner = Owner()
@@ -48,6 +49,7 @@ class Position(Struct, frozen=True, kw_only=True, omit_defaults=True):
     maker: str = ""
     files: tuple[str, ...] = ()
     apart: int = 0
+    gone: tuple[str, ...] = ()
     last: str = ""
 
 
@@ -110,6 +112,7 @@ class StoredPlans:
         found = set(self._objects.names(HIDDEN))
         self._put_anew(self._still_ours)  # so all that was found is of former owners, and nothing of a later one
         self._copy(self._position)
+        self._replaced()
         begun = _hidden(self._position.maker, len(self._position.files))  # a store may list late
         self._objects.remove(sorted(found.union(begun)))
         self.plan = self._position.plan
@@ -130,12 +133,12 @@ class StoredPlans:
             raise
         return hidden
 
-    def show(self, hidden: HiddenObjects, *, apart: int = 0, last: str = "") -> None:
-        """Commits objects if the place is still ours, and gives them their names.
+    def show(self, hidden: HiddenObjects, *, apart: int = 0, last: str = "", gone: tuple[str, ...] = ()) -> None:
+        """Commits objects if the place is still ours, and gives them their names; others are `gone` by then.
 
         Where nobody knows whether they were committed they stay hidden: who settles shows or removes them.
         """
-        found = replace(self._position, maker=hidden.maker, files=hidden.files, apart=apart)
+        found = replace(self._position, maker=hidden.maker, files=hidden.files, apart=apart, gone=gone)
         if hidden.plan:
             self._commit(
                 replace(found, plan=hidden.plan, turn=secrets.token_hex(8), last=max(found.last, last)), hidden
@@ -146,6 +149,7 @@ class StoredPlans:
             self._confirm()
             hint = "Restore them from former versions, or begin anew with an empty prefix."
             raise DataError(f"Hidden objects of {self._objects.place} were removed by somebody else.", hint=hint)
+        self._replaced()
         self._objects.remove(hidden.names)
         self.plan = hidden.plan or self.plan
 
@@ -211,6 +215,10 @@ class StoredPlans:
 
     def _copy(self, position: Position) -> bool:
         """Copies what is hidden to its names; False where something of it was not there, for it was copied before."""
+        if position.gone:
+            self._confirm()  # what a later owner has shown since is not ours to take away
+            self._objects.remove(position.gone[:1])
+            self._objects.remove(position.gone[1:])
         pairs = list(zip(_hidden(position.maker, len(position.files)), position.files, strict=True))
         if self._ordered:
             return all([self._objects.copy(*pair) for pair in pairs])  # noqa: C419  # each of them
@@ -219,6 +227,11 @@ class StoredPlans:
             self._objects.each(lambda pair: self._objects.copy(*pair), group) for group in (pairs[:cut], pairs[cut:])
         ]
         return all(there[0] + there[1])
+
+    def _replaced(self) -> None:
+        """Notes that what was to be gone is gone, while all is still hidden that comes in its place."""
+        if self._position.gone:
+            self._put_anew(lambda position: replace(self._still_ours(position), gone=()))
 
     def _read(self, content: bytes) -> Position:
         try:
