@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
@@ -26,13 +27,17 @@ from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
 
 
 def folder_for(address: str) -> Path:
-    """The folder in which the output for an address is made; nobody else may read there. The next run finds it again."""
+    """The folder in which the output for an address is made; the next run finds it again."""
     home = Path(tempfile.gettempdir()) / f"eventlog-{os.getuid()}"
+    return home / blake2b(address.encode(), digest_size=16).hexdigest()
+
+
+def _make_private(home: Path) -> None:
+    """Makes the folder that has those folders. Its name is known, so nobody else may have made it, or may look into it."""
     home.mkdir(mode=0o700, exist_ok=True)
     found = home.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise ConfigError(f"{home} may be read or written by others.", hint="Remove it, or set TMPDIR.")
-    return home / blake2b(address.encode(), digest_size=16).hexdigest()
 
 
 class StoredConversion:
@@ -45,6 +50,7 @@ class StoredConversion:
 
     def begin(self, conversion: Conversion) -> Summary | None:
         """Makes place and folder ready; what this very conversion did, if it stands there already."""
+        _make_private(self.folder.parent)
         self._settle()
         there = self._objects.read(SUCCESS)
         if there is not None and not self._overwrite:
@@ -73,6 +79,8 @@ class StoredConversion:
     def discard(self) -> None:
         """Removes the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):  # another conversion has its own there
+            self.folder.parent.rmdir()
 
     def _settle(self) -> None:
         """Finishes or removes what a run has left that was killed while it put its output there."""

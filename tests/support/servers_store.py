@@ -39,6 +39,11 @@ class StoreServer(Struct, frozen=True):
         """A new prefix."""
         return f"s3://bucket/place-{os.getpid()}-{next(_numbers)}"
 
+    def make_bucket(self, name: str) -> None:
+        """Another bucket."""
+        request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310  # our own
+        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310  # likewise
+
     def objects(self, address: str) -> Objects:
         return objects_at(address, self.settings)
 
@@ -81,17 +86,18 @@ def running(packages: Path) -> Iterator[StoreServer]:
     ):
         try:
             url = f"http://127.0.0.1:{port}"
-            _make_bucket(f"{url}/bucket", process)
-            yield StoreServer(url)
+            made = StoreServer(url)
+            _begin(made, process)
+            yield made
         finally:
             process.terminate()
 
 
-def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
+def _begin(made: StoreServer, server: subprocess.Popen[bytes]) -> None:
     """Makes a bucket as soon as the server answers."""
     while server.poll() is None:
         try:
-            urllib.request.urlopen(urllib.request.Request(address, method="PUT"), timeout=60).close()  # noqa: S310  # our own
+            made.make_bucket("bucket")
         except OSError:
             time.sleep(0.1)  # a server that starts tells nobody
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import suppress
 from itertools import count
@@ -30,6 +29,11 @@ PARTS = {"part-00000.xml": b"4", "part-00001.xml": b"5", "outcomes.parquet": b"6
 @pytest.fixture
 def objects() -> Objects:
     return Objects(MemoryStore(), "s3://bucket/p")
+
+
+@pytest.fixture(autouse=True)
+def _private(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
 
 
 def order(folder: Path) -> Conversion:
@@ -166,15 +170,18 @@ def test_what_another_order_left_in_the_folder_goes(objects: Objects, tmp_path: 
     assert not (tmp_path / "made").exists()
 
 
-def test_the_folder_is_for_us_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_for_us_alone(objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = folder_for("s3://bucket/p")
     assert folder == folder_for("s3://bucket/p") != folder_for("s3://bucket/q")
+    assert not folder.parent.exists()
+    place = at(objects, folder)
+    place.begin(order(folder))
     assert folder.parent.stat().st_mode & 0o777 == 0o700
     folder.parent.chmod(0o755)
     with pytest.raises(ConfigError, match="may be read or written by others"):
-        folder_for("s3://bucket/p")
-    shutil.rmtree(folder.parent)
+        place.begin(order(folder))
+    place.discard()
     folder.parent.symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="set TMPDIR"):
-        folder_for("s3://bucket/p")
+        place.begin(order(folder))
