@@ -32,7 +32,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Status
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
-from eventlog.sinks.store.objects import Objects
+from eventlog.sinks.store.objects import Bucket
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import STANDARD, TRANSACTION
 
@@ -57,7 +57,7 @@ Row = tuple[Any, ...]
 class Archive:
     """A folder of archives of one log, or objects at a place. `told` is what of a row stands in them: all of it, or not what policies hide."""
 
-    def __init__(self, place: Path | Objects, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
+    def __init__(self, place: Path | Bucket, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
         self._log = log
         self._told = told
         self._arrow = _pyarrow()
@@ -89,9 +89,7 @@ def _remove_leftovers(folder: Path) -> None:
 class ArchiveFile:
     """One file in the making: `write` as often as there are rows, then `finish` or `discard`."""
 
-    def __init__(
-        self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any, objects: Objects | None
-    ) -> None:
+    def __init__(self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any, objects: Bucket | None) -> None:
         self.rows = 0
         self._objects = objects
         self._folder = folder

@@ -20,7 +20,7 @@ from eventlog.sinks.store.address import is_address
 
 if TYPE_CHECKING:
     from eventlog.admin.purge import Purged
-    from eventlog.sinks.store.objects import Objects
+    from eventlog.sinks.store.objects import Bucket
     from eventlog.sql.log import Log
 
 
@@ -159,7 +159,7 @@ def purge(
         click.echo(f"{counted(done.rows, 'row')} deleted{kept}.")
 
 
-def _kept_at(archive: str) -> Path | Objects:
+def _kept_at(archive: str) -> Path | Bucket:
     """The folder of archives, or the objects below an address."""
     if not is_address(archive):
         return Path(archive)

@@ -22,7 +22,7 @@ from eventlog.convert.again import complete, same
 from eventlog.convert.commit import DAMAGED, SUCCESS, WORK, Summary, folders_told, is_ours
 from eventlog.convert.settings import Conversion
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sinks.store.objects import Objects
+from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
 
 
@@ -43,7 +43,7 @@ def _make_private(home: Path) -> None:
 class StoredConversion:
     """The place of a conversion in an object store; `folder` is where its output is made."""
 
-    def __init__(self, objects: Objects, folder: Path, *, overwrite: bool) -> None:
+    def __init__(self, objects: Bucket, folder: Path, *, overwrite: bool) -> None:
         self.folder = folder
         self._objects = objects
         self._overwrite = overwrite

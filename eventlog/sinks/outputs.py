@@ -40,7 +40,8 @@ class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Refuses an address that is none of an object store."""
         refuse_unknown("output.path", self.path)
         if self.store != StoreSettings() and not is_address(self.path):
-            raise ConfigError("output.store is about an object store, and output.path is a folder.")
+            message = "output.store is about an object store, and output.path is a folder."
+            raise ConfigError(message, hint="Leave it out, or make output.path an address: s3://….")
 
     @property
     def places(self) -> Places:

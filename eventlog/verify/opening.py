@@ -39,7 +39,7 @@ def target_of(
     if isinstance(output, FilesOutput) and output.format == "change-tables":
         if is_address(output.path):
             raise UsageError(
-                "Change tables in an object store cannot be read.", hint="Compare with a copy in a folder."
+                f"Change tables at {output.path} cannot be read back.", hint="Compare with a copy in a folder."
             )
         from eventlog.verify.files import FileTarget
 

@@ -33,13 +33,14 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "files in a store": sink_places.stored_files,
     "change files in a store": sink_places.stored_change_files,
 }
+EVERYWHERE = {**KINDS, **STORES}
 NOTHING = Resolved()
 
 
-@pytest.fixture(params=sorted({**KINDS, **STORES}))
+@pytest.fixture(params=sorted(EVERYWHERE))
 def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Place]]:
     """New places; nothing is hidden in any of them in the end."""
-    kind, numbers = {**KINDS, **STORES}[request.param], count(1)
+    kind, numbers = EVERYWHERE[request.param], count(1)
     places: list[Place] = []
 
     def another() -> Place:

@@ -13,7 +13,7 @@ import pytest
 
 from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Sink
-from tests.conformance.test_sink_plans import KINDS, STORES
+from tests.conformance.test_sink_plans import EVERYWHERE
 from tests.support.sink_places import Place
 from tests.support.sinks import KilledError, dying, opened, patch_steps, tenure
 
@@ -84,7 +84,7 @@ def test_a_former_publisher_that_goes_on_while_another_takes_over_changes_nothin
     fates: set[bool] = set()
     for first in count(1):
         for second in count(1):
-            with {**KINDS, **STORES}[kind](tmp_path / f"{first}-{second}") as place:
+            with EVERYWHERE[kind](tmp_path / f"{first}-{second}") as place:
                 former, heir, there = _raced(place, first, second)
             fates.add(there)
             assert former.refused or (former.done and there)
@@ -121,14 +121,14 @@ def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
     return there
 
 
-@pytest.mark.parametrize("kind", {**KINDS, **STORES})
+@pytest.mark.parametrize("kind", EVERYWHERE)
 def test_what_a_former_publisher_has_prepared_is_not_taken_for_what_its_successor_began(
     tmp_path: Path, kind: str
 ) -> None:
     """The successor repeats the plan with what is left of it, and dies."""
     fates: set[bool] = set()
     for before in count(1):
-        with {**KINDS, **STORES}[kind](tmp_path / str(before)) as place:
+        with EVERYWHERE[kind](tmp_path / str(before)) as place:
             former, heir = opened(place.make(), tenure()), place.make()
             former.commit("a", place.documents(1))
             heir.open(tenure(2))

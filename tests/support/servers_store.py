@@ -18,7 +18,7 @@ import pytest
 from msgspec import Struct
 
 from eventlog.sinks.store.address import StoreSettings
-from eventlog.sinks.store.objects import Objects, objects_at
+from eventlog.sinks.store.objects import Bucket, objects_at
 from tests.support.servers import found, free_port
 
 _numbers = count()
@@ -44,11 +44,11 @@ class StoreServer(Struct, frozen=True):
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310  # our own
         urllib.request.urlopen(request, timeout=60).close()  # noqa: S310  # likewise
 
-    def objects(self, address: str) -> Objects:
+    def objects(self, address: str) -> Bucket:
         return objects_at(address, self.settings)
 
 
-def content(objects: Objects) -> dict[str, bytes]:
+def content(objects: Bucket) -> dict[str, bytes]:
     """All objects that are looked at, by their names."""
     return {
         name: found.content

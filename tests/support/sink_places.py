@@ -29,7 +29,7 @@ from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.stdout import StdoutSink
-from eventlog.sinks.store.objects import Objects
+from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import HIDDEN, POSITION, StoredPlans
 from tests.support import changerows, messages
 from tests.support.servers_kafka import consumed, settings
@@ -142,7 +142,7 @@ def change_files(folder: Path) -> Iterator[Place]:
     )
 
 
-def _stored(objects: Objects, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:
+def _stored(objects: Bucket, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:
     """A place in an object store."""
 
     def found() -> list[int]:
@@ -152,13 +152,13 @@ def _stored(objects: Objects, kind: Callable[[StoredPlans], Sink], document: Cal
         make=lambda: kind(StoredPlans(objects, ordered=document is not row)),
         document=document,
         found=found,
-        breaking=lambda at: broken(Objects, "copy", at, CutError()),
+        breaking=lambda at: broken(Bucket, "copy", at, CutError()),
         left=lambda: sorted(objects.names(HIDDEN)),
         spoilt=lambda: objects.put(POSITION, b"{"),
     )
 
 
-def _numbers_of(name: str, objects: Objects) -> list[int]:
+def _numbers_of(name: str, objects: Bucket) -> list[int]:
     found = objects.read(name) if name.endswith((".xml", ".parquet")) else None
     if found is None:
         return []
@@ -168,18 +168,18 @@ def _numbers_of(name: str, objects: Objects) -> list[int]:
 
 
 @contextmanager
-def stored_files(objects: Objects | Path) -> Iterator[Place]:
+def stored_files(objects: Bucket | Path) -> Iterator[Place]:
     """Documents in an object store; in one of this process's memory for a path."""
     yield _stored(_objects(objects), lambda plans: FileSink(plans, ".xml"), xds)
 
 
 @contextmanager
-def stored_change_files(objects: Objects | Path) -> Iterator[Place]:
+def stored_change_files(objects: Bucket | Path) -> Iterator[Place]:
     yield _stored(_objects(objects), ChangeTableFiles, row)
 
 
-def _objects(place: Objects | Path) -> Objects:
-    return place if isinstance(place, Objects) else Objects(MemoryStore(), f"memory://{place.name}")
+def _objects(place: Bucket | Path) -> Bucket:
+    return place if isinstance(place, Bucket) else Bucket(MemoryStore(), f"memory://{place.name}")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from eventlog.sinks.store.address import MODULE, StoreSettings, refuse_unknown
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-WAYS: Final = 16
+REQUEST_THREADS: Final = 16
 """Requests that are on their way together."""
 
 IN_ONE_BYTES: Final = 32_000_000
@@ -47,7 +47,7 @@ _status = re.compile(r"status code: (\d{3})").search
 _redirected = re.compile("redirect without LOCATION", re.IGNORECASE).search
 
 
-class Found(Struct, frozen=True):
+class StoredObject(Struct, frozen=True):
     """An object's content, and which state of it that is."""
 
     content: bytes
@@ -62,21 +62,21 @@ class ChangedObjectError(Exception):
     """The object is not in the state any more that was known."""
 
 
-class Objects:
+class Bucket:
     """The objects below `place`. Names are relative to it, with / between their parts."""
 
     def __init__(self, store: ObjectStore, place: str) -> None:
         self.place = place
         self._store = store
 
-    def read(self, name: str) -> Found | None:
+    def read(self, name: str) -> StoredObject | None:
         """What stands there; None where nothing does."""
         import obstore
 
         try:
             with self._asking():
                 got = obstore.get(self._store, name)
-                return Found(bytes(got.bytes()), _tag(got.meta))
+                return StoredObject(bytes(got.bytes()), _tag(got.meta))
         except MissingObjectError:
             return None
 
@@ -137,7 +137,7 @@ class Objects:
         several = list(items)
         if len(several) < 2:
             return [act(one) for one in several]
-        with ThreadPoolExecutor(WAYS) as pool:
+        with ThreadPoolExecutor(REQUEST_THREADS) as pool:
             return list(pool.map(act, several))
 
     @contextmanager
@@ -157,7 +157,7 @@ class Objects:
             raise SinkError(f"{self.place} {why}.", hint=hint, may_pass=True) from None
 
 
-def objects_at(address: str, settings: StoreSettings | None = None, what: str = "The place") -> Objects:
+def objects_at(address: str, settings: StoreSettings | None = None, what: str = "The place") -> Bucket:
     """The objects below an address; ConfigError where it is none, or where its library is missing."""
     refuse_unknown(what, address)
     require(f"{address.partition('://')[0]}://", MODULE)
@@ -184,7 +184,7 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
     except (BaseError, ValueError, TypeError):
         hint = "For Azure the account stands in AZURE_STORAGE_ACCOUNT_NAME, or in the address as abfs://CONTAINER@ACCOUNT.…."
         raise ConfigError(f"{what} {visible(address)} cannot be used with these settings.", hint=hint) from None
-    return Objects(store, address.rstrip("/"))
+    return Bucket(store, address.rstrip("/"))
 
 
 def _profile() -> Any:

@@ -26,12 +26,12 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
-from eventlog.sinks.store.objects import Objects, Tag
+from eventlog.sinks.store.objects import Bucket, Tag
 
 OURS: Final = ".eventlog/"
 POSITION: Final = f"{OURS}position.json"
 HIDDEN: Final = f"{OURS}hidden/"
-HURDLES: Final = 5
+TAKEOVER_TRIES: Final = 5
 """How often the position may change while it is taken over."""
 
 
@@ -59,7 +59,7 @@ class HiddenObjects(Struct, frozen=True, kw_only=True):
     plan: str
     maker: str
     files: tuple[str, ...]
-    objects: Objects
+    objects: Bucket
 
     @property
     def names(self) -> list[str]:
@@ -80,7 +80,7 @@ class StoredPlans:
 
     folder = PurePosixPath()
 
-    def __init__(self, objects: Objects, *, ordered: bool = False) -> None:
+    def __init__(self, objects: Bucket, *, ordered: bool = False) -> None:
         self.plan = ""
         self._objects = objects
         self._ordered = ordered
@@ -147,7 +147,7 @@ class StoredPlans:
             self._unless_lost(self._confirm, hidden)
         if not self._copy(found):
             self._confirm()
-            hint = "Restore them from former versions, or begin anew with an empty prefix."
+            hint = "Restore them from former versions, or begin with an empty prefix."
             raise DataError(f"Hidden objects of {self._objects.place} were removed by somebody else.", hint=hint)
         self._replaced()
         self._objects.remove(hidden.names)
@@ -191,7 +191,7 @@ class StoredPlans:
 
     def _put_anew(self, ours: Callable[[Position], Position]) -> None:
         """Puts the position in a state of its own, so that whatever is on its way over a former one is refused."""
-        for _ in range(HURDLES):
+        for _ in range(TAKEOVER_TRIES):
             found = self._objects.read(POSITION)
             position = replace(ours(self._read(found.content) if found else Position()), turn=secrets.token_hex(8))
             told = msgspec.json.encode(position)

@@ -17,7 +17,7 @@ from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.stored import StoredConversion, folder_for
 from eventlog.core.errors import ConfigError, OccupiedError, UsageError
 from eventlog.core.rules import Options
-from eventlog.sinks.store.objects import Objects
+from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import StoredPlans
 from eventlog.xds.write import XdsFormat
 from tests.support.sinks import KilledError, dying, tenure
@@ -27,8 +27,8 @@ PARTS = {"part-00000.xml": b"4", "part-00001.xml": b"5", "outcomes.parquet": b"6
 
 
 @pytest.fixture
-def objects() -> Objects:
-    return Objects(MemoryStore(), "s3://bucket/p")
+def objects() -> Bucket:
+    return Bucket(MemoryStore(), "s3://bucket/p")
 
 
 @pytest.fixture(autouse=True)
@@ -52,20 +52,20 @@ def made(folder: Path, files: dict[str, bytes], ended: str = SUCCESS) -> dict[st
     return {**files, **told}
 
 
-def there(objects: Objects) -> dict[str, bytes]:
+def there(objects: Bucket) -> dict[str, bytes]:
     """All objects, hidden ones too."""
     found = {name: objects.read(name) for name in sorted(objects.names())}
     return {name: one.content for name, one in found.items() if one is not None}
 
 
-def at(objects: Objects, folder: Path, *, overwrite: bool = False) -> StoredConversion:
+def at(objects: Bucket, folder: Path, *, overwrite: bool = False) -> StoredConversion:
     return StoredConversion(objects, folder, overwrite=overwrite)
 
 
 @pytest.mark.parametrize("files", [TABLES, PARTS], ids=["tables", "parts"])
 @pytest.mark.parametrize("ended", [SUCCESS, DAMAGED])
 def test_the_objects_are_those_of_the_folder(
-    objects: Objects, tmp_path: Path, files: dict[str, bytes], ended: str
+    objects: Bucket, tmp_path: Path, files: dict[str, bytes], ended: str
 ) -> None:
     place = at(objects, tmp_path / "made")
     assert place.begin(order(place.folder)) is None
@@ -81,7 +81,7 @@ def test_the_objects_are_those_of_the_folder(
 def test_who_is_killed_before_any_request_has_shown_nothing_that_is_complete(tmp_path: Path) -> None:
     fates = []
     for before in count(1):
-        objects, folder = Objects(MemoryStore(), "s3://bucket/p"), tmp_path / str(before)
+        objects, folder = Bucket(MemoryStore(), "s3://bucket/p"), tmp_path / str(before)
         wanted = made(folder, TABLES)
         with dying(before) as died, suppress(KilledError):
             at(objects, folder).publish()
@@ -101,7 +101,7 @@ def test_who_is_killed_before_any_request_has_shown_nothing_that_is_complete(tmp
 
 def test_who_is_killed_while_it_replaces_an_output_leaves_the_former_or_none_or_the_new_one(tmp_path: Path) -> None:
     for before in count(1):
-        objects = Objects(MemoryStore(), "s3://bucket/p")
+        objects = Bucket(MemoryStore(), "s3://bucket/p")
         former = made(tmp_path / f"{before}-former", TABLES)
         at(objects, tmp_path / f"{before}-former").publish()
         objects.put("theirs.txt", b"theirs")
@@ -122,7 +122,7 @@ def test_who_is_killed_while_it_replaces_an_output_leaves_the_former_or_none_or_
             return
 
 
-def test_a_place_that_holds_something_is_refused(objects: Objects, tmp_path: Path) -> None:
+def test_a_place_that_holds_something_is_refused(objects: Bucket, tmp_path: Path) -> None:
     objects.put("theirs.txt", b"")
     place = at(objects, tmp_path / "made")
     with pytest.raises(UsageError, match=r"s3://bucket/p is not empty.* --overwrite"):
@@ -134,21 +134,21 @@ def test_a_place_that_holds_something_is_refused(objects: Objects, tmp_path: Pat
     assert {"theirs.txt", "part-00000.xml"} <= there(objects).keys()
 
 
-def test_folders_of_others_stand_in_the_way(objects: Objects, tmp_path: Path) -> None:
+def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
     objects.put("usr__ct/theirs.parquet", b"")
     made(tmp_path / "made", TABLES)
     with pytest.raises(UsageError, match="s3://bucket/p/usr__ct stands in the way"):
         at(objects, tmp_path / "made", overwrite=True).publish()
 
 
-def test_the_place_of_a_publisher_is_left_alone(objects: Objects, tmp_path: Path) -> None:
+def test_the_place_of_a_publisher_is_left_alone(objects: Bucket, tmp_path: Path) -> None:
     StoredPlans(objects).take_over(tenure())
     place = at(objects, tmp_path / "made", overwrite=True)
     with pytest.raises(UsageError, match="is where a publisher writes"):
         place.begin(order(place.folder))
 
 
-def test_of_two_at_once_the_later_one_stays(objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_at_once_the_later_one_stays(objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path / "first", PARTS)
     wanted = made(tmp_path / "second", TABLES)
     usual = StoredPlans.hide
@@ -164,13 +164,13 @@ def test_of_two_at_once_the_later_one_stays(objects: Objects, tmp_path: Path, mo
     assert there(objects) == wanted
 
 
-def test_what_another_order_left_in_the_folder_goes(objects: Objects, tmp_path: Path) -> None:
+def test_what_another_order_left_in_the_folder_goes(objects: Bucket, tmp_path: Path) -> None:
     made(tmp_path / "made", PARTS)
     at(objects, tmp_path / "made").begin(order(tmp_path / "made"))
     assert not (tmp_path / "made").exists()
 
 
-def test_the_folder_is_for_us_alone(objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = folder_for("s3://bucket/p")
     assert folder == folder_for("s3://bucket/p") != folder_for("s3://bucket/q")

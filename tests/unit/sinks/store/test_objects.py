@@ -1,4 +1,4 @@
-"""Objects of a store: what an address is, and what each thing that goes wrong is called. No server is asked."""
+"""Bucket of a store: what an address is, and what each thing that goes wrong is called. No server is asked."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from eventlog.core.errors import ConfigError, SinkError
 from eventlog.sinks.outputs import FILES, FilesOutput
 from eventlog.sinks.store import objects as module
 from eventlog.sinks.store.address import StoreSettings, is_address, refuse_unknown
-from eventlog.sinks.store.objects import Objects, objects_at
+from eventlog.sinks.store.objects import Bucket, objects_at
 
 SECRET = "sig=a-secret-of-tests"
 
 
 @pytest.fixture
-def objects() -> Objects:
-    return Objects(MemoryStore(), "s3://bucket/p")
+def objects() -> Bucket:
+    return Bucket(MemoryStore(), "s3://bucket/p")
 
 
 def answer(code: str, status: int = 403) -> str:
@@ -61,7 +61,7 @@ def answer(code: str, status: int = 403) -> str:
     ],
 )
 def test_each_trouble_has_a_sentence_and_may_pass_and_tells_no_secret(
-    objects: Objects, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+    objects: Bucket, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise error
@@ -85,7 +85,7 @@ def test_each_trouble_has_a_sentence_and_may_pass_and_tells_no_secret(
         assert caught.value.__cause__ is None
 
 
-def test_an_object_is_read_copied_listed_and_removed(objects: Objects) -> None:
+def test_an_object_is_read_copied_listed_and_removed(objects: Bucket) -> None:
     objects.put("a/b", b"1")
     assert objects.copy("a/b", "c")
     assert not objects.copy("none", "d")
@@ -98,7 +98,7 @@ def test_an_object_is_read_copied_listed_and_removed(objects: Objects) -> None:
     assert (found.content, objects.read("c")) == (b"1", None)
 
 
-def test_an_object_is_put_over_the_state_that_was_read_and_no_other(objects: Objects) -> None:
+def test_an_object_is_put_over_the_state_that_was_read_and_no_other(objects: Bucket) -> None:
     first = objects.put_over("a", b"1", None)
     assert first is not None
     assert objects.put_over("a", b"2", None) is None
@@ -112,7 +112,7 @@ def test_an_object_is_put_over_the_state_that_was_read_and_no_other(objects: Obj
 
 @pytest.mark.parametrize("size", [10, 6_000_000])
 def test_a_file_is_put_in_one_or_in_parts(
-    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(module, "IN_ONE_BYTES", 1000)
     file = tmp_path / "file"
@@ -124,7 +124,7 @@ def test_a_file_is_put_in_one_or_in_parts(
 
 
 def test_one_that_is_gone_ends_no_removal_where_the_store_stops_at_it(
-    objects: Objects, monkeypatch: pytest.MonkeyPatch
+    objects: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Azure and Google say so of each object."""
     usual = obstore.delete

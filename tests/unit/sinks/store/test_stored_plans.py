@@ -12,17 +12,17 @@ from obstore.store import MemoryStore
 from eventlog.core.errors import ConfigError, DataError, OccupiedError, SinkError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.store.objects import Objects, Tag
+from eventlog.sinks.store.objects import Bucket, Tag
 from eventlog.sinks.store.plans import HIDDEN, POSITION, Position, StoredPlans
 from tests.support.sinks import opened, tenure
 
 
 @pytest.fixture
-def objects() -> Objects:
-    return Objects(MemoryStore(), "s3://bucket/p")
+def objects() -> Bucket:
+    return Bucket(MemoryStore(), "s3://bucket/p")
 
 
-def sink_at(objects: Objects) -> FileSink:
+def sink_at(objects: Bucket) -> FileSink:
     return FileSink(StoredPlans(objects, ordered=True), ".xml")
 
 
@@ -30,30 +30,30 @@ def documents(*numbers: int) -> list[Document]:
     return [Document(id=f"{number:04}", body=b"<nds/>", covers={}) for number in numbers]
 
 
-def seen(objects: Objects) -> list[str]:
+def seen(objects: Bucket) -> list[str]:
     assert list(objects.names(HIDDEN)) == []
     return sorted(name for name in objects.names() if not name.startswith(".eventlog/"))
 
 
-def position(objects: Objects) -> Position:
+def position(objects: Bucket) -> Position:
     found = objects.read(POSITION)
     assert found is not None
     return msgspec.json.decode(found.content, type=Position)
 
 
 @pytest.mark.parametrize("raised", [True, False], ids=["the line is cut", "the library asked again"])
-def test_a_commit_whose_answer_is_lost_is_one(objects: Objects, monkeypatch: pytest.MonkeyPatch, raised: bool) -> None:
+def test_a_commit_whose_answer_is_lost_is_one(objects: Bucket, monkeypatch: pytest.MonkeyPatch, raised: bool) -> None:
     sink = opened(sink_at(objects), tenure())
-    usual = Objects.put_over
+    usual = Bucket.put_over
 
-    def lost(self: Objects, name: str, content: bytes, former: Tag | None) -> Tag | None:
+    def lost(self: Bucket, name: str, content: bytes, former: Tag | None) -> Tag | None:
         assert usual(self, name, content, former)
         if raised:
             raise SinkError("The line is cut.", may_pass=True)
         return usual(self, name, content, former)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Objects, "put_over", lost)
+        patch.setattr(Bucket, "put_over", lost)
         if raised:
             with pytest.raises(SinkError, match="line"):
                 sink.commit("a", documents(1, 2))
@@ -65,18 +65,18 @@ def test_a_commit_whose_answer_is_lost_is_one(objects: Objects, monkeypatch: pyt
     assert seen(objects) == ["0001.xml", "0002.xml", "0003.xml"]
 
 
-def test_a_commit_that_comes_late_is_none(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_comes_late_is_none(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is on its way when the publisher asks what became of it; then it is refused, for what it would show is removed."""
     sink = opened(sink_at(objects), tenure())
     sink.commit("a", documents(1))
-    usual, late = Objects.put_over, list[tuple[Any, ...]]()
+    usual, late = Bucket.put_over, list[tuple[Any, ...]]()
 
-    def hung(self: Objects, *request: Any) -> Tag | None:
+    def hung(self: Bucket, *request: Any) -> Tag | None:
         late.append(request)
         raise SinkError("No answer.", may_pass=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Objects, "put_over", hung)
+        patch.setattr(Bucket, "put_over", hung)
         with pytest.raises(SinkError, match="No answer"):
             sink.commit("b", documents(2))
     assert sink.resolve("b").documents == frozenset()
@@ -86,36 +86,36 @@ def test_a_commit_that_comes_late_is_none(objects: Objects, monkeypatch: pytest.
 
 
 def test_who_committed_and_was_replaced_before_it_knew_leaves_the_rest_to_the_other(
-    objects: Objects, monkeypatch: pytest.MonkeyPatch
+    objects: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes nothing away that the other one is about to show."""
     sink, heir = opened(sink_at(objects), tenure()), sink_at(objects)
-    usual, copy = Objects.put_over, Objects.copy
+    usual, copy = Bucket.put_over, Bucket.copy
 
-    def lost(self: Objects, name: str, content: bytes, former: Tag | None) -> Tag | None:
-        monkeypatch.setattr(Objects, "put_over", usual)
+    def lost(self: Bucket, name: str, content: bytes, former: Tag | None) -> Tag | None:
+        monkeypatch.setattr(Bucket, "put_over", usual)
         assert usual(self, name, content, former)
         with pytest.MonkeyPatch.context() as patch:  # the other one is stopped before it shows anything
-            patch.setattr(Objects, "copy", lambda *_: pytest.fail("no copy"))
-            patch.setattr(Objects, "names", lambda *_: iter(()))
+            patch.setattr(Bucket, "copy", lambda *_: pytest.fail("no copy"))
+            patch.setattr(Bucket, "names", lambda *_: iter(()))
             patch.setattr(StoredPlans, "_copy", lambda *_: True)
-            patch.setattr(Objects, "remove", lambda *_: None)
+            patch.setattr(Bucket, "remove", lambda *_: None)
             heir.open(tenure(2))
         return None
 
-    monkeypatch.setattr(Objects, "put_over", lost)
+    monkeypatch.setattr(Bucket, "put_over", lost)
     with pytest.raises(OccupiedError):
         sink.commit("a", documents(1, 2))
-    monkeypatch.setattr(Objects, "copy", copy)
+    monkeypatch.setattr(Bucket, "copy", copy)
     assert heir.resolve("a").documents is None
     assert seen(objects) == ["0001.xml", "0002.xml"]
 
 
 def test_a_position_that_somebody_changes_meanwhile_is_read_again(
-    objects: Objects, monkeypatch: pytest.MonkeyPatch
+    objects: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = opened(sink_at(objects), tenure())
-    monkeypatch.setattr(Objects, "put_over", lambda *_: None)
+    monkeypatch.setattr(Bucket, "put_over", lambda *_: None)
     with pytest.raises(SinkError, match="another state than was known"):
         sink.commit("a", documents(1))
     with pytest.raises(SinkError, match="is being taken over by others"):
@@ -125,7 +125,7 @@ def test_a_position_that_somebody_changes_meanwhile_is_read_again(
     assert seen(objects) == []
 
 
-def test_hidden_objects_that_somebody_removed_are_told(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_objects_that_somebody_removed_are_told(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = opened(sink_at(objects), tenure())
     sink.prepare("a", documents(1))
     objects.remove(list(objects.names(HIDDEN)))
@@ -133,22 +133,22 @@ def test_hidden_objects_that_somebody_removed_are_told(objects: Objects, monkeyp
         sink.commit("a", documents(1))
 
 
-def test_what_cannot_be_hidden_leaves_nothing(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_hidden_leaves_nothing(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = opened(sink_at(objects), tenure())
-    usual = Objects.put
+    usual = Bucket.put
 
-    def full(self: Objects, name: str, content: bytes) -> None:
+    def full(self: Bucket, name: str, content: bytes) -> None:
         if name.endswith("000001"):
             raise SinkError("Full.", may_pass=True)
         usual(self, name, content)
 
-    monkeypatch.setattr(Objects, "put", full)
+    monkeypatch.setattr(Bucket, "put", full)
     with pytest.raises(SinkError, match=r"Full\."):
         sink.commit("a", documents(1, 2))
     assert seen(objects) == []
 
 
-def test_nothing_is_said_of_what_stays_hidden(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_of_what_stays_hidden(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = opened(sink_at(objects), tenure())
     sink.prepare("a", documents(1))
 
@@ -156,13 +156,13 @@ def test_nothing_is_said_of_what_stays_hidden(objects: Objects, monkeypatch: pyt
         raise SinkError("Down.", may_pass=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Objects, "remove", down)
+        patch.setattr(Bucket, "remove", down)
         sink.close()
     assert sink.resolve("a").documents == frozenset()
     assert seen(objects) == []
 
 
-def test_a_document_without_a_plan_of_who_was_replaced_is_not_there(objects: Objects) -> None:
+def test_a_document_without_a_plan_of_who_was_replaced_is_not_there(objects: Bucket) -> None:
     sink = opened(sink_at(objects), tenure())
     opened(sink_at(objects), tenure(2))
     with pytest.raises(OccupiedError):
@@ -170,7 +170,7 @@ def test_a_document_without_a_plan_of_who_was_replaced_is_not_there(objects: Obj
     assert seen(objects) == []
 
 
-def test_a_store_that_puts_over_any_state_is_refused(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_puts_over_any_state_is_refused(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = obstore.put
 
     def careless(*positional: Any, mode: Any = None, **named: Any) -> Any:
@@ -181,7 +181,7 @@ def test_a_store_that_puts_over_any_state_is_refused(objects: Objects, monkeypat
         sink_at(objects).open(tenure())
 
 
-def test_a_place_that_is_nobodys_stays_so_for_who_has_no_tenure(objects: Objects) -> None:
+def test_a_place_that_is_nobodys_stays_so_for_who_has_no_tenure(objects: Bucket) -> None:
     opened(sink_at(objects)).commit("a", documents(1))
     assert position(objects).owner.epoch == 0
     opened(sink_at(objects), tenure(1)).commit("b", documents(2))
@@ -189,7 +189,7 @@ def test_a_place_that_is_nobodys_stays_so_for_who_has_no_tenure(objects: Objects
     assert position(objects).owner.epoch == 2
 
 
-def test_long_ids_and_routes_are_objects_too(objects: Objects) -> None:
+def test_long_ids_and_routes_are_objects_too(objects: Bucket) -> None:
     sink = FileSink(StoredPlans(objects, ordered=True), ".xml", routed=True)
     sink.open(tenure())
     sink.commit("a", [Document(id="ü" * 300, body=b"<nds/>", covers={}, route="r/s")])
