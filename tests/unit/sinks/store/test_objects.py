@@ -1,4 +1,4 @@
-"""Bucket of a store: what an address is, and what each thing that goes wrong is called. No server is asked."""
+"""Objects of a store: what an address is, and what each thing that goes wrong is called. No server is asked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from obstore.store import MemoryStore
 
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config
-from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.errors import ConfigError, SinkError, UsageError
 from eventlog.sinks.outputs import FILES, FilesOutput
 from eventlog.sinks.store import objects as module
 from eventlog.sinks.store.address import StoreSettings, is_address, refuse_unknown
 from eventlog.sinks.store.objects import Bucket, objects_at
+from eventlog.verify.opening import target_of
 
 SECRET = "sig=a-secret-of-tests"
 
@@ -192,3 +193,22 @@ def test_a_profile_is_read_by_the_library_that_knows_profiles(monkeypatch: pytes
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     assert objects_at("s3://b/p/").place == "s3://b/p"
+
+
+def test_check_asks_whether_the_place_can_be_read(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "objects_at", lambda *_: objects)
+    assert FILES.check is not None
+    [found] = FILES.check(FilesOutput(path="s3://bucket/p"))
+    assert found.said.startswith("s3://bucket/p can be read")
+
+    def down(*_: Any) -> None:
+        raise GenericError(answer("NoSuchBucket", 404))
+
+    monkeypatch.setattr(obstore, "get", down)
+    with pytest.raises(SinkError, match="has no such bucket"):
+        list(FILES.check(FilesOutput(path="s3://bucket/p")))
+
+
+def test_verify_says_that_it_does_not_read_there() -> None:
+    with pytest.raises(UsageError, match=r"Change tables at s3://bucket/p cannot be read back"):
+        target_of(FilesOutput(path="s3://bucket/p", format="change-tables"), lambda _: pytest.fail("opened"))
