@@ -117,9 +117,7 @@ def configured(folder: Path, address: str, server: StoreServer, more: str = "") 
     return file
 
 
-def test_a_daemon_that_is_killed_publishes_each_row_once(
-    s3_store: StoreServer, sqlite: Engine, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_daemon_that_is_killed_publishes_each_row_once(s3_store: StoreServer, sqlite: Engine, tmp_path: Path) -> None:
     log, address = site(sqlite), s3_store.address()
     file = configured(tmp_path, address, s3_store, "[publisher]\nbatch_size = 2\n")
     for number in range(1, 8):

@@ -31,12 +31,12 @@ REQUEST_THREADS: Final = 8
 IN_ONE_BYTES: Final = 16_000_000
 """What is larger goes in parts: broken uploads of parts cannot be seen, nor removed by us."""
 
-PARTS_AT_ONCE = 4
+PART_THREADS: Final = 4
 """Parts of 5 MB, of each file: with eight files on their way that is memory enough."""
 
 TRIES: Final = 2
 TRYING_SECONDS: Final = 20
-ANSWER_SECONDS: Final = 120
+ANSWER_SECONDS: Final = 60
 """The publisher waits and tries again by itself, and says why; so a request is not repeated for minutes here."""
 
 Tag = dict[str, Any]
@@ -90,7 +90,7 @@ class Bucket:
         parts = isinstance(content, Path) and content.stat().st_size > IN_ONE_BYTES
         whole = content.read_bytes() if isinstance(content, Path) and not parts else content
         with self._asking():
-            obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PARTS_AT_ONCE)
+            obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
         """Writes an object if it still is in its former state, or is not there yet; None where it is not so any more."""
