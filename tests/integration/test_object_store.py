@@ -33,7 +33,7 @@ from tests.support.forking import Forked
 from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
 from tests.support.sinks import KilledError, dying, opened, tenure
 
-DEATHS = 60
+DEATHS = 50
 """Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
@@ -222,7 +222,7 @@ def answering(status: int, code: str) -> Iterator[str]:
             """Says nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 
