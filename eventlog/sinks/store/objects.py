@@ -47,6 +47,9 @@ Result = TypeVar("Result")
 
 _code = re.compile(r"<Code>(\w+)</Code>").search
 _status = re.compile(r"status code: (\d{3})").search
+_asked_the_machine = re.compile(r"http://(?:169\.254\.|metadata|\[fd00:ec2::)").search
+"""Where a library looks for a role of the machine when it has no credentials."""
+
 _redirected = re.compile("redirect without LOCATION", re.IGNORECASE).search
 
 
@@ -236,10 +239,10 @@ def _reason(error: Exception) -> tuple[str, str]:
     if _redirected(said):
         told = "PermanentRedirect"
     found = REASONS.get(told) or REASONS.get(STATUSES.get(told, ""))
+    if _asked_the_machine(said) or type(error).__name__ == "UnauthenticatedError":
+        return "cannot be asked without credentials", "Set them in the environment"
     if found is not None:
         return found
     if told:
         return f"answers {told}", "Look at the store"
-    if type(error).__name__ == "UnauthenticatedError" or "credential" in said.lower():
-        return "cannot be asked without credentials", "Set them in the environment"
     return "does not answer", "Look at the network and at the endpoint"

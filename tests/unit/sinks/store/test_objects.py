@@ -57,6 +57,10 @@ def answer(code: str, status: int = 403) -> str:
         (GenericError("Server returned non-2xx status code: 418 Teapot: "), "answers 418. Look at the store"),
         (GenericError(answer("Unheard", 400)), "answers Unheard"),
         (UnauthenticatedError("no"), "cannot be asked without credentials"),
+        (
+            GenericError("PUT http://169.254.169.254/latest/api/token - status code: 403"),
+            "cannot be asked without cred",
+        ),
         (GenericError(f"HTTP error: error sending request for {SECRET}"), "does not answer"),
         (TimeoutError(), "does not answer"),
     ],
@@ -212,3 +216,15 @@ def test_check_asks_whether_the_place_can_be_read(objects: Bucket, monkeypatch: 
 def test_verify_says_that_it_does_not_read_there() -> None:
     with pytest.raises(UsageError, match=r"Change tables at s3://bucket/p cannot be read back"):
         target_of(FilesOutput(path="s3://bucket/p", format="change-tables"), lambda _: pytest.fail("opened"))
+
+
+@pytest.mark.parametrize("form", ["xds", "change-tables", "messages", "jsonl"])
+def test_a_configuration_builds_an_output_to_an_address_without_asking_it(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    store = StoreSettings(endpoint="http://127.0.0.1:9", region="eu-west-1")
+    [output] = outputs_of(Config(output=(FilesOutput(path="s3://b/p", format=form, store=store),)))
+    with pytest.raises(SinkError, match="s3://b/p does not answer"):
+        output.sink.open(None)
