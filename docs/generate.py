@@ -32,6 +32,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sinks.store.address import StoreSettings
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
@@ -57,6 +58,7 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "output": tuple(whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka")),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),
+    "output.store": (StoreSettings,),
     "output.messages": (MessageSettings,),
     "output.jsonl": (JsonLinesSettings,),
     "output.debezium": (DebeziumSettings,),

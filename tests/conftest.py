@@ -26,7 +26,7 @@ from tests.support.levels import (
 )
 
 collect_ignore = ["examples"]  # wheels of others: tests install them, and run their tests there
-SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
+SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry", "_store"))
 ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a plug-in may not be there before
 pytest_plugins = [
     "tests.watched",

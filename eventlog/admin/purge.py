@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +32,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Status
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
+from eventlog.sinks.store.objects import Bucket
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import STANDARD, TRANSACTION
 
@@ -53,13 +55,18 @@ Row = tuple[Any, ...]
 
 
 class Archive:
-    """A folder of archives of one log. `told` is what of a row stands in them: all of it, or not what policies hide."""
+    """A folder of archives of one log, or objects at a place. `told` is what of a row stands in them: all of it, or not what policies hide."""
 
-    def __init__(self, folder: Path, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
-        self._folder = folder
+    def __init__(self, place: Path | Bucket, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
         self._log = log
         self._told = told
         self._arrow = _pyarrow()
+        self._objects = None if isinstance(place, Path) else place
+        if not isinstance(place, Path):
+            # A file is made here and put there whole, in one request or in parts that nobody sees before the last one.
+            self._beside = TemporaryDirectory(prefix="eventlog-")
+            place = Path(self._beside.name)
+        self._folder = folder = place
         try:
             make_folder(folder)
             _remove_leftovers(folder)
@@ -68,7 +75,7 @@ class Archive:
 
     def file(self) -> ArchiveFile:
         """A new file; nothing of it is there before it is finished."""
-        return ArchiveFile(self._folder, file_name(self._log), self._told, self._arrow)
+        return ArchiveFile(self._folder, file_name(self._log), self._told, self._arrow, self._objects)
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -82,8 +89,9 @@ def _remove_leftovers(folder: Path) -> None:
 class ArchiveFile:
     """One file in the making: `write` as often as there are rows, then `finish` or `discard`."""
 
-    def __init__(self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any) -> None:
+    def __init__(self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any, objects: Bucket | None) -> None:
         self.rows = 0
+        self._objects = objects
         self._folder = folder
         self._name = name
         self._told = told
@@ -108,7 +116,7 @@ class ArchiveFile:
             if len(self._group) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._flush()
 
-    def finish(self) -> Path | None:
+    def finish(self) -> str | None:
         """Makes the file durable under its name; None when nothing was written."""
         if self._numbers is None:
             return None
@@ -117,12 +125,16 @@ class ArchiveFile:
         try:
             self._flush()
             self._writer.close()
+            if self._objects is not None:
+                self._objects.put(target.name, self._temporary)
+                self._temporary.unlink()
+                return f"{self._objects.place}/{target.name}"
             flush(self._temporary)
             self._temporary.replace(target)
             flush(self._folder)
         except OSError as error:
             raise _refused(self._folder, error) from error
-        return target
+        return str(target)
 
     def discard(self) -> None:
         """Forgets what is not finished."""
@@ -287,7 +299,7 @@ def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> It
 
 def _finished(file: ArchiveFile, stretches: list[PurgeStretch]) -> Group:
     path = file.finish()
-    return Group(stretches=tuple(stretches), archived=file.rows, files=() if path is None else (str(path),))
+    return Group(stretches=tuple(stretches), archived=file.rows, files=() if path is None else (path,))
 
 
 def _stretches(

@@ -16,9 +16,11 @@ from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
+from eventlog.sinks.store.address import is_address
 
 if TYPE_CHECKING:
     from eventlog.admin.purge import Purged
+    from eventlog.sinks.store.objects import Bucket
     from eventlog.sql.log import Log
 
 
@@ -101,7 +103,10 @@ def requeue(
 @click.command()
 @click.option("--older-than", "age", metavar="AGE", required=True, help="By event_time, e.g. 30d, 12h or 2w.")
 @click.option(
-    "--archive", type=click.Path(path_type=Path, file_okay=False), help="Write the rows into this folder first."
+    "--archive",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write the rows into this folder first, or to an address: s3://….",
 )
 @click.option("--hide", is_flag=True, help="With --archive: leave out values that policies hide from every output.")
 @click.option(
@@ -114,7 +119,7 @@ def requeue(
 def purge(
     site: Site,
     age: str,
-    archive: Path | None,
+    archive: str | None,
     hide: bool,
     letters: str,
     table: str | None,
@@ -135,6 +140,7 @@ def purge(
 
     if hide and archive is None:
         raise UsageError("--hide is about an archive, and none is asked for.", hint="Add --archive FOLDER.")
+    place = None if archive is None else _kept_at(archive)
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
     log = site.log()
     wanted = replace(wanted, table=_meant(log, table))
@@ -143,7 +149,7 @@ def purge(
         show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
         return
     agree([f"{counted(total, 'row')} would be deleted."] if total else [], yes=yes)
-    files = None if archive is None else Archive(archive, log.name, _hiding(site, log) if hide else lambda row: row)
+    files = None if place is None else Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
     done = _watched(take_away(log, wanted, files), total)
     if as_json:
         show_json(done)
@@ -151,6 +157,15 @@ def purge(
         files_made = counted(len(done.files), "file")
         kept = f", {done.archived:,} archived in {files_made} in {archive}" if archive else ""
         click.echo(f"{counted(done.rows, 'row')} deleted{kept}.")
+
+
+def _kept_at(archive: str) -> Path | Bucket:
+    """The folder of archives, or the objects below an address."""
+    if not is_address(archive):
+        return Path(archive)
+    from eventlog.sinks.store.objects import objects_at
+
+    return objects_at(archive, what="--archive")
 
 
 def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

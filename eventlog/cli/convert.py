@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eventlog.convert.mark import Marked, Marking
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
+    from eventlog.convert.stored import StoredConversion
 
 PART_EVENTS = 100_000
 
@@ -44,9 +45,7 @@ PART_EVENTS = 100_000
     show_default=True,
     help="What changes become.",
 )
-@click.option(
-    "--out", metavar="DEST", required=True, help="A folder, which is made; on Spark also an address: s3a://…."
-)
+@click.option("--out", metavar="DEST", required=True, help="A folder, which is made; or an address: s3://….")
 @click.option("--overwrite", is_flag=True, help="Replace what an earlier conversion left in DEST.")
 @click.option(
     "--engine",
@@ -120,8 +119,9 @@ def convert(**given: Any) -> int:
     order = order_of(given)
     if order.follow:
         return _followed(order)
+    place = _place(order)
     try:
-        summary = _converted(order)
+        summary = _converted(order, place)
     except KeyboardInterrupt:
         from eventlog.convert.work import end_server
 
@@ -132,6 +132,8 @@ def convert(**given: Any) -> int:
     from eventlog.convert.reasons import bad_rows
 
     groups = bad_rows(order.out) if summary.bad else ()
+    if place is not None:
+        place.discard()
     if order.as_json:
         show_json({**asdict(summary), "bad_rows": groups})
     else:
@@ -141,7 +143,7 @@ def convert(**given: Any) -> int:
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
-        raise DataError(summary.damage, hint=f"{order.out} holds _DAMAGED in the place of _SUCCESS.")
+        raise DataError(summary.damage, hint=f"{order.stored or order.out} holds _DAMAGED in the place of _SUCCESS.")
     return EX_DATA if order.strict and summary.bad else OK
 
 
@@ -157,12 +159,39 @@ def last_line(summary: Summary) -> str:
     return f"{done} ({ended or 'nothing'}){twice}{left}{bad}."
 
 
-def _converted(order: ConversionOrder) -> Summary:
-    """Converts by the engine that was chosen, and marks what is to be marked."""
+def _place(order: ConversionOrder) -> StoredConversion | None:
+    """Where the output is brought to when it is made; None where it is made at its place."""
+    if not order.stored:
+        return None
+    from eventlog.convert.stored import StoredConversion
+    from eventlog.sinks.store.objects import objects_at
+
+    return StoredConversion(objects_at(order.stored, what="--out"), order.out, overwrite=order.overwrite)
+
+
+def _converted(order: ConversionOrder, place: StoredConversion | None) -> Summary:
+    """Converts, and brings the output to its place in an object store where it has one."""
     from eventlog.cli.ordering import conversion_of
-    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
     conversion = conversion_of(order)
+    if place is None:
+        return _made(conversion, order)
+    conversion = replace(conversion, overwrite=False)  # which is about the place
+    done = place.begin(conversion)
+    if done is not None:
+        say(f"{order.stored} holds this conversion already; it is complete and is as it was.", err=True)
+        return done
+    from eventlog.convert.again import complete
+
+    summary = complete(conversion) or _made(conversion, order)
+    place.publish()
+    return summary
+
+
+def _made(conversion: Conversion, order: ConversionOrder) -> Summary:
+    """Converts by the engine that was chosen, and marks what is to be marked."""
+    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
+
     by_spark = _by_spark(order)
     if not by_spark:
         if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
@@ -261,8 +290,8 @@ def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
     from eventlog.cli.ordering import worth_spark
 
-    if order.addresses:
-        return True
+    if order.addresses or order.stored:
+        return not order.stored
     if order.engine != "auto":
         return order.engine == "spark"
     return worth_spark(order) and _spark_can_run()

@@ -24,8 +24,10 @@ from eventlog.convert.settings import (
     StreamInput,
 )
 from eventlog.core.errors import UsageError
+from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 from eventlog.sql.clocks import DATABASE, UTC, clock_of
 
 SPARK_BYTES = 256_000_000
@@ -50,8 +52,27 @@ def order_of(given: Mapping[str, Any]) -> ConversionOrder:
     snapshot = given["snapshot"]
     words = {"--out": given["out"], "--snapshot": snapshot, **{one: one for one in given["inputs"]}}
     addresses = {name: word for name, word in words.items() if word is not None and _scheme(word) in FILE_SYSTEMS}
-    paths = {"out": Path(given["out"]), "snapshot": None if snapshot is None else Path(snapshot)}
-    return ConversionOrder(**{**given, **paths}, addresses=addresses)
+    stored = addresses.get("--out", "") if _is_stored(given, addresses) else ""
+    if stored:
+        from eventlog.convert.stored import folder_for
+
+        refuse_unknown("--out", stored)
+        require("--out with an address, by the local engine,", MODULE)
+        stored, addresses = stored.rstrip("/"), {}
+    out = folder_for(stored) if stored else Path(given["out"])
+    paths = {"out": out, "snapshot": None if snapshot is None else Path(snapshot)}
+    return ConversionOrder(**{**given, **paths}, addresses=addresses, stored=stored)
+
+
+def _is_stored(given: Mapping[str, Any], addresses: Mapping[str, str]) -> bool:
+    """Whether the local engine is to write to an object store: where it was asked for, or where there is no Spark."""
+    if set(addresses) != {"--out"} or _scheme(addresses["--out"]) not in SCHEMES or given["follow"]:
+        return False
+    if given["engine"] != "auto":
+        return str(given["engine"]) == "local"
+    if given["jobs"] is not None or given["resume"]:
+        return True
+    return not (given["master"] or given["conf"] or is_there("pyspark"))
 
 
 def conversion_of(order: ConversionOrder) -> Conversion:
@@ -131,7 +152,13 @@ def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) 
 
 
 def _refuse_addresses(order: ConversionOrder) -> None:
-    """Addresses are for Spark; one in the place of a path would be taken for a folder of that name, here."""
+    """Addresses are for Spark, but for that of an object store as the local engine's output.
+
+    One in the place of a path would be taken for a folder of that name, here.
+    """
+    if order.stored:
+        unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
+        _refuse_any(unfit, f"does not go with an address: {order.stored}.", "Take a folder.")
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
         if place is not None and name not in order.addresses and _scheme(str(place)):
             raise UsageError(f"{name} {place} is an address of no file system.", hint="Name a folder.")
@@ -139,7 +166,8 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         what = address if name == address else f"{name} {address}"
         if order.engine == "local" or order.jobs is not None or order.resume:
             raise UsageError(
-                f"{what} is an address, and the local engine works with folders.", hint="Say --engine spark."
+                f"{what} is an address, and the local engine reads and writes folders.",
+                hint="Say --engine spark; with --out alone, s3://, gs:// and az:// go with the local engine too.",
             )
         unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
         unfit |= {f"--from {order.source}": order.source != "log"}

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 import click
@@ -34,7 +33,12 @@ Adopt = Callable[[Config], None]
 @click.command()
 @click.option("--once", is_flag=True, help="One cycle.")
 @click.option("--until-empty", is_flag=True, help="Until nothing is left to publish now.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the documents into this folder.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write the documents into this folder, or to an address.",
+)
 @click.option("--no-policies", is_flag=True, help="With --out: without the policies of the outputs.")
 @click.option("--http", metavar="HOST:PORT", help="Serve the status page, /metrics, /health and /ready.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
@@ -50,7 +54,7 @@ def run(
     site: Site,
     once: bool,
     until_empty: bool,
-    out: Path | None,
+    out: str | None,
     no_policies: bool,
     http: str | None,
     log_format: Style | None,
@@ -229,7 +233,7 @@ def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: Bo
     return open_page(address, config, journal, vitals)
 
 
-def _with_folder(config: Config, out: Path | None, *, no_policies: bool) -> Config:
+def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
     """The configuration with a folder in the place of its outputs; UsageError where that would tell what they hide."""
     if no_policies and out is None:
         raise UsageError("--no-policies goes with --out, which takes the place of the outputs and their policies.")
@@ -240,7 +244,7 @@ def _with_folder(config: Config, out: Path | None, *, no_policies: bool) -> Conf
             "--out takes the place of the configured outputs, and of their policies.",
             hint="Use --no-policies with it to publish everything, or leave out --out.",
         )
-    return replace(config, output=(output_to("files", path=str(out)),))
+    return replace(config, output=(output_to("files", path=out),))
 
 
 @click.command()

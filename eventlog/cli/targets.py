@@ -69,6 +69,8 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     as_json: bool
     addresses: Mapping[str, str] = {}
     """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that are some."""
+    stored: str = ""
+    """The address of an object store to which the local engine brings what it has made in `out`."""
 
     @property
     def from_database(self) -> bool:

@@ -44,7 +44,11 @@ def complete(conversion: Conversion) -> Summary | None:
     ended = conversion.destination / SUCCESS
     if conversion.overwrite or not ended.is_file():
         return None
-    told = ended.read_bytes()
+    return same(ended.read_bytes(), conversion)
+
+
+def same(told: bytes, conversion: Conversion) -> Summary | None:
+    """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows wait."""
     try:
         found = msgspec.json.decode(told, type=dict[str, Any]).get(IDENTITY)
         summary = msgspec.json.decode(told, type=Summary)

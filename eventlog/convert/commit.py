@@ -44,7 +44,7 @@ MOVING = "moving"
 """Names the folders that are on their way from or to the destination, for who comes after a crash."""
 
 LOCK = "lock"
-_ours = re.compile(
+is_ours = re.compile(
     rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{DAMAGED}|{UNMARKED}|{MARKING}|{WORK}"
 ).fullmatch
 
@@ -175,7 +175,7 @@ class Destination:
             hint = "Give its own command once more, with --mark, to mark the others; or move the folder away."
             raise UsageError(message, hint=hint)
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
-        strange = {name for name in names - self._folders() if not _ours(name)}
+        strange = {name for name in names - self._folders() if not is_ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
             raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or use --overwrite.")
 
@@ -222,7 +222,7 @@ class Destination:
         for name in folders:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for entry in list(self.folder.iterdir()):
-            if entry.name != WORK and _ours(entry.name):
+            if entry.name != WORK and is_ours(entry.name):
                 entry.unlink()
 
 

@@ -24,6 +24,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "cel_expr_python": "policies",
     "cryptography": "policies",
     "opentelemetry": "otel",
+    "obstore": "store",
 }
 """Which extra brings a module; drivers of databases stand in the databases' rooms."""
 

@@ -1,6 +1,7 @@
 """The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id.
 
-How the files of a plan come there all together, whoever is stopped where, stands in `plan_folder`.
+How the files of a plan come there all together, whoever is stopped where, stands in `plan_folder`, and for an object store
+in `store.plans`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
-from eventlog.sinks.plan_folder import OWNERS, Hidden, PlanFolder, not_written
+from eventlog.sinks.plan_folder import OWNERS, PlanFolder, not_written
+from eventlog.sinks.plans import HiddenFiles, Plans, resolved
 
 NAME_BYTES: Final = 180
 """Bytes of a name before its suffix; file systems take 255, and hidden files have names around it."""
@@ -31,19 +32,19 @@ class PreparedDocuments(Struct, frozen=True):
     """Documents of a plan, on the disk under names that nobody looks at."""
 
     documents: Sequence[Document]
-    hidden: Hidden
+    hidden: HiddenFiles
 
 
 class FileSink:
-    """Writes each document to `folder`, or where its route leads in it, as its id and `suffix`; a repeat replaces itself."""
+    """Writes each document to `place`, or where its route leads in it, as its id and `suffix`; a repeat replaces itself."""
 
     capabilities = SinkCapabilities(resolves=True, prepares=True)
 
-    def __init__(self, folder: Path, suffix: str, *, routed: bool = False) -> None:
+    def __init__(self, place: Path | Plans, suffix: str, *, routed: bool = False) -> None:
         self._routed = routed
-        self.folder = folder
+        self._plans: Plans = PlanFolder(place, self._folders) if isinstance(place, Path) else place
+        self.folder = self._plans.folder
         self.suffix = suffix
-        self._plans = PlanFolder(folder, self._folders)
         self._last = ""
         self._prepared: dict[str, PreparedDocuments | None] = {}
         """By their plans, in the order in which they were begun; None while they are on their way."""
@@ -53,9 +54,8 @@ class FileSink:
         """Takes the folder over, and looks which document is the last."""
         self._take("", ())
         try:
-            make_folder(self.folder)
             self._plans.take_over(tenure)
-            self._last = self._newest()
+            self._last = self._plans.last(self._ids)
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
 
@@ -68,10 +68,12 @@ class FileSink:
         self._take("", ())
         try:
             self._plans.settle()
-            self._last = self._newest()  # a file may have got its name although that was reported as an error
+            self._last = self._plans.last(
+                self._ids
+            )  # a file may have got its name although that was reported as an error
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
-        return self._plans.resolved(plan)
+        return resolved(self._plans.plan, plan)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Writes them under names that nobody looks at."""
@@ -93,24 +95,28 @@ class FileSink:
         if not documents or (plan and plan == self._plans.plan):
             return ()
         hidden = prepared or self._hide(plan, documents)
+        last = max(document.id for document in documents)
         try:
-            self._plans.show(hidden)
+            self._plans.show(hidden, last=last)
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
-        self._last = max([self._last, *(document.id for document in documents)])
+        self._last = max(self._last, last)
         return ()
 
     def close(self) -> None:
         self._take("", ())
 
-    def _hide(self, plan: str, documents: Sequence[Document]) -> Hidden:
+    def _hide(self, plan: str, documents: Sequence[Document]) -> HiddenFiles:
         try:
-            return self._plans.hide(plan, [file for document in documents for file in self._files(document)])
+            hidden: HiddenFiles = self._plans.hide(
+                plan, [file for document in documents for file in self._files(document)]
+            )
         except OSError as error:
             self._take("", ())
             raise not_written("Documents", self.folder, error) from error
+        return hidden
 
-    def _take(self, plan: str, documents: Sequence[Document]) -> Hidden | None:
+    def _take(self, plan: str, documents: Sequence[Document]) -> HiddenFiles | None:
         """The files of a plan, if just these documents were prepared; what was begun before it is wanted no more.
 
         Without a plan, or one that was not prepared, nothing is wanted any more.
@@ -128,28 +134,20 @@ class FileSink:
                 one.hidden.discard()
         return None if prepared is None else prepared.hidden
 
-    def path(self, identity: str) -> Path:
+    def path(self, identity: str) -> Any:
         """Where the document with this id stands."""
         return self.folder / f"{file_name(identity)}{self.suffix}"
 
-    def _files(self, document: Document) -> list[tuple[Path, bytes]]:
+    def _files(self, document: Document) -> list[tuple[PurePath, bytes]]:
         path = self.path(document.id)
         if document.route:
             path = self.folder / document.route / path.name
-            if not path.parent.is_dir():
-                self._make(path.parent)
+            self._plans.make(path.parent)
         if document_id(file_name(document.id)) is not None:
             return [(path, document.body)]
         return [(self._label(path), _bytes(document.id)), (path, document.body)]
 
-    def _make(self, folder: Path) -> None:
-        """Makes a folder that a route leads to; its name is durable before a document is in it."""
-        make_folder(folder)
-        while folder != self.folder:
-            folder = folder.parent
-            flush(folder)
-
-    def _label(self, path: Path) -> Path:
+    def _label(self, path: PurePath) -> PurePath:
         """The hidden file that keeps an id which is too long for a name; it comes before the document."""
         return path.with_name(f".{path.name}.id")
 
@@ -162,21 +160,16 @@ class FileSink:
             below[:] = [name for name in below if name[0] != "." and not Path(place, name, OWNERS).exists()]
             yield Path(place)
 
-    def _newest(self) -> str:
-        return max(self._ids(Path(entry) for place in self._folders() for entry in os.scandir(place)), default="")
-
-    def _ids(self, paths: Iterable[Path]) -> Iterator[str]:
+    def _ids(self, paths: Iterable[PurePath]) -> Iterator[str]:
         """The ids of the documents among these files."""
         for path in paths:
             if path.name.endswith(self.suffix) and not path.name.startswith("."):
                 yield self._id_of(path) or ""
 
-    def _id_of(self, path: Path) -> str | None:
+    def _id_of(self, path: PurePath) -> str | None:
         found = document_id(path.name.removesuffix(self.suffix))
-        label = self._label(path)
-        if found is None and label.exists():
-            return _text(label.read_bytes())
-        return found
+        told = self._plans.read(self._label(path)) if found is None else None
+        return found if told is None else _text(told)
 
 
 def file_name(identity: str) -> str:

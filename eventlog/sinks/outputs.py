@@ -17,13 +17,14 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
 from eventlog.sinks.http.address import HttpSettings, reach
+from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, place_of, refuse_unknown
 
 LEAST_FREE_BYTES: Final = 1 << 20
 """With less than this no document of any size gets written."""
 
 
 class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
-    """Documents as files in a folder."""
+    """Documents as files in a folder, or as objects in a store."""
 
     path: str
     format: str = "xds"
@@ -33,6 +34,14 @@ class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=T
     on_refused: Literal["set-aside", "stop"] = "set-aside"
     change_tables: ChangeTableSettings = ChangeTableSettings()
     messages: MessageSettings = MessageSettings()
+    store: StoreSettings = StoreSettings()
+
+    def __post_init__(self) -> None:
+        """Refuses an address that is none of an object store."""
+        refuse_unknown("output.path", self.path)
+        if self.store != StoreSettings() and not is_address(self.path):
+            message = "output.store is about an object store, and output.path is a folder."
+            raise ConfigError(message, hint="Leave it out, or make output.path an address: s3://….")
 
     @property
     def places(self) -> Places:
@@ -68,7 +77,9 @@ class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 def _file_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.files import FileSink
 
-    return FileSink(Path(order.output.path), order.format.suffix, routed=order.routed)
+    return FileSink(
+        place_of(order.output.path, order.output.store, ordered=True), order.format.suffix, routed=order.routed
+    )
 
 
 def _stdout_sink(_: SinkOrder) -> Sink:
@@ -83,12 +94,21 @@ def _http_sink(order: SinkOrder) -> Sink:
     return HttpSink(order.output)
 
 
-def _parquet(output: FilesOutput) -> Iterator[Need]:
+def _needs(output: FilesOutput) -> Iterator[Need]:
+    if is_address(output.path):
+        yield Need(f'An output with path = "{output.path.partition("://")[0]}://…"', MODULE)
     if (output.format, output.file_format) == ("change-tables", "parquet"):
         yield Need('An output with file_format = "parquet"', "pyarrow")
 
 
 def _folder_findings(output: FilesOutput) -> Iterator[Finding]:
+    if is_address(output.path):
+        from eventlog.sinks.store.objects import objects_at
+        from eventlog.sinks.store.plans import POSITION
+
+        objects_at(output.path, output.store, "output.path").read(POSITION)
+        yield Finding(said=f"{output.path} can be read; whether it can be written shows the publisher's start")
+        return
     folder = Path(output.path)
     standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
     if not standing.is_dir():
@@ -113,7 +133,7 @@ def _address_findings(output: HttpOutput) -> Iterator[Finding]:
 
 def _folder_place(output: FilesOutput) -> str:
     kind = "change tables" if output.format == "change-tables" else "files"
-    return f"{kind} {Path(output.path).resolve()}"
+    return f"{kind} {output.path if is_address(output.path) else Path(output.path).resolve()}"
 
 
 def _address_place(output: HttpOutput) -> str:
@@ -126,7 +146,7 @@ FILES: Final = SinkPlugin(
     place=_folder_place,
     formats=("change-tables", "messages", "xds", EVERY_DOCUMENT),
     check=_folder_findings,
-    needs=_parquet,
+    needs=_needs,
     sorts_ids=True,
 )
 STDOUT: Final = SinkPlugin(

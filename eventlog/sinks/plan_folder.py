@@ -22,7 +22,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -41,7 +41,7 @@ from eventlog.core.durable_files import (
     write_file,
 )
 from eventlog.core.errors import DataError, SinkError
-from eventlog.core.seams import Resolved, Tenure
+from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 
 OWNERS: Final = ".eventlog"
@@ -202,12 +202,9 @@ class PlanFolder:
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the folder ours, and settles what its former owner left."""
+        make_folder(self.folder)
         self._owned.take_over(tenure)
         self.settle()
-
-    def resolved(self, plan: str) -> Resolved:
-        """What is there of a plan: all of it or nothing."""
-        return Resolved(last=self.plan, documents=None if plan and plan == self.plan else frozenset())
 
     def settle(self) -> list[Path]:
         """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
@@ -227,6 +224,23 @@ class PlanFolder:
         self._mark, self.plan = mark, "" if mark is None else mark.plan
         return [one.part.target for one in begun]
 
+    def make(self, folder: Path) -> None:
+        """Makes a folder in this one, whose name is durable before a file is in it."""
+        if folder.is_dir():
+            return
+        make_folder(folder)
+        while folder != self.folder:
+            folder = folder.parent
+            flush(folder)
+
+    def read(self, path: Path) -> bytes | None:
+        """What stands in a file; None where there is none."""
+        return path.read_bytes() if path.exists() else None
+
+    def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
+        """The greatest id of the files."""
+        return max(ids(Path(entry) for place in self._places() for entry in os.scandir(place)), default="")
+
     def hide(self, plan: str, files: Sequence[tuple[Path, bytes]]) -> Hidden:
         """Writes files that nobody sees yet, durable when it returns."""
         maker = secrets.token_hex(4)
@@ -237,7 +251,7 @@ class PlanFolder:
         ]
         return Hidden(plan=plan, maker=maker, parts=hide_parts(parts))
 
-    def show(self, hidden: Hidden, *, apart: int = 0) -> None:
+    def show(self, hidden: Hidden, *, apart: int = 0, last: str = "") -> None:
         """Gives files their names if the folder is still ours, durable when it returns.
 
         So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.

@@ -12,6 +12,7 @@ from eventlog.core.errors import UsageError
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sinks.store.address import is_address
 from eventlog.verify.targets import ChangeTableTarget, MirrorTarget, Target
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def target_of(
             return MirrorTarget(engine, output.schema, into or output.schema, ending)
         return ChangeTableTarget(engine, output.schema)
     if isinstance(output, FilesOutput) and output.format == "change-tables":
+        if is_address(output.path):
+            raise UsageError(
+                f"Change tables at {output.path} cannot be read back.", hint="Compare with a copy in a folder."
+            )
         from eventlog.verify.files import FileTarget
 
         require_packages(output)

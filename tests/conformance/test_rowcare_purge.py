@@ -208,7 +208,7 @@ def test_a_row_that_is_requeued_after_it_was_archived_stays_with_what_is_known_o
         note(table, number, "E")
     original = ArchiveFile.finish
 
-    def meanwhile(self: ArchiveFile) -> Path | None:
+    def meanwhile(self: ArchiveFile) -> str | None:
         requeue(log, [(2, 2)], Choice(letters="E"))
         hold(log, [(2, 2)])
         return original(self)

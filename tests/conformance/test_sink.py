@@ -21,21 +21,23 @@ from eventlog.xds.write import HEARTBEAT
 from tests.support import sink_places
 from tests.support.servers import databases
 from tests.support.servers_kafka import Broker
+from tests.support.servers_store import StoreServer
 from tests.support.sink_places import CutError, Place
 from tests.support.sinks import opened, tenure
 
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]
+STORES = ["files in S3", "change files in S3"]
 RECEIVERS = ["http", "http over four"]
 STAND_INS = ["kafka", "kafka messages"]
 BROKERS = ["broker", "broker messages"]
 DATABASES = [f"tables in {name}" for name in databases()]
-OWNED = [*FOLDERS, *DATABASES, *STAND_INS, *BROKERS]
+OWNED = [*FOLDERS, *STORES, *DATABASES, *STAND_INS, *BROKERS]
 """Targets in which stands whose they are."""
 LASTING = [*OWNED, *RECEIVERS]
-STEADY = [*FOLDERS, *DATABASES, *BROKERS]
+STEADY = [*FOLDERS, *STORES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
-XDS = ["files", "http", "http over four", "kafka", "broker"]
+XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
 
 def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Place]:
@@ -43,6 +45,10 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
     if name in FOLDERS:
         kind = {"files": sink_places.files, "message files": sink_places.message_files}
         return kind.get(name, sink_places.change_files)(folder / "out")
+    if name in STORES:
+        store: StoreServer = request.getfixturevalue("s3_store")
+        objects = store.objects(store.address())
+        return (sink_places.stored_files if name == "files in S3" else sink_places.stored_change_files)(objects)
     if name in RECEIVERS:
         return sink_places.http(4 if name == "http over four" else 1)
     if name in STAND_INS:
@@ -66,7 +72,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
-    found = [pytest.param(name, marks=pytest.mark.xdist_group("kafka")) if name in BROKERS else name for name in names]
+    groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys(STORES, "s3")
+    found = [pytest.param(one, marks=pytest.mark.xdist_group(groups[one])) if one in groups else one for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
 
 
@@ -139,7 +146,7 @@ def test_the_same_document_under_another_plan_is_written_again(place: Place, req
     sink = opened(place.make(), tenure())
     sink.commit("a", place.documents(1))
     sink.commit("b", place.documents(1))
-    in_files = request.node.callspec.params["place"] == "files"
+    in_files = request.node.callspec.params["place"] in ("files", "files in S3")
     assert place.found() == ([1] if in_files else [1, 1])
 
 
@@ -257,7 +264,7 @@ def test_who_takes_the_lock_again_knows_what_another_one_wrote_meanwhile(place: 
     assert place.found() == [1, 2, 3]
 
 
-@at("files", "change files")
+@at("files", "change files", *STORES)
 def test_a_target_that_does_not_say_whose_it_is_is_told_in_a_sentence(place: Place, tmp_path: Path) -> None:
     opened(place.make(), tenure()).commit("a", place.documents(1))
     assert place.spoilt is not None

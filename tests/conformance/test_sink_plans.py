@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -24,24 +24,32 @@ from tests.support.sink_places import CutError, Place
 from tests.support.sinks import KilledError, dying, failing, opened, tenure
 
 __all__ = ["place"]
-KINDS = {
+KINDS: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "files": sink_places.files,
     "files in routes": sink_places.routed_files,
     "change files": sink_places.change_files,
 }
+STORES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "files in a store": sink_places.stored_files,
+    "change files in a store": sink_places.stored_change_files,
+}
+EVERYWHERE = {**KINDS, **STORES}
 NOTHING = Resolved()
 
 
-@pytest.fixture(params=sorted(KINDS))
+@pytest.fixture(params=sorted(EVERYWHERE))
 def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Place]]:
     """New places; nothing is hidden in any of them in the end."""
-    kind, numbers = KINDS[request.param], count(1)
+    kind, numbers = EVERYWHERE[request.param], count(1)
+    places: list[Place] = []
 
     def another() -> Place:
         with kind(tmp_path / str(next(numbers))) as found:
+            places.append(found)
             return found
 
     yield another
+    assert not [name for one in places for name in one.left()]
     assert not list(tmp_path.rglob("*.part"))
 
 

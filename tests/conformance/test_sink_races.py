@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -14,9 +13,9 @@ import pytest
 
 from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Sink
-from tests.conformance.test_sink_plans import KINDS
+from tests.conformance.test_sink_plans import EVERYWHERE
 from tests.support.sink_places import Place
-from tests.support.sinks import STEPS, KilledError, dying, opened, tenure
+from tests.support.sinks import KilledError, dying, opened, patch_steps, tenure
 
 PATIENCE = 30
 
@@ -75,18 +74,17 @@ def watched(*workers: Worker) -> Iterator[None]:
         return step
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in STEPS:
-            patch.setattr(os, name, stepping(getattr(os, name)))
+        patch_steps(patch, stepping)
         yield
 
 
-@pytest.mark.parametrize("kind", ["files", "change files"])
+@pytest.mark.parametrize("kind", ["files", "change files", "files in a store", "change files in a store"])
 def test_a_former_publisher_that_goes_on_while_another_takes_over_changes_nothing(tmp_path: Path, kind: str) -> None:
     """Whatever the second one finds, the third one finds the same, and what the first one has committed is there."""
     fates: set[bool] = set()
     for first in count(1):
         for second in count(1):
-            with KINDS[kind](tmp_path / f"{first}-{second}") as place:
+            with EVERYWHERE[kind](tmp_path / f"{first}-{second}") as place:
                 former, heir, there = _raced(place, first, second)
             fates.add(there)
             assert former.refused or (former.done and there)
@@ -123,14 +121,14 @@ def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
     return there
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERYWHERE)
 def test_what_a_former_publisher_has_prepared_is_not_taken_for_what_its_successor_began(
     tmp_path: Path, kind: str
 ) -> None:
     """The successor repeats the plan with what is left of it, and dies."""
     fates: set[bool] = set()
     for before in count(1):
-        with KINDS[kind](tmp_path / str(before)) as place:
+        with EVERYWHERE[kind](tmp_path / str(before)) as place:
             former, heir = opened(place.make(), tenure()), place.make()
             former.commit("a", place.documents(1))
             heir.open(tenure(2))

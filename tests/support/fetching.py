@@ -193,6 +193,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "postgres-versions": {f"postgres-{major}": partial(_postgres, which) for major, which in POSTGRES_VERSIONS.items()},
     "prometheus": {"prometheus": _prometheus},
     "registry": {"registry": _registry},
+    "store": {"moto": _moto},
     "s3": {"s3": partial(_jars, "s3"), "moto": _moto},
 }
 """What each level is made of, and how each part of it is had."""

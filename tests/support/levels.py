@@ -17,6 +17,7 @@ REPEATING: Final = ("conformance", "hardening", "integration", "publisher", "spa
 SERVERS: Final = frozenset(
     {
         *("postgresql", "mariadb", "mysql", "oracle", "broker", "kafka", "mock_cluster", "real_registry"),
+        "s3_store",
         *("postgresql_server", "logical_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
     }
 )

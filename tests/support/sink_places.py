@@ -14,6 +14,7 @@ import msgspec
 import pyarrow.parquet as pq
 from msgspec import Struct
 from msgspec.structs import replace
+from obstore.store import MemoryStore
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from eventlog.core.model import Document, Op
@@ -28,6 +29,8 @@ from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.stdout import StdoutSink
+from eventlog.sinks.store.objects import Bucket
+from eventlog.sinks.store.plans import HIDDEN, POSITION, StoredPlans
 from tests.support import changerows, messages
 from tests.support.servers_kafka import consumed, settings
 from tests.support.sinks import broken
@@ -45,6 +48,8 @@ class Place(Struct, frozen=True, kw_only=True):
     document: Callable[[int], Document]
     found: Callable[[], list[int]]
     breaking: Callable[[int], Any]
+    left: Callable[[], list[str]] = list
+    """What is hidden there."""
     spoilt: Callable[[], Any] | None = None
     """Damages what says whose the target is, or how far it is."""
 
@@ -135,6 +140,46 @@ def change_files(folder: Path) -> Iterator[Place]:
         breaking=lambda at: broken(Path, "replace", at, CutError()),
         spoilt=spoilt,
     )
+
+
+def _stored(objects: Bucket, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:
+    """A place in an object store."""
+
+    def found() -> list[int]:
+        return [number for name in sorted(objects.names()) for number in _numbers_of(name, objects)]
+
+    return Place(
+        make=lambda: kind(StoredPlans(objects, ordered=document is not row)),
+        document=document,
+        found=found,
+        breaking=lambda at: broken(Bucket, "copy", at, CutError()),
+        left=lambda: sorted(objects.names(HIDDEN)),
+        spoilt=lambda: objects.put(POSITION, b"{"),
+    )
+
+
+def _numbers_of(name: str, objects: Bucket) -> list[int]:
+    found = objects.read(name) if name.endswith((".xml", ".parquet")) else None
+    if found is None:
+        return []
+    if name.endswith(".xml"):
+        return [_number_of(found.content)]
+    return [one["idu"] for one in pq.ParquetFile(io.BytesIO(found.content)).read().to_pylist()]
+
+
+@contextmanager
+def stored_files(objects: Bucket | Path) -> Iterator[Place]:
+    """Documents in an object store; in one of this process's memory for a path."""
+    yield _stored(_objects(objects), lambda plans: FileSink(plans, ".xml"), xds)
+
+
+@contextmanager
+def stored_change_files(objects: Bucket | Path) -> Iterator[Place]:
+    yield _stored(_objects(objects), ChangeTableFiles, row)
+
+
+def _objects(place: Bucket | Path) -> Bucket:
+    return place if isinstance(place, Bucket) else Bucket(MemoryStore(), f"memory://{place.name}")
 
 
 @contextmanager

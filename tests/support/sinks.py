@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
+import obstore
 import pytest
 
 from eventlog.core.seams import Sink, Tenure
@@ -15,6 +16,8 @@ from eventlog.core.seams import Sink, Tenure
 Opened = TypeVar("Opened", bound=Sink)
 STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")
 """What a sink asks of the file system, in which it can be stopped before each."""
+REQUESTS = ("get", "put", "copy", "delete", "list")
+"""What it asks of an object store, likewise."""
 
 
 def tenure(epoch: int = 1, log: str = "log-of-tests") -> Tenure:
@@ -70,9 +73,15 @@ def _stepping(look: Callable[[], None]) -> Iterator[None]:
         return step
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in STEPS:
-            patch.setattr(os, name, stepping(getattr(os, name)))
+        patch_steps(patch, stepping)
         yield
+
+
+def patch_steps(patch: pytest.MonkeyPatch, stepping: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Wraps whatever a sink can ask of a file system or of an object store."""
+    for module, names in ((os, STEPS), (obstore, REQUESTS)):
+        for name in names:
+            patch.setattr(module, name, stepping(getattr(module, name)))
 
 
 class KilledError(BaseException):

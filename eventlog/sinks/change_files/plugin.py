@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from eventlog.core.plugins import FormatOrder, FormatPlugin, SinkOrder
 from eventlog.core.seams import Format, Sink
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.sinks.store.address import place_of
 
 
 def _format(order: FormatOrder) -> Format:
@@ -23,7 +23,8 @@ def _folder(order: SinkOrder) -> Sink:
 
     output = order.output
     files = output.row_files.chosen(output.file_format)
-    return ChangeTableFiles(Path(output.path), files, output.task, stop=output.on_refused == "stop")
+    place = place_of(output.path, output.store, ordered=False)
+    return ChangeTableFiles(place, files, output.task, stop=output.on_refused == "stop")
 
 
 CHANGE_TABLES: Final = FormatPlugin(build=_format, settings=ChangeTableSettings, content="other", folder=_folder)

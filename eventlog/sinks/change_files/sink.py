@@ -14,14 +14,13 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import flush, make_folder
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.rules.meaning import refusals
@@ -32,11 +31,12 @@ from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.dfm import description, description_name
 from eventlog.sinks.change_files.row_files import file_bytes
 from eventlog.sinks.change_files.settings import PARQUET, SET_ASIDE, RowFiles
-from eventlog.sinks.plan_folder import Hidden, PlanFolder, not_written
+from eventlog.sinks.plan_folder import PlanFolder, not_written
+from eventlog.sinks.plans import HiddenFiles, Plans
 
 POSITION: Final = "_position.json"
 PARTITIONS: Final = "attrep_cdc_partitions.jsonl"
-File = tuple[Path, bytes]
+File = tuple[PurePath, bytes]
 Notes = list[tuple[Position, str]]
 
 
@@ -71,7 +71,7 @@ class PreparedFiles(Struct, frozen=True, kw_only=True):
     before: FolderState
     after: FolderState
     refused: Notes
-    hidden: Hidden
+    hidden: HiddenFiles
 
 
 class Names:
@@ -110,19 +110,19 @@ class ChangeTableFiles:
 
     def __init__(
         self,
-        folder: Path,
+        place: Path | Plans,
         form: RowFiles = PARQUET,
         task: str = "eventlog",
         *,
         stop: bool = False,
         now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     ) -> None:
-        self.folder = folder
+        self._plans: Plans = PlanFolder(place, self._folders) if isinstance(place, Path) else place
+        self.folder = self._plans.folder
         self._now = now
         self.form = form
         self.task = task
         self._stop = stop
-        self._plans = PlanFolder(folder, self._folders)
         self._state = FolderState()
         self._prepared: dict[str, PreparedFiles] = {}
 
@@ -130,7 +130,6 @@ class ChangeTableFiles:
         """Takes the folder over, and reads how far it is."""
         self._forget_prepared()
         try:
-            make_folder(self.folder)
             self._plans.take_over(tenure)
             self._state = self._read()
         except OSError as error:
@@ -212,9 +211,8 @@ class ChangeTableFiles:
             loads=names.loads,
         )
         try:
-            for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
-                make_folder(place)
-                flush(place.parent)
+            for place in {path.parent for path, _ in files}:
+                self._plans.make(place)
             told = [*files, *self._partitions_told(lines), self._position(after)]
             hidden = self._plans.hide(plan or secrets.token_hex(8), told)
         except OSError as error:
@@ -281,16 +279,17 @@ class ChangeTableFiles:
         if not lines:
             return []
         path = self.folder / PARTITIONS
-        there = path.read_bytes().splitlines() if path.exists() else []
+        there = (self._plans.read(path) or b"").splitlines()
         more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
         return [(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))]
 
     def _read(self) -> FolderState:
         path = self.folder / POSITION
-        if not path.exists():
+        told = self._plans.read(path)
+        if told is None:
             return FolderState()
         try:
-            return msgspec.json.decode(path.read_bytes(), type=FolderState)
+            return msgspec.json.decode(told, type=FolderState)
         except msgspec.DecodeError as error:
             raise DataError(
                 f"{path} cannot be read: {error}.",

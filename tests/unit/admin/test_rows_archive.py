@@ -35,7 +35,7 @@ def written(folder: Path, *rows: Row, log: str = "event_log") -> Path:
     file.write(rows)
     path = file.finish()
     assert path is not None
-    return path
+    return Path(path)
 
 
 def read(path: Path) -> list[Row]:

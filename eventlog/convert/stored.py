@@ -1,0 +1,126 @@
+"""A conversion whose output goes to an object store: it is made in a folder of this machine, and put there when it is complete.
+
+Law: the output is hidden in the store until all of it is there, one step commits it, and `_SUCCESS` comes last. Whoever is
+killed before has left nothing that is looked at, and the same command goes on with what stands in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from eventlog.convert.again import complete, same
+from eventlog.convert.commit import DAMAGED, SUCCESS, WORK, Summary, folders_told, is_ours
+from eventlog.convert.settings import Conversion
+from eventlog.core.errors import ConfigError, UsageError
+from eventlog.sinks.store.objects import Bucket
+from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
+
+
+def folder_for(address: str) -> Path:
+    """The folder in which the output for an address is made; the next run finds it again."""
+    home = Path(tempfile.gettempdir()) / f"eventlog-{os.getuid()}"
+    return home / blake2b(address.encode(), digest_size=16).hexdigest()
+
+
+def _make_private(home: Path) -> None:
+    """Makes the folder that has those folders. Its name is known, so nobody else may have made it, or may look into it."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    found = home.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ConfigError(f"{home} may be read or written by others.", hint="Remove it, or set TMPDIR.")
+
+
+class StoredConversion:
+    """The place of a conversion in an object store; `folder` is where its output is made."""
+
+    def __init__(self, objects: Bucket, folder: Path, *, overwrite: bool) -> None:
+        self.folder = folder
+        self._objects = objects
+        self._overwrite = overwrite
+
+    def begin(self, conversion: Conversion) -> Summary | None:
+        """Makes place and folder ready; what this very conversion did, if it stands there already."""
+        _make_private(self.folder.parent)
+        self._settle()
+        there = self._objects.read(SUCCESS)
+        if there is not None and not self._overwrite:
+            summary = same(there.content, conversion)
+            if summary is not None:
+                return summary
+        self._refuse_occupied()
+        ended = any((self.folder / name).exists() for name in (SUCCESS, DAMAGED))
+        if ended and complete(conversion) is None:
+            shutil.rmtree(self.folder)  # of another order, which was never put there
+        return None
+
+    def publish(self) -> None:
+        """Puts the output there: all of it or nothing."""
+        plans = StoredPlans(self._objects)
+        plans.take_over(None)
+        self._refuse_occupied()
+        files = sorted(_files(self.folder), key=lambda file: (file.name in (SUCCESS, DAMAGED), file))
+        names = [PurePosixPath(file.relative_to(self.folder)) for file in files]
+        known = self._folders()
+        self._refuse_strangers({name.parts[0] for name in names if len(name.parts) > 1} - known)
+        hidden = plans.hide(secrets.token_hex(8), list(zip(names, files, strict=True)))
+        plans.show(hidden, apart=1, gone=self._former(known) if self._overwrite else ())
+        plans.forget()
+
+    def discard(self) -> None:
+        """Removes the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):  # another conversion has its own there
+            self.folder.parent.rmdir()
+
+    def _settle(self) -> None:
+        """Finishes or removes what a run has left that was killed while it put its output there."""
+        found = self._objects.read(POSITION)
+        if found is None:
+            return
+        if msgspec.json.decode(found.content, type=Position).owner.log:
+            raise UsageError(f"{self._objects.place} is where a publisher writes.", hint="Choose another prefix.")
+        plans = StoredPlans(self._objects)
+        plans.take_over(None)
+        plans.forget()
+
+    def _names(self) -> Iterator[str]:
+        return (name for name in self._objects.names() if not name.startswith(OURS))
+
+    def _refuse_occupied(self) -> None:
+        if not self._overwrite and next(self._names(), None) is not None:
+            message = f"{self._objects.place} is not empty."
+            raise UsageError(message, hint="Choose another prefix, or use --overwrite.")
+
+    def _refuse_strangers(self, folders: set[str]) -> None:
+        """Refuses to put folders where somebody else's are: what is in them would be mixed."""
+        for folder in sorted(folders):
+            if next(self._objects.names(f"{folder}/"), None) is not None:
+                message = f"{self._objects.place}/{folder} stands in the way, and is no output of a conversion."
+                raise UsageError(message, hint="Move it away, or choose another prefix.")
+
+    def _folders(self) -> set[str]:
+        """The folders that a former conversion made here."""
+        found = [self._objects.read(name) for name in (SUCCESS, DAMAGED)]
+        return {folder for one in found if one is not None for folder in folders_told(one.content)}
+
+    def _former(self, folders: set[str]) -> tuple[str, ...]:
+        """The output of a former conversion, `_SUCCESS` first; other objects are nobody's business."""
+        former = [name for name in self._names() if name.split("/")[0] in folders or is_ours(name)]
+        return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """What the conversion has made in its folder."""
+    for entry in folder.rglob("*"):
+        if entry.is_file() and WORK not in entry.relative_to(folder).parts:
+            yield entry

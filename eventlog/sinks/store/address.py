@@ -1,0 +1,54 @@
+"""Addresses of object stores as they stand in a configuration or on the command line; nothing is loaded to know one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.secrets import visible
+from eventlog.sinks.plans import Plans
+
+SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+MODULE: Final = "obstore"
+
+_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://").match
+_bucket = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+(/[^?#]*)?").fullmatch
+
+
+class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an object store is, if not where its cloud is; who may write there says the environment."""
+
+    endpoint: str = ""
+    region: str = ""
+
+
+def is_address(place: str) -> bool:
+    """Whether a place is an address, and no folder."""
+    return _scheme(place) is not None
+
+
+def refuse_unknown(what: str, place: str) -> None:
+    """ConfigError for an address that is none of an object store; `what` is where it was written."""
+    found = _scheme(place)
+    if found is None:
+        return
+    if found[1] not in SCHEMES:
+        hint = "It is a folder, or s3://BUCKET/PREFIX, gs://…, az://… or abfs://…."
+        raise ConfigError(f"{what} is {visible(place)}, and nothing is written to {found[1]}://.", hint=hint)
+    if _bucket(place) is None or ("@" in place and not found[1].startswith("abfs")):
+        hint = "Credentials come from the environment, and no setting stands behind a question mark."
+        raise ConfigError(f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX.", hint=hint)
+
+
+def place_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
+    """The folder of an output, or its place in a store, where what comes together gets its names in order or not."""
+    if not is_address(path):
+        return Path(path)
+    from eventlog.sinks.store.objects import objects_at
+    from eventlog.sinks.store.plans import StoredPlans
+
+    return StoredPlans(objects_at(path, settings, "output.path"), ordered=ordered)

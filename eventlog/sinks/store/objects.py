@@ -1,0 +1,248 @@
+"""The objects below an address: written whole, read, listed, copied, removed, and put only where nobody else has.
+
+Law: an object is put in one request, or in parts that nobody sees before the last one; so it is there entirely or not at all.
+What goes wrong has a sentence of ours: a store's own answer may hold what is secret, so nothing but its code is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from os import environ
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.packages import require
+from eventlog.core.secrets import visible
+from eventlog.sinks.store.address import MODULE, StoreSettings, refuse_unknown
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+REQUEST_THREADS: Final = 8
+"""Requests that are on their way together."""
+
+IN_ONE_BYTES: Final = 16_000_000
+"""What is larger goes in parts: broken uploads of parts cannot be seen, nor removed by us."""
+
+PART_THREADS: Final = 4
+"""Parts of 5 MB, of each file: with eight files on their way that is memory enough."""
+
+TRIES: Final = 2
+TRYING_SECONDS: Final = 20
+ANSWER_SECONDS: Final = 60
+"""The publisher waits and tries again by itself, and says why; so a request is not repeated for minutes here."""
+
+Tag = dict[str, Any]
+"""Which state of an object it is, as the store calls it."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_code = re.compile(r"<Code>(\w+)</Code>").search
+_status = re.compile(r"status code: (\d{3})").search
+_asked_the_machine = re.compile(r"http://(?:169\.254\.|metadata|\[fd00:ec2::)").search
+"""Where a library looks for a role of the machine when it has no credentials."""
+
+_redirected = re.compile("redirect without LOCATION", re.IGNORECASE).search
+
+
+class StoredObject(Struct, frozen=True):
+    """An object's content, and which state of it that is."""
+
+    content: bytes
+    tag: Tag
+
+
+class MissingObjectError(Exception):
+    """Nothing stands there."""
+
+
+class ChangedObjectError(Exception):
+    """The object is not in the state any more that was known."""
+
+
+class Bucket:
+    """The objects below `place`. Names are relative to it, with / between their parts."""
+
+    def __init__(self, store: ObjectStore, place: str) -> None:
+        self.place = place
+        self._store = store
+
+    def read(self, name: str) -> StoredObject | None:
+        """What stands there; None where nothing does."""
+        import obstore
+
+        try:
+            with self._asking():
+                got = obstore.get(self._store, name)
+                return StoredObject(bytes(got.bytes()), _tag(got.meta))
+        except MissingObjectError:
+            return None
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """Writes an object, whatever stood there. A large file goes in parts."""
+        import obstore
+
+        parts = isinstance(content, Path) and content.stat().st_size > IN_ONE_BYTES
+        whole = content.read_bytes() if isinstance(content, Path) and not parts else content
+        with self._asking():
+            obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
+
+    def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
+        """Writes an object if it still is in its former state, or is not there yet; None where it is not so any more."""
+        import obstore
+
+        mode: Any = "create" if former is None else former
+        try:
+            with self._asking():
+                return _tag(obstore.put(self._store, name, content, mode=mode, use_multipart=False))
+        except ChangedObjectError:
+            return None
+
+    def copy(self, source: str, target: str) -> bool:
+        """Copies an object inside the store; False where there is none."""
+        import obstore
+
+        try:
+            with self._asking():
+                obstore.copy(self._store, source, target)
+        except MissingObjectError:
+            return False
+        return True
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Removes objects; those that are gone already are no trouble."""
+        import obstore
+
+        if not names:
+            return
+        try:
+            with self._asking():
+                obstore.delete(self._store, names)
+        except MissingObjectError:  # outside S3 the first that is gone ends the request
+            for name in names if len(names) > 1 else ():
+                self.remove([name])
+
+    def names(self, below: str = "") -> Iterator[str]:
+        """The names that begin so, in no order."""
+        import obstore
+
+        with self._asking():
+            for several in obstore.list(self._store, prefix=below or None):
+                yield from [one["path"] for one in several]
+
+    def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Has many requests on their way together; the first that fails ends it."""
+        several = list(items)
+        if len(several) < 2:
+            return [act(one) for one in several]
+        with ThreadPoolExecutor(REQUEST_THREADS) as pool:
+            return list(pool.map(act, several))
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Tells apart what a store answers: what was to be expected, and what a sentence is needed for."""
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+        try:
+            yield
+        except (AlreadyExistsError, PreconditionError):
+            raise ChangedObjectError from None
+        except (BaseError, OSError) as error:  # an object that is not there is a FileNotFoundError
+            if isinstance(error, FileNotFoundError) and _told(str(error)) not in GONE:
+                raise MissingObjectError from None
+            why, mend = _reason(error)
+            hint = f"{mend}; nothing is lost."
+            raise SinkError(f"{self.place} {why}.", hint=hint, may_pass=True) from None
+
+
+def objects_at(address: str, settings: StoreSettings | None = None, what: str = "The place") -> Bucket:
+    """The objects below an address; ConfigError where it is none, or where its library is missing."""
+    refuse_unknown(what, address)
+    require(f"{address.partition('://')[0]}://", MODULE)
+    from obstore.exceptions import BaseError
+    from obstore.store import from_url
+
+    said = settings or StoreSettings()
+    options: dict[str, Any] = {}
+    amazon = address.startswith("s3")
+    if said.endpoint:
+        options["endpoint"] = said.endpoint
+    if said.region:
+        options["region"] = said.region
+    plain = (said.endpoint or environ.get("AWS_ENDPOINT_URL", "")).startswith("http://")
+    if amazon and environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID"):
+        options["credential_provider"] = _profile()
+    try:
+        store = from_url(
+            address,
+            client_options={"allow_http": plain, "timeout": timedelta(seconds=ANSWER_SECONDS), "connect_timeout": "5s"},
+            retry_config={"max_retries": TRIES, "retry_timeout": timedelta(seconds=TRYING_SECONDS)},
+            **options,
+        )
+    except (BaseError, ValueError, TypeError):
+        hint = "For Azure the account stands in AZURE_STORAGE_ACCOUNT_NAME, or in the address as abfs://CONTAINER@ACCOUNT.…."
+        raise ConfigError(f"{what} {visible(address)} cannot be used with these settings.", hint=hint) from None
+    return Bucket(store, address.rstrip("/"))
+
+
+def _profile() -> Any:
+    """Credentials of the profile that the environment names, by the library that knows profiles."""
+    require("AWS_PROFILE", "boto3")
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return Boto3CredentialProvider()
+
+
+def _tag(meta: Any) -> Tag:
+    return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
+
+
+def _told(text: str) -> str:
+    """What the store calls the trouble: its code, else the status of its answer."""
+    code, status = _code(text), _status(text)
+    found = code or status
+    return "" if found is None else found[1]
+
+
+REASONS: Final = {
+    "NoSuchBucket": ("has no such bucket", "Make the bucket, or correct the address"),
+    "ContainerNotFound": ("has no such container", "Make the container, or correct the address"),
+    "RequestTimeTooSkewed": ("does not believe the clock of this machine", "Set the clock"),
+    "SignatureDoesNotMatch": ("does not know these credentials", "Correct them in the environment"),
+    "InvalidAccessKeyId": ("does not know these credentials", "Correct them in the environment"),
+    "ExpiredToken": ("does not take credentials that have expired", "Renew them in the environment"),
+    "AccessDenied": ("may not be used with these credentials", "Give the right to read, write, list and delete there"),
+    "AuthorizationHeaderMalformed": ("is in another region", "Correct output.store.region, or AWS_REGION"),
+    "PermanentRedirect": ("is in another region", "Correct output.store.region, or AWS_REGION"),
+    "IllegalLocationConstraintException": ("is in another region", "Correct output.store.region, or AWS_REGION"),
+    "SlowDown": ("asks for fewer requests", "Wait"),
+}
+"""What a store's code means, and what to do."""
+
+GONE: Final = ("NoSuchBucket", "ContainerNotFound")
+
+STATUSES: Final = {"301": "PermanentRedirect", "401": "SignatureDoesNotMatch", "403": "AccessDenied", "503": "SlowDown"}
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What to tell of a failure."""
+    said = str(error)
+    told = _told(said)
+    if _redirected(said):
+        told = "PermanentRedirect"
+    found = REASONS.get(told) or REASONS.get(STATUSES.get(told, ""))
+    if _asked_the_machine(said) or type(error).__name__ == "UnauthenticatedError":
+        return "cannot be asked without credentials", "Set them in the environment"
+    if found is not None:
+        return found
+    if told:
+        return f"answers {told}", "Look at the store"
+    return "does not answer", "Look at the network and at the endpoint"

@@ -1,0 +1,253 @@
+"""Object stores over HTTP: publishers, conversions and archives that are killed anywhere leave what a folder has, and no more."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from threading import Thread
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Op
+from eventlog.core.seams import Sink
+from eventlog.sinks.change_files.sink import ChangeTableFiles
+from eventlog.sinks.files import FileSink
+from eventlog.sinks.plans import Plans
+from eventlog.sinks.store.address import StoreSettings
+from eventlog.sinks.store.objects import objects_at
+from eventlog.sinks.store.plans import HIDDEN, StoredPlans
+from tests.acceptance.command import eventlog, ok
+from tests.integration.publishing import Process, settled, site, until
+from tests.support import changerows, sink_places
+from tests.support.converting import log_row, write_lines
+from tests.support.forking import Forked
+from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
+from tests.support.sinks import KilledError, dying, opened, tenure
+
+DEATHS = 50
+"""Of each kind of sink, at any of its requests."""
+
+OLD = "2020-01-01 00:00:00"
+DYING = """
+import os, signal, obstore
+left = {before}
+def wrap(function):
+    def step(*positional, **named):
+        global left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*positional, **named)
+    return step
+for name in ("get", "put", "copy", "delete", "list"):
+    setattr(obstore, name, wrap(getattr(obstore, name)))
+"""
+"""A process that is killed before that request of its, counted from 1."""
+
+Made = Callable[[Path | Plans], Sink]
+Documents = Callable[[int, str], list[Document]]
+
+
+def document(number: int, _: str) -> list[Document]:
+    return [sink_places.xds(3 * number + place) for place in range(1 + number % 3)]
+
+
+def rows(number: int, after: str) -> list[Document]:
+    table = "grp" if number % 4 == 0 else "usr"
+    return list(changerows.documents(changerows.told(number, Op.ADD, number, table), after=after))
+
+
+def tables(place: Path | Plans) -> Sink:
+    return ChangeTableFiles(place, now=lambda: dt.datetime(2024, 5, 6, tzinfo=dt.UTC))
+
+
+KINDS: dict[str, tuple[Made, Documents]] = {
+    "documents": (lambda place: FileSink(place, ".xml"), document),
+    "change tables": (tables, rows),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_publisher_that_dies_again_and_again_leaves_what_a_folder_has(
+    s3_store: StoreServer, tmp_path: Path, kind: str
+) -> None:
+    """Each heir asks what became of the plan, as a publisher does, and goes on from there."""
+    make, documents = KINDS[kind]
+    objects = s3_store.objects(s3_store.address())
+    dice, deaths, epoch, number = random.Random(41), 0, 1, 1
+    ordered = kind == "documents"
+    sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
+    while deaths < DEATHS:
+        plan = documents(number, sink.last())
+        with dying(dice.randint(1, 14)) as died, suppress(KilledError):
+            sink.prepare(str(number), plan)
+            sink.commit(str(number), plan)
+            number += 1
+        deaths += died.happened
+        if died.happened:
+            epoch += 1
+            sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
+            number += sink.resolve(str(number)).documents is None
+    whole = opened(make(tmp_path / "whole"), tenure())
+    for one in range(1, number):
+        whole.commit(str(one), documents(one, whole.last()))
+    found = content(objects)
+    assert list(objects.names(HIDDEN)) == []
+    assert found == {
+        str(path.relative_to(tmp_path / "whole")): path.read_bytes()
+        for path in (tmp_path / "whole").rglob("*")
+        if path.is_file() and not path.relative_to(tmp_path / "whole").parts[0].startswith(".eventlog")
+    }
+    assert number > DEATHS / 3
+
+
+def configured(folder: Path, address: str, server: StoreServer, more: str = "") -> Path:
+    file = folder / "store.toml"
+    store = f'{{ endpoint = "{server.url}", region = "us-east-1" }}'
+    file.write_text(f'[[output]]\nsink = "files"\npath = "{address}"\nstore = {store}\n{more}')
+    return file
+
+
+def test_a_daemon_that_is_killed_publishes_each_row_once(s3_store: StoreServer, sqlite: Engine, tmp_path: Path) -> None:
+    log, address = site(sqlite), s3_store.address()
+    file = configured(tmp_path, address, s3_store, "[publisher]\nbatch_size = 2\n")
+    for number in range(1, 8):
+        log.write(number, key=f"idu={number}")
+    for before in (3, 6, 8, 9, 10, 11, 12, 14, 16):
+        program = DYING.format(before=before)
+        with Process(log.engine, tmp_path / "out", "--once", "--config", str(file), out=False, program=program) as dies:
+            code = dies.end()
+        assert code in (-signal.SIGKILL, 0)
+    with Process(log.engine, tmp_path / "out", "--until-empty", "--config", str(file), out=False) as last:
+        assert last.end() == 0
+    assert set(log.statuses().values()) == {"S"}
+    found = content(s3_store.objects(address))
+    keys = sorted(key for body in found.values() for key in range(1, 8) if f"idu={key},".encode() in body)
+    assert keys == list(range(1, 8))
+    assert list(s3_store.objects(address).names(HIDDEN)) == []
+    assert SECRET not in last.said.read_text()
+
+
+def test_a_bucket_that_comes_later_gets_all_that_waits(s3_store: StoreServer, sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write(1)
+    file = configured(tmp_path, "s3://later/p", s3_store, "[publisher]\nretry_first = 0.1\nretry_longest = 0.5\n")
+    with Process(log.engine, tmp_path / "out", "--config", str(file), out=False) as process:
+        until(lambda: "s3://later/p has no such bucket" in process.said.read_text(), "it is said what is missing")
+        assert list(log.statuses().values()) == ["N"]
+        s3_store.make_bucket("later")
+        until(settled(log, 1), "the row is published")
+        assert process.stop() == 0
+    assert len(content(s3_store.objects("s3://later/p"))) == 1
+
+
+def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store: StoreServer, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
+    address = s3_store.address()
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    here = ("--engine", "local", "--jobs", "1", "--part-events", "3")
+    words = ("convert", lines, "--out", address, *here)
+    objects = s3_store.objects(address)
+    ok("convert", lines, "--out", tmp_path / "whole", *here)
+    for before in (2, 7, 10, 13, 15, 18):
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        assert killed.wait(120) in (-signal.SIGKILL, 0)
+        assert content(objects).keys() >= {path.name for path in (tmp_path / "whole").iterdir()} or (
+            "_SUCCESS" not in content(objects)
+        )
+    done = eventlog(*words, environment=environment)
+    assert done.returncode == 0, done.stderr
+    again = eventlog(*words, environment=environment)
+    assert f"{address} holds this conversion already" in again.stderr
+    assert again.stdout == "7 rows, 7 changes, 3 parts (S 7).\n"
+    assert content(objects) == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert not [name for name in objects.names() if name.startswith(".eventlog")]
+    assert not list(tmp_path.glob("eventlog-*"))
+    other = eventlog(*words, "--coalesce", environment=environment)
+    assert (other.returncode, "is not empty" in other.stderr) == (64, True)
+    ok(*words, "--coalesce", "--overwrite", environment=environment)
+
+
+@pytest.mark.parametrize("option", ["--mark", "--kafka", "--to-database"])
+def test_what_a_conversion_to_a_store_does_not_do(option: str, tmp_path: Path) -> None:
+    value = {"--mark": (), "--kafka": ("localhost:1",), "--to-database": ("sqlite:///x.db",)}[option]
+    target = {"--mark": (), "--kafka": ("--to", "messages"), "--to-database": ("--to", "change-tables")}[option]
+    words = ("convert", "sqlite:///x.db", "--out", "s3://bucket/p", "--engine", "local", option, *value, *target)
+    done = eventlog(*words, cwd=tmp_path)
+    assert done.returncode == 64
+    assert f"{option} does not go with an address: s3://bucket/p." in done.stderr
+
+
+def test_old_rows_are_archived_in_a_bucket_before_they_go(
+    s3_store: StoreServer, sqlite: Engine, tmp_path: Path
+) -> None:
+    log, address = site(sqlite), s3_store.address()
+    for number in (1, 2, 3):
+        log.write(number, status="S", event_time=OLD)
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url}
+    words = ("purge", "--database", str(sqlite.url), "--older-than", "1d", "--yes", "--archive")
+    down = eventlog(*words, address, environment={**environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    assert (down.returncode, "does not answer" in down.stderr, len(log.statuses())) == (75, True, 3)
+    unknown = eventlog(*words, "ftp://host/p", environment=environment)
+    assert (unknown.returncode, "nothing is written to ftp://" in unknown.stderr) == (78, True)
+    assert "3 rows deleted, 3 archived in 1 file" in ok(*words, address, environment=environment)
+    [archive] = content(s3_store.objects(address)).values()
+    assert pq.ParquetFile(BytesIO(archive)).read().column("record_id").to_pylist() == [1, 2, 3]
+
+
+@contextmanager
+def answering(status: int, code: str) -> Iterator[str]:
+    """A server that answers everything so."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{SECRET}</Message></Error>".encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_DELETE = do_POST = answer  # noqa: N815  # as the library calls them
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "status,code,said",
+    [
+        (403, "AccessDenied", "may not be used with these credentials"),
+        (403, "InvalidAccessKeyId", "does not know these credentials"),
+        (403, "RequestTimeTooSkewed", "does not believe the clock of this machine"),
+        (400, "AuthorizationHeaderMalformed", "is in another region"),
+        (301, "PermanentRedirect", "is in another region"),
+        (404, "NoSuchBucket", "has no such bucket"),
+        (418, "Unheard", "answers Unheard"),
+    ],
+)
+def test_what_a_store_answers_is_told_in_a_sentence(
+    status: int, code: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with answering(status, code) as url:
+        objects = objects_at("s3://bucket/p", StoreSettings(endpoint=url))
+        for act in (lambda: objects.put("a", b""), lambda: objects.read("a"), lambda: list(objects.names())):
+            with pytest.raises(SinkError, match=f"^s3://bucket/p {said}") as caught:
+                act()
+            assert caught.value.may_pass
+            assert SECRET not in str(caught.value)

@@ -1,0 +1,105 @@
+"""A server that speaks S3, started when the first test asks: moto's, over HTTP, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import Struct
+
+from eventlog.sinks.store.address import StoreSettings
+from eventlog.sinks.store.objects import Bucket, objects_at
+from tests.support.servers import found, free_port
+
+_numbers = count()
+SECRET: Final = "a-secret-of-tests"
+ENVIRONMENT: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
+
+
+class StoreServer(Struct, frozen=True):
+    """A server with a bucket. Who asks it is told by the environment, as everywhere."""
+
+    url: str
+
+    @property
+    def settings(self) -> StoreSettings:
+        return StoreSettings(endpoint=self.url, region="us-east-1")
+
+    def address(self) -> str:
+        """A new prefix."""
+        return f"s3://bucket/place-{os.getpid()}-{next(_numbers)}"
+
+    def make_bucket(self, name: str) -> None:
+        """Another bucket."""
+        request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310  # our own
+        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310  # likewise
+
+    def objects(self, address: str) -> Bucket:
+        return objects_at(address, self.settings)
+
+
+def content(objects: Bucket) -> dict[str, bytes]:
+    """All objects that are looked at, by their names."""
+    return {
+        name: found.content
+        for name in sorted(objects.names())
+        if not name.startswith(".eventlog/") and (found := objects.read(name)) is not None
+    }
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of the server run in one process, which has it."""
+    for item in items:
+        if "s3_store" in getattr(item, "fixturenames", ()) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("s3"))
+
+
+@pytest.fixture(scope="session")
+def s3_store() -> Iterator[StoreServer]:
+    """A server with an empty bucket, and the environment of who may write there."""
+    with running(found("store", "moto")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@contextmanager
+def running(packages: Path) -> Iterator[StoreServer]:
+    """The server as a process; it ends with the block."""
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    surroundings = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(packages)}
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=surroundings) as process,
+    ):
+        try:
+            url = f"http://127.0.0.1:{port}"
+            made = StoreServer(url)
+            _begin(made, process)
+            yield made
+        finally:
+            process.terminate()
+
+
+def _begin(made: StoreServer, server: subprocess.Popen[bytes]) -> None:
+    """Makes a bucket as soon as the server answers."""
+    while server.poll() is None:
+        try:
+            made.make_bucket("bucket")
+        except OSError:
+            time.sleep(0.1)  # a server that starts tells nobody
+            continue
+        return
+    raise AssertionError("moto has ended")

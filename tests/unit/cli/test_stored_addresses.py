@@ -1,0 +1,72 @@
+"""Where a conversion goes whose output is an address: to Spark, or to the local engine and from it to an object store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.cli import ordering
+from eventlog.cli.main import exit_code
+from eventlog.cli.ordering import order_of
+from eventlog.cli.targets import ConversionOrder
+
+WORDS: dict[str, Any] = {
+    **dict.fromkeys(ConversionOrder.__struct_fields__),
+    "inputs": ("a.csv",),
+    "out": "s3://bucket/p/",
+    "engine": "auto",
+    "follow": False,
+    "resume": False,
+    "conf": (),
+}
+
+
+@pytest.mark.parametrize(
+    "words,spark,stored",
+    [
+        ({"engine": "local"}, True, True),
+        ({"engine": "spark"}, False, False),
+        ({}, True, False),
+        ({}, False, True),
+        ({"jobs": 2}, True, True),
+        ({"resume": True}, True, True),
+        ({"master": "local"}, False, False),
+        ({"follow": True, "engine": "local"}, False, False),
+        ({"engine": "local", "out": "hdfs://host/p"}, True, False),
+        ({"engine": "local", "inputs": ("s3://bucket/in",)}, True, False),
+        ({"engine": "local", "out": "folder"}, True, False),
+    ],
+)
+def test_which_engine_writes_to_an_address(
+    monkeypatch: pytest.MonkeyPatch, words: dict[str, Any], spark: bool, stored: bool
+) -> None:
+    monkeypatch.setattr(ordering, "is_there", lambda _: spark)
+    order = order_of({name: value for name, value in {**WORDS, **words}.items() if name not in ("addresses", "stored")})
+    assert order.stored == ("s3://bucket/p" if stored else "")
+    assert not (stored and order.addresses)
+
+
+@pytest.mark.parametrize(
+    "address,said",
+    [
+        ("s3://key:secret@bucket/p", "--out is no address of a bucket and a prefix, as s3://BUCKET/PREFIX."),
+        ("ftp://host/p", "--out ftp:/host/p is an address of no file system."),
+        ("hdfs://host/p", "is an address, and the local engine reads and writes folders."),
+    ],
+)
+def test_an_address_that_is_none_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str, said: str
+) -> None:
+    assert exit_code(["convert", str(tmp_path / "none.csv"), "--out", address, "--engine", "local"]) in (64, 78)
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_without_the_library_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    assert exit_code(["convert", str(tmp_path / "none.csv"), "--out", "s3://b/p", "--engine", "local"]) == 78
+    assert "needs the package obstore" in " ".join(capsys.readouterr().err.split())
