@@ -39,12 +39,13 @@ def judge(world: World) -> None:
 
 
 def _attempts(world: World) -> None:
-    """Nothing is offered more often than it may be, where no answer got lost."""
-    if not world.max_attempts or any(world.counts[what] for what in ("kills", "errors", "ambiguous", "frozen")):
+    """Nothing is offered more often than it may be, but for answers that got lost."""
+    if not world.max_attempts:
         return
+    lost = sum(world.counts[what] for what in ("kills", "errors", "ambiguous", "frozen"))
     for target in world.targets.values():
         for uid, times in target.not_taken.items():
-            if times > world.max_attempts * (1 + world.rows[uid].setbacks):
+            if times > world.max_attempts * (1 + world.rows[uid].setbacks) + lost:
                 world.fail("offered too often", target.name, uid, times, world.max_attempts)
 
 

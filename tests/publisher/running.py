@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from sqlalchemy import Engine, event, text
 
-from eventlog.publisher import consumer
+from eventlog.publisher import consumer, reader
 from eventlog.publisher.reader import JournalReader
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
@@ -90,5 +90,6 @@ def plans_beside(chance: Random) -> Iterator[None]:
         patch.object(consumer, "AHEAD_ROWS", 1),
         patch.object(consumer, "Thread", Delivery),
         patch.object(JournalReader, "embedded", False),
+        patch.object(reader, "NEAR_ROWS", chance.choice([2, reader.NEAR_ROWS])),
     ):
         yield

@@ -20,6 +20,7 @@ class Surroundings(Protocol):
     """What a target has to do with the rest of a history."""
 
     rng: Random
+    now: int
     quiet: bool
     stubborn: float
     """How likely a receiver wants a document again."""
@@ -62,20 +63,26 @@ class Target:
         """How often rows are to come again that were taken, because one before them of the same object was not."""
         self.not_taken: Counter[int] = Counter()
         """How often the target said of rows that they are to come again."""
+        self.stopped_at = 0
+        """When it last said so of any."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
-        object_name, rows = json.loads(document.body)
-        waits = False
-        for record, uid, place, last in rows:
+        waiting = set[str]()
+        for record, object_name, uid, place, last in json.loads(document.body):
             status = letters.get(record, "S")
             if status == "N":
-                waits = True
-                self.not_taken[uid] += 1
+                waiting.add(object_name)
+                self.again([uid])
                 continue
-            self.repeats[uid] += waits
+            self.repeats[uid] += object_name in waiting
             self.world.arrived(self, uid, record, plan)
             self.came.append(Taken(uid, record, object_name, plan, status, place, last))
+
+    def again(self, uids: Iterable[int]) -> None:
+        """These rows are to come again."""
+        self.not_taken.update(uids)
+        self.stopped_at = self.world.now
 
 
 class ModelSink:
@@ -228,7 +235,7 @@ class ModelReceiver(ModelSink):
         """An answer that nobody can read, or none."""
         if self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
-        self.target.not_taken.update(uid for _, uid, *_ in json.loads(document.body)[1])
+        self.target.again(uid for _, _, uid, *_ in json.loads(document.body))
         positions = [position for several in document.covers.values() for position in several]
         return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, unread=True) for one in positions]
 
@@ -263,12 +270,12 @@ class WrittenRow(Struct, frozen=True):
 
 
 class ModelFormat:
-    """Documents of up to three rows of one object, which say which rows they are; some rows are filtered."""
+    """Documents of up to three rows, of one object or `mixed`, which say which rows they are; some rows are filtered."""
 
     suffix, counts = ".json", True
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, mixed: bool = False) -> None:
+        self.name, self.mixed = name, mixed
 
     def writer(self, _catalog: object) -> Any:
         def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
@@ -285,7 +292,7 @@ class ModelFormat:
     def bind(self, written: Iterable[WrittenRow], _after: str = "", whole: bool = False) -> Iterator[Document]:
         group: list[WrittenRow] = []
         for one in written:
-            fits = group and group[-1].object == one.object and len(group) < 3
+            fits = group and (self.mixed or group[-1].object == one.object) and len(group) < 3
             if group and not (fits and one.positions[0] > group[-1].positions[0]):
                 yield _document(group)
                 group = []
@@ -298,8 +305,8 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    rows = [(one.positions[0][0], one.uid, one.place, one.last) for one in group]
-    body = json.dumps([group[0].object, rows]).encode()
+    rows = [(one.positions[0][0], one.object, one.uid, one.place, one.last) for one in group]
+    body = json.dumps(rows).encode()
     covers = {str(one.positions[0][0]): one.positions for one in group}
     parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
     for one in group:

@@ -67,8 +67,11 @@ class World:
         self.slow = rng.choice(["", "f", "t", "b", "r"])
         self.on_retry: Literal["stop", "object"] = rng.choice(["object", "object", "stop"])
         self.limit = rng.choice([3, 8, 20])
-        self.stubborn = rng.choice([0.12, 0.12, 0.6])
         self.max_attempts = rng.choice([0, 0, 1, 3])
+        self.stubborn = rng.choice([0.12, 0.12, 0.6, 0.9] if self.max_attempts else [0.12, 0.12, 0.6])
+        self.mixed = rng.random() < 0.3
+        self.restless = rng.choice([0.02, 0.02, 0.1])
+        """How likely outputs come and go, are paused or away."""
         self.query_bytes = rng.choice([32_000_000, 32_000_000, 6_000])
         self.commits, self.transaction_rows = rng.choice(
             [(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9]), (0.1, [9, 20])]
@@ -109,7 +112,7 @@ class World:
             ):
                 new = (output, record) not in self.retried and output in self.first
                 came = [one[0] for one in self.trace if one[1] == "arrived" and (one[2], one[4]) == (output, record)]
-                if new and due is not None and came and 0 < due <= came[-1]:
+                if new and due is not None and came and due <= came[-1]:
                     self.fail("wanted again, and at once", output, record)
                 self.retried[output, record] = due or 0
         if self.quiet:
@@ -159,6 +162,8 @@ class World:
     def sending(self, name: str, records: Sequence[int]) -> None:
         if any(self.retried.get((name, record), 0) > self.now for record in records):
             self.fail("sent again before its time", name, records)
+        if self.on_retry == "stop" and not self.max_attempts and self.targets[name].stopped_at == self.now:
+            self.fail("sent though something comes again", name, records)
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
         found = self.ask("SELECT output, plan, records FROM event_log_planned")
@@ -271,9 +276,9 @@ class World:
         if not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF")):  # else by hand
             self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
         row.setbacks, row.allowed = row.setbacks + 1, None
-        self.held.pop(record, None)
+        if self.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
+            self._release(record)
         self.retried = {key: due for key, due in self.retried.items() if key[1] != record}
-        self._release(record)
         if letter != "X":
             row.past.append(
                 {name: sum(one.uid == row.uid for one in self.targets[name].came) for name in self.outputs()}
@@ -357,7 +362,7 @@ class World:
     def consumer(self, publisher: Publisher, name: str) -> TestConsumer:
         if name not in publisher.consumers:
             sink: Any = KINDS[name[0]](self.targets[name], self)
-            output = Output(format=ModelFormat(name), sink=sink, name=name)
+            output = Output(format=ModelFormat(name, self.mixed), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
             decider = Decider(Round(options=Options()))
@@ -438,7 +443,7 @@ class World:
             if self.publisher is None:
                 self.start()
             assert self.publisher is not None
-            if not self.quiet and self.busy_operator and rng.random() < 0.02:
+            if not self.quiet and self.busy_operator and rng.random() < self.restless:
                 self.change_outputs()
             if self.frozen and rng.random() < 0.2:
                 self.wake()
