@@ -33,7 +33,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import by_number, by_position, given_up, judge
 from eventlog.publisher.making import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError
-from eventlog.publisher.reader import ReplacedError, known_output
+from eventlog.publisher.reader import known_output
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
@@ -166,10 +166,8 @@ class Consumer:
             row = known_output(memory, self.name)
             if row.paused:
                 return Turn(paused=True)
-            on_the_way = self._journal.planned(self.name)  # only of a target that cannot be asked
-            if on_the_way and self.output.sink.capabilities.resolves:
-                said = f"Somebody else publishes to {self.name}: it has a plan that this publisher did not make."
-                raise ReplacedError(said)
+            # A target that can be asked has been: nothing is planned for it now.
+            on_the_way = () if self.output.sink.capabilities.resolves else self._journal.planned(self.name)
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(on_the_way, now)

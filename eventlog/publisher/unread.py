@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.model import Reason
 from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.tables import Parked, encoded
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
-from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -49,11 +47,8 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
                 break
             else:
                 passed += 1
-        held: set[int] = set()
-        if memory.any_held and behind:
-            held = {int(one) for (one,) in journal.ask(connection, "held_among", ids=id_list([*behind]))}
-        rows = [
-            Parked(output=output, record=number, object=name, reason=Reason.HELD.value if number in held else BEHIND)
+        rows = [  # whether one of them is held is asked when its turn comes
+            Parked(output=output, record=number, object=name, reason=BEHIND)
             for output in memory.outputs
             for number, name in behind.items()
         ]

@@ -60,6 +60,10 @@ class TestConsumer(Consumer):
     __test__ = False
     world: Clock
 
+    def looks_unread(self, now: bool) -> None:
+        """Whether it looks for rows that have to wait without reading them, as it does where most have to."""
+        self._most_wait = self._most_wait or now
+
 
 class Row:
     """A row as the oracle knows it. `past` has, for each time that it was set back after it had its letter, how often

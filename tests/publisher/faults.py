@@ -113,12 +113,6 @@ FAULTS = [
     ),
     JournalFault("resolve: refusals are forgotten", CONSUMER, "by_position(found.answers)", "by_position(())"),
     JournalFault(
-        "another publisher's plan goes unnoticed",
-        CONSUMER,
-        "if on_the_way and self.output.sink.capabilities.resolves:",
-        "if False:",
-    ),
-    JournalFault(
         "the target is not taken over",
         CONSUMER,
         "            self.output.sink.open(tenure)\n",
@@ -409,12 +403,6 @@ FAULTS = [
         UNREAD,
         'waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
         'waiting |= {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
-    ),
-    JournalFault(
-        "parked unread, and not held where it is",
-        UNREAD,
-        "reason=Reason.HELD.value if number in held else BEHIND",
-        "reason=BEHIND",
     ),
 ]
 

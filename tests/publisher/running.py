@@ -13,6 +13,7 @@ from sqlalchemy import Engine, event, text
 
 from eventlog.publisher import consumer, reader
 from eventlog.publisher.reader import JournalReader
+from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
@@ -90,6 +91,6 @@ def plans_beside(chance: Random) -> Iterator[None]:
         patch.object(consumer, "AHEAD_ROWS", 1),
         patch.object(consumer, "Thread", Delivery),
         patch.object(JournalReader, "embedded", False),
-        patch.object(reader, "NEAR_ROWS", chance.choice([2, reader.NEAR_ROWS])),
+        patch.object(reader, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
     ):
         yield

@@ -38,7 +38,7 @@ from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
 VALUE_LENGTHS = [0, 0, 0, 700, 3000]
 """Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
 
-OPERATIONS = [*["hold"] * 3, *["release"] * 2, "delete", *["letter"] * 2, "back", *["undo"] * 2]
+OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
 
 class World:
@@ -78,8 +78,9 @@ class World:
         )
         """How likely a writer commits, and how many rows it has written then."""
         self.last_key = rng.choice([3, 3, 20])
-        self.busiest = rng.choice([0, 0, 0.7])
-        """How likely a row is of one object, which somebody may hold: hundreds come behind it then."""
+        self.busiest = rng.choice([0, 0, 0.8])
+        """How likely a row is of one object, which somebody may hold: many come behind it then."""
+        self.operations = [*OPERATIONS, *["release"] * rng.choice([2, 2, 0])]
         self.first = rng.sample([*KINDS], rng.randint(1, 5))
         self.publisher: Publisher | None = None
         self.freezer: threading.Thread | None = None
@@ -235,7 +236,7 @@ class World:
 
     def _operate(self, inside: bool) -> None:
         rng = self.rng
-        what = rng.choice(OPERATIONS)
+        what = rng.choice(self.operations)
         if what == "release":
             if self.held:
                 record = rng.choice(sorted(self.held))
@@ -357,7 +358,9 @@ class World:
             if name == self.slow and not self.quiet and self.rng.random() < 0.9:
                 continue
             if name in self.outputs():
-                self.consumer(publisher, name).turn(publisher.tenure)
+                consumer = self.consumer(publisher, name)
+                consumer.looks_unread(self.rng.random() < 0.3)
+                consumer.turn(publisher.tenure)
 
     def consumer(self, publisher: Publisher, name: str) -> TestConsumer:
         if name not in publisher.consumers:
