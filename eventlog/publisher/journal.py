@@ -327,6 +327,8 @@ class Journal(JournalReader):
 
     def park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
         """Has rows wait."""
+        if not waiting:
+            return
         groups: dict[tuple[Any, ...], list[Parked]] = {}
         for one in waiting:
             groups.setdefault(_parked_alike(one), []).append(one)
@@ -340,7 +342,7 @@ class Journal(JournalReader):
                 ids = id_list([one.record for one in rows])
                 self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
         self._tell(connection, "parked_make", single)
-        memory.any_parked = memory.any_parked or bool(waiting)
+        memory.any_parked = True
         memory.forget_retried(waiting)
         memory.add_seen(Stretches.of(one.record for one in waiting))
 

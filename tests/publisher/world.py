@@ -69,7 +69,9 @@ class World:
         self.limit = rng.choice([3, 8, 20])
         self.max_attempts = rng.choice([0, 0, 1, 3])
         self.stubborn = rng.choice([0.12, 0.12, 0.6, 0.9] if self.max_attempts else [0.12, 0.12, 0.6])
-        self.mixed = rng.random() < 0.3
+        self.mixed = rng.random() < 0.5
+        self.late_back = rng.random() < 0.7
+        """Whether somebody sets a row back by hand when all is at rest, and tells nobody."""
         self.restless = rng.choice([0.02, 0.02, 0.1])
         """How likely outputs come and go, are paused or away."""
         self.query_bytes = rng.choice([32_000_000, 32_000_000, 6_000])
@@ -77,7 +79,7 @@ class World:
             [(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9]), (0.1, [9, 20])]
         )
         """How likely a writer commits, and how many rows it has written then."""
-        self.last_key = rng.choice([3, 3, 20])
+        self.last_key = rng.choice([1, 3, 3, 20])
         self.busiest = rng.choice([0, 0, 0.8])
         """How likely a row is of one object, which somebody may hold: many come behind it then."""
         self.operations = [*OPERATIONS, *["release"] * rng.choice([2, 2, 0])]
@@ -226,17 +228,17 @@ class World:
             )
             self.counts["rows"] += size
 
-    def operator(self, *, inside: bool = False) -> None:
+    def operator(self, *, inside: bool = False, what: str = "") -> None:
         """Somebody holds, releases, deletes, letters or sets back a row."""
         was, self.inside = self.inside, True
         try:
-            self._operate(inside)
+            self._operate(inside, what)
         finally:
             self.inside = was
 
-    def _operate(self, inside: bool) -> None:
+    def _operate(self, inside: bool, what: str = "") -> None:
         rng = self.rng
-        what = rng.choice(self.operations)
+        what = what or rng.choice(self.operations)
         if what == "release":
             if self.held:
                 record = rng.choice(sorted(self.held))
@@ -274,7 +276,9 @@ class World:
 
     def _set_back(self, record: int, row: Row) -> None:
         [(letter,)] = self.ask("SELECT status FROM event_log WHERE record_id = :record", record=record)
-        if not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF")):  # else by hand
+        if (
+            self.quiet or not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF"))
+        ):  # else by hand
             self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
         row.setbacks, row.allowed = row.setbacks + 1, None
         if self.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
@@ -431,7 +435,10 @@ class World:
             if self.quiet:
                 idle += 1
                 if not self.waits() and idle > 3:
-                    break
+                    if not self.late_back:
+                        break
+                    self.late_back, idle = False, 0
+                    self.operator(what="back")
                 if idle > 400:
                     self.fail("never at rest", self.waits())
         self.start()
