@@ -99,6 +99,7 @@ def asked() -> list[Any]:
     return [major if major in ends else pytest.param(major, marks=pytest.mark.long) for major in VERSIONS]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("major", asked())
 def test_the_suites_pass_on_version(major: int, postgresql_version: int, pytestconfig: pytest.Config) -> None:
     if major == postgresql_version:

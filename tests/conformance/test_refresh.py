@@ -189,6 +189,7 @@ def impatient(log: Log) -> Iterator[Log]:
     engine.dispose()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("waits", [2, 3])
 def test_a_stretch_that_somebody_locks_out_is_tried_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, waits: int

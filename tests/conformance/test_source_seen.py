@@ -131,6 +131,7 @@ def cost(log: LogTable, source: LogRows, work: Work, number: int) -> int:
     return work.done() - before
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["held", "offered again"])
 @pytest.mark.parametrize("analyzed", [False, True], ids=["new", "analyzed"])
 def test_a_cycle_costs_as_much_with_many_rows_that_wait_as_with_few(engine: Engine, how: str, analyzed: bool) -> None:

@@ -112,6 +112,7 @@ def without(store: dict[tuple[str, str], dict[str, str]], *columns: str) -> dict
     return {place: row for place, row in kept.items() if row}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["field", "row-back", "field-back"])
 def test_columns_come_and_go_while_writers_write(postgresql: Engine, tmp_path: Path, style: str) -> None:
     prepare(postgresql, style)

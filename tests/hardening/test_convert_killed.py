@@ -44,6 +44,7 @@ def begun(folder: Path) -> bool:
     return any(entry.stat().st_size for entry in folder.rglob("*.arrow")) if folder.exists() else False
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "jobs, more",
     [

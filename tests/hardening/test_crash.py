@@ -30,6 +30,7 @@ LEAST = 20
 """Deaths that a run without any wishes must see."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("database", DATABASES)
 def test_nothing_is_lost_when_the_publisher_dies(

@@ -240,6 +240,7 @@ def test_documents_say_what_the_tables_hold_on_postgresql(postgresql: Engine) ->
     assert replayed(at(postgresql.url), scaled(4)) > 0
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("history", sorted(HISTORIES.glob("*.jsonl")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_kept_history_is_told_right(request: pytest.FixtureRequest, database: str, history: Path) -> None:

@@ -18,6 +18,7 @@ from tests.hardening.troubles import TROUBLES, endure, own_server, settled
 from tests.integration.publishing import until
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp_path: Path, trouble: str) -> None:
     aim = Files(tmp_path, "field")

@@ -21,6 +21,7 @@ from tests.integration.publishing import until
 from tests.support.servers_kafka import Broker
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
     postgresql: Engine, tmp_path: Path, trouble: str
@@ -30,6 +31,7 @@ def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
     assert told == tables(postgresql)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_change_tables_behind_a_bad_network_get_everything_once(
     postgresql: Engine, tmp_path: Path, trouble: str
@@ -79,6 +81,7 @@ def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.in_turn
 def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
     with target(BROKER, postgresql, tmp_path, 77, broker.servers) as aim:
         prepare(postgresql, aim.style)

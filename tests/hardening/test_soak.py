@@ -42,6 +42,7 @@ BULK = (
 )
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(
     not SECONDS, reason="a soak takes its time: EVENTLOG_SOAK=30 ./dev test tests/hardening/test_soak.py"
 )

@@ -34,6 +34,7 @@ def ran(*arguments: str) -> str:
     return said
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database", HISTORIES)
 def test_whatever_happens_all_arrives_once_and_in_order(request: pytest.FixtureRequest, database: str) -> None:
     if database != "sqlite":
@@ -45,6 +46,7 @@ def test_whatever_happens_all_arrives_once_and_in_order(request: pytest.FixtureR
         assert f"'{accident}'" in said, f"{accident} did not happen: {said}"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_an_audit_found_is_not_here(request: pytest.FixtureRequest, fault: str) -> None:
     first, count = FAULTS[fault].seed, FAULTS[fault].seeds if request.config.getoption("--long") else 6

@@ -65,6 +65,7 @@ def tracked(engine: Engine, style: str) -> None:
     track(engine, ["usr"], TrackOptions(style=Style(style)), NAMES)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["field", "field-replace", "row-back", "field-back"])
 def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, style: str) -> None:
     tracked(postgresql, style)

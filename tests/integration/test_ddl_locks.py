@@ -27,6 +27,7 @@ def usr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engi
     return engine
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "change",
     [

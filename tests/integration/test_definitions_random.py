@@ -144,6 +144,7 @@ class LiveWriter(Thread):
                 self.errors.append(str(error))
 
 
+@pytest.mark.in_turn
 def test_a_definition_begins_with_the_first_row_of_its_triggers(postgresql: Engine, tmp_path: Path) -> None:
     """Three writers and a publisher at work, while columns come, go and get other names."""
     install(postgresql)

@@ -80,6 +80,7 @@ def followed(engine: Engine, count: list[int]) -> Callable[[Event], None]:
     return work
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.FIELD])
 def test_writers_never_fail_while_tables_change_and_a_publisher_follows(postgresql: Engine, style: Style) -> None:
     install(postgresql)
@@ -100,6 +101,7 @@ def test_writers_never_fail_while_tables_change_and_a_publisher_follows(postgres
     assert {one.state for one in track(postgresql, ["usr"])} == {TriggerCondition.CURRENT}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "change", ["DROP COLUMN a1", "RENAME COLUMN a1 TO b1", "RENAME TO person", "ADD COLUMN b1 TEXT"]
 )

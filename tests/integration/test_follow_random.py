@@ -89,6 +89,7 @@ class Writer(Thread):
                 self.failed += 1
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.FIELD, Style.FIELD_BACK, Style.ROW_BACK])
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"])
 def test_what_changes_between_two_polls_is_followed_at_the_second(
@@ -223,6 +224,7 @@ def _account(engine: Engine) -> str:
     return _role(engine) if dialect_of(engine).schemas else f"'{_role(engine)}'@'%'"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"])
 def test_a_publisher_with_the_rights_of_an_installer_follows(

@@ -134,6 +134,7 @@ def test_other_documents_go_to_the_topic_that_is_named(broker: Broker) -> None:
     sink.close()
 
 
+@pytest.mark.in_turn
 def test_a_broker_that_goes_and_comes_back_has_everything_once(broker: Broker) -> None:
     topic = broker.topic()
     batch = documents([inserted(n, customer="Ada") for n in range(1, 7)], topic=topic, batch_size=2)

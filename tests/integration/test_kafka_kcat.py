@@ -65,6 +65,7 @@ def data_messages(
     return [read_by_both(metadata["dataSchema"], one["message"]) for one in envelopes]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "mode, encoding",
     [("bare", "json"), ("envelope", "json"), ("metadata", "json"), ("metadata", "avro"), ("registry", "avro")],

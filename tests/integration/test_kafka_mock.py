@@ -65,6 +65,7 @@ def test_nobody_answers_at_the_start() -> None:
     sink.close()
 
 
+@pytest.mark.in_turn
 def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
     """Else it would take the transactional id away from its successor, once the brokers are back."""
 

@@ -163,6 +163,7 @@ def test_a_type_that_changes_is_set_aside_in_the_registry_s_words_and_taken_when
     assert [(row["order_id"], row["amount"]) for row in rows] == [(1, "1.50"), (3, "2.50"), (2, 7)]
 
 
+@pytest.mark.in_turn
 def test_a_registry_that_goes_away_holds_up_only_what_it_does_not_know_and_loses_nothing(
     sink: KafkaSink, real_registry: RealRegistry, mock_cluster: str
 ) -> None:

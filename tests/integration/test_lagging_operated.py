@@ -127,6 +127,7 @@ def test_an_output_that_is_not_configured_any_more_keeps_its_rows_until_it_is_fo
         until(lambda: log.statuses()[7] == "S", "all goes on")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("when", ["wait", "pause"])
 def test_an_output_is_not_further_behind_than_it_may(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: Literal["wait", "pause"]

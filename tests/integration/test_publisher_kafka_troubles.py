@@ -104,6 +104,7 @@ def publish(config: Config) -> None:
             pass
 
 
+@pytest.mark.in_turn
 def test_a_broker_that_is_down_at_the_start_and_in_the_middle_is_waited_for(site: Site, broker: Broker) -> None:
     site.log(1, note="early")
     config = site.config(timeout=3.0, publisher={"polling_interval": 1})

@@ -54,6 +54,7 @@ def value(metrics: bytes, name: str) -> float | None:
     return float(found[0].rpartition(" ")[2]) if found else None
 
 
+@pytest.mark.in_turn
 def test_an_alarm_is_given_while_rows_wait_and_nothing_is_settled(log: LogTable, tmp_path: Path) -> None:
     sink = Stuck(tmp_path / "out")
     outputs = [Output(format=XdsFormat(), sink=sink)]

@@ -164,6 +164,7 @@ def some_changes(engine: Engine, dice: random.Random, most: int) -> None:
             change(connection, dice)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
 def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine, style: str) -> None:
     circle = Circle(engine, style)
@@ -182,6 +183,7 @@ def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine,
     assert len(circle.rows("t__ct")) >= COUNT - 10
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["row-back", "field"])
 def test_an_output_that_is_added_later_gets_a_load_of_its_own(engine: Engine, style: str) -> None:
     """Changes run meanwhile, loads of both are broken off; the other output loses no change, and is told no row anew."""

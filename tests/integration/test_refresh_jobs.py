@@ -42,6 +42,7 @@ class Walks:
             self.walks.remove(walk)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
 def test_keys_cross_bounds_between_stretches_of_any_range(engine: Engine, style: str) -> None:
     circle, dice = Circle(engine, style), random.Random(7)
@@ -98,6 +99,7 @@ def at_work(threads: Sequence[Thread], done: Event) -> Iterator[None]:
             thread.join()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["row-back", "field"])
 @pytest.mark.parametrize("database", databases()[1:])
 def test_writers_publisher_and_ranges_at_the_same_time(

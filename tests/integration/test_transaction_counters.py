@@ -104,6 +104,7 @@ def wrote(engine: Engine, count: int, seed: int) -> None:
         one.dispose()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_each_transaction_is_told_whole(
     postgresql: Engine, published: Config, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ def source(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("key", ["number", "both"])
 def test_planted_differences_are_found_and_repaired(
     source: Engine, tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]
@@ -168,6 +169,7 @@ def test_rows_on_their_way_are_no_differences(
     assert circle.verify("--output", "lake", "--mirrors", "--wait", "0")[1]["waiting"] == 0
 
 
+@pytest.mark.in_turn
 def test_under_load_an_equal_pair_is_never_told_to_differ(
     source: Engine, sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,7 +94,7 @@ def _numbers(world: World, name: str, target: Target) -> None:
     touched = {
         row.object
         for row in world.rows.values()
-        if row.setbacks or row.gone or row.foreign or row.was_held or target.not_taken[row.uid]
+        if row.setbacks or row.gone or row.foreign or target.not_taken[row.uid]
     }
     came: dict[int, list[Taken]] = {}
     for one in target.came:

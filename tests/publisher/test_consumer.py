@@ -109,6 +109,7 @@ def told(folder: Path) -> list[str]:
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("number", range(1, 9))
 def test_killed_after_any_transaction_it_goes_on_where_it_was(table: LogTable, tmp_path: Path, number: int) -> None:
     log = Log(table.engine, table.names)

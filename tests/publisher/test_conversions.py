@@ -236,6 +236,7 @@ def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(eng
     assert (scene.waiting(), scene.left()) == ([], {})
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("paused", [False, True])
 def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothing(
     engine: Engine, tmp_path: Path, paused: bool, monkeypatch: pytest.MonkeyPatch
@@ -243,7 +244,7 @@ def test_killed_at_any_point_and_given_again_it_loses_nothing_and_doubles_nothin
     monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
     monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
     # Where transactions take long, some of the points are looked at, others with the other parameter.
-    for number in range(1, 100) if engine.dialect.name == "sqlite" else range(1 + paused, 100, 6):
+    for number in range(1 + paused, 100, 2 if engine.dialect.name == "sqlite" else 6):
         metadata = sa.MetaData()
         metadata.reflect(engine)
         metadata.drop_all(engine)
@@ -376,6 +377,7 @@ class History:
             (pause if self.paused else resume)(self.scene, "two")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))])
 def test_histories(engine: Engine, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 3)

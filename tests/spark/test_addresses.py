@@ -155,6 +155,7 @@ def files(spark: SparkSession, folder: Path) -> Iterator[str]:
     yield f"file:{folder}/data"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "system", [files, hdfs_apart, pytest.param(hdfs, marks=pytest.mark.long), pytest.param(s3a, marks=pytest.mark.long)]
 )

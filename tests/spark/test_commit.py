@@ -85,6 +85,7 @@ def there(place: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("former", [{}, FORMER], ids=["empty", "overwritten"])
 def test_who_ends_at_any_change_leaves_what_the_next_one_completes(
     spark: SparkSession, tmp_path: Path, former: dict[str, bytes]

@@ -99,6 +99,7 @@ def test_a_killed_worker_leaves_nothing_that_looks_complete(spark: SparkSession,
     assert output(tmp_path / "out") == output(tmp_path / "here")
 
 
+@pytest.mark.in_turn
 def test_a_killed_worker_leaves_nothing_complete_at_an_address(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write_rows(tmp_path / "in" / "a.parquet", rows(60_000))

@@ -65,6 +65,7 @@ def test_a_log_is_followed_and_gone_on_with(log: LogTable, tmp_path: Path, capsy
     assert json.loads(second) | {"batch": "batch-00000001", "statuses": {"E": 1}} == json.loads(second)
 
 
+@pytest.mark.in_turn
 def test_numbers_go_on_transactions_are_told_and_rows_that_are_held_wait(log: LogTable, tmp_path: Path) -> None:
     out, outcomes = tmp_path / "out", Log(log.engine, NAMES)
     log.run("ALTER TABLE event_log ADD eventlog_transaction VARCHAR(20)")
@@ -97,6 +98,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return list(parquet.ParquetFile(file).read().to_pylist())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -166,6 +168,7 @@ def test_a_batch_of_rows_that_are_all_held_is_none(log: LogTable, tmp_path: Path
     assert [row["position"] for name in batches(out) for row in outcomes_of(out / name)] == [1, 2]
 
 
+@pytest.mark.in_turn
 def test_a_second_command_is_kept_out_and_others_cannot_read_rows(
     log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,6 +184,7 @@ def test_a_second_command_is_kept_out_and_others_cannot_read_rows(
     assert follow(log, out) == 0
 
 
+@pytest.mark.in_turn
 def test_an_address_gets_the_same(log: LogTable, tmp_path: Path) -> None:
     log.write_all(range(1, 6))
     assert follow(log, tmp_path / "folder") == 0
@@ -195,6 +199,7 @@ def kafka() -> Iterator[str]:
         yield servers
 
 
+@pytest.mark.in_turn
 def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of a batch that was sent before somebody died."""
     words = ("--to", "messages", "--kafka", kafka)

@@ -125,6 +125,7 @@ def test_a_driver_that_is_killed_at_no_moment_in_particular(
     assert_whole(tmp_path / "out", tmp_path / "expected")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "moment",
     [pytest.param(one, marks=[pytest.mark.long] if one != "one file has its name" else []) for one in ADDRESS_MOMENTS],

@@ -36,6 +36,7 @@ with told(), session(Cluster(master="local[1]", conf=conf)) as spark:
 """
 
 
+@pytest.mark.in_turn
 def test_an_interrupted_job_leaves_no_trace(java: None) -> None:
     """A process of its own, because signals are the main thread's."""
     done = subprocess.run(
@@ -44,6 +45,7 @@ def test_an_interrupted_job_leaves_no_trace(java: None) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
+@pytest.mark.in_turn
 def test_what_ctrl_c_does_stays_as_it_was(java: None) -> None:
     program = PROGRAM.partition("    def interrupt")[0]
     program += "    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"

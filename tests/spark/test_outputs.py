@@ -73,6 +73,7 @@ def published(
     return messages, {one.note for one in found if isinstance(one, Refusal)}
 
 
+@pytest.mark.in_turn
 @settings(max_examples=3)
 @given(many_histories(), st.sampled_from(TABLES), st.sampled_from(MESSAGES), st.integers(0, 2**32))
 def test_random_histories(

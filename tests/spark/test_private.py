@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+import pytest
 from msgspec import Struct
 
 from eventlog.core.schema import catalog_to_json
@@ -52,6 +53,7 @@ class Seen(Struct):
                 self.shuffled += "shuffle" in name
 
 
+@pytest.mark.in_turn
 def test_nobody_else_reads_what_spark_keeps_while_it_works(java: None, tmp_path: Path) -> None:
     source, folder = tmp_path / "in", tmp_path / "spark"
     source.mkdir()

@@ -118,6 +118,7 @@ def test_all_stretches_of_a_plan_see_the_same_moment(postgresql: Engine) -> None
     assert [row["record_id"] for stretch in plan for row in read(told, stretch)] == list(range(1, 9))
 
 
+@pytest.mark.in_turn
 def test_a_snapshot_lasts_as_long_as_somebody_reads_and_not_longer(postgresql: Engine) -> None:
     log = installed(postgresql)
     log.write_all([1])

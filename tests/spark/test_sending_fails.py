@@ -74,6 +74,7 @@ def assert_all_is_there_once(conversion: Conversion) -> None:
     assert sorted(entry.name for entry in conversion.destination.iterdir()) == ["_SUCCESS", "outcomes.parquet"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("way", WAYS)
 def test_who_gives_the_command_once_more_sends_what_is_missing(
     spark: SparkSession, conversion: Conversion, monkeypatch: pytest.MonkeyPatch, way: str
@@ -91,6 +92,7 @@ def test_who_gives_the_command_once_more_sends_what_is_missing(
     assert_all_is_there_once(conversion)
 
 
+@pytest.mark.in_turn
 def test_a_task_that_spark_repeats_doubles_nothing(java: None, conversion: Conversion) -> None:
     into, form = told(conversion.format)
     assert isinstance(conversion.input, FilesInput)

@@ -73,6 +73,7 @@ def test_what_is_wrong_with_the_log_arrives_as_what_it_is(spark: SparkSession, s
         loaded(spark, sqlite, tabel="event_log").count()
 
 
+@pytest.mark.in_turn
 def test_a_stream_gives_every_row_once_and_goes_on_where_it_stopped(
     spark: SparkSession, sqlite: Engine, tmp_path: Path
 ) -> None:

@@ -1,7 +1,9 @@
-"""New examples each day in CI, where else a property has the same ones each time.
+"""What is another one each day in CI: the examples of a property, and which half of the dearest tests is asked.
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
+
+A test that is marked `in_turn` is asked every other day; of one with parameters it is every other one of them.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
+import pytest
 from hypothesis import seed, settings
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -19,15 +23,36 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 SEED: Final = "EVENTLOG_DAY"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """One seed for the run and all its processes, also when the day ends meanwhile."""
+    config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every other day")
     if settings().derandomize:
         os.environ.setdefault(SEED, f"{dt.datetime.now(dt.UTC):%Y%m%d}")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the dearest tests of the other day out, where somebody waits for CI."""
+    if config.getoption("--long") or not settings().derandomize:
+        return
+    dear: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("in_turn"):
+            dear.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    day = int(os.environ[SEED])
+    left = {
+        item
+        for name, alike in dear.items()
+        for place, item in enumerate(alike)
+        if (day + crc32(name.encode()) + place) % 2
+    }
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = [item for item in items if item not in left]
+
+
 def pytest_report_header() -> str | None:
-    """How the examples of the day are repeated."""
-    return f"examples of the day: CI=true {SEED}={os.environ[SEED]}" if settings().derandomize else None
+    """How the tests and examples of the day are repeated."""
+    return f"tests and examples of the day: CI=true {SEED}={os.environ[SEED]}" if settings().derandomize else None
 
 
 def daily(test: Test) -> Test:

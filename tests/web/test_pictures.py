@@ -14,6 +14,7 @@ from tests.support.servers import absent
 pytestmark = pytest.mark.xdist_group("browser")
 
 
+@pytest.mark.in_turn
 def test_the_script_makes_the_pictures(tmp_path: Path) -> None:
     if shutil.which("chromium") is None and shutil.which("chromium-browser") is None:
         absent("browser", "the system has no chromium")

@@ -88,6 +88,7 @@ def new_database(server: Engine) -> Engine:
     return create_engine(server.url.set(database=f"ledger_{count}"))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", grouped(cases()))
 def test_nothing_is_lost_doubled_or_out_of_order(
     servers: Callable[[Case], tuple[Engine, Servers]], tmp_path: Path, case: Case
@@ -147,6 +148,7 @@ def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine
     expect_all_well(Cell(outputs=outputs, handovers=["freeze"] * 2, histories=["big"]), postgresql, tmp_path)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_document_that_is_asked_for_again_keeps_its_place_when_the_publisher_dies(
     postgresql: Engine, tmp_path: Path, seed: int

@@ -22,6 +22,7 @@ TOLD = re.compile(r"belongs to|another log").search
 OUTPUTS = ("XDS files", "change files", "message files", "change tables", "HTTP", *KAFKA)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_two_logs_do_not_mix_in_one_target(
     request: pytest.FixtureRequest, tmp_path: Path, output: str, sqlite: Engine

@@ -74,6 +74,7 @@ def cases() -> Iterator[tuple[str, Style, int, Way]]:
                 yield from ((database, style, seed, way) for style in Style for way in ways)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database, style, seed, way", list(cases()))
 def test_a_receiver_has_what_the_tables_have(
     request: pytest.FixtureRequest, tmp_path: Path, database: str, style: Style, seed: int, way: Way
