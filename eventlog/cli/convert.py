@@ -52,8 +52,8 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for databases and"
-    " 256 MB. Never with --jobs, --resume or --to-database.",
+    help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for 5 million"
+    " rows of a database and 256 MB of files. Never with --jobs, --resume or --to-database.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
@@ -119,14 +119,14 @@ def convert(**given: Any) -> int:
     order = order_of(given)
     if order.follow:
         return _followed(order)
-    place = _place(order)
+    place, by_spark = _place(order), _by_spark(order)
     try:
-        summary = _converted(order, place)
+        summary = _converted(order, place, by_spark=by_spark)
     except KeyboardInterrupt:
         from eventlog.convert.work import end_server
 
         end_server()
-        if _by_spark(order) or order.mark:  # what was read for marks may be published by then
+        if by_spark or order.mark:  # what was read for marks may be published by then
             raise
         raise KeyboardInterrupt("the same command with --resume continues from there") from None
     from eventlog.convert.reasons import bad_rows
@@ -169,13 +169,13 @@ def _place(order: ConversionOrder) -> StoredConversion | None:
     return StoredConversion(objects_at(order.stored, what="--out"), order.out, overwrite=order.overwrite)
 
 
-def _converted(order: ConversionOrder, place: StoredConversion | None) -> Summary:
+def _converted(order: ConversionOrder, place: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Converts, and brings the output to its place in an object store where it has one."""
     from eventlog.cli.ordering import conversion_of
 
     conversion = conversion_of(order)
     if place is None:
-        return _made(conversion, order)
+        return _made(conversion, order, by_spark=by_spark)
     conversion = replace(conversion, overwrite=False)  # which is about the place
     done = place.begin(conversion)
     if done is not None:
@@ -183,16 +183,15 @@ def _converted(order: ConversionOrder, place: StoredConversion | None) -> Summar
         return done
     from eventlog.convert.again import complete
 
-    summary = complete(conversion) or _made(conversion, order)
+    summary = complete(conversion) or _made(conversion, order, by_spark=by_spark)
     place.publish()
     return summary
 
 
-def _made(conversion: Conversion, order: ConversionOrder) -> Summary:
+def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
-    by_spark = _by_spark(order)
     if not by_spark:
         if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
             say(f"eventlog: {ALONE}", err=True)
@@ -294,7 +293,7 @@ def _by_spark(order: ConversionOrder) -> bool:
         return not order.stored
     if order.engine != "auto":
         return order.engine == "spark"
-    return worth_spark(order) and _spark_can_run()
+    return _spark_can_run() and worth_spark(order)
 
 
 def _spark_can_run() -> bool:

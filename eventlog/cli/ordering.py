@@ -33,6 +33,9 @@ from eventlog.sql.clocks import DATABASE, UTC, clock_of
 SPARK_BYTES = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
 
+SPARK_ROWS = 5_000_000
+"""Rows of a database from which on it is."""
+
 FILE_SYSTEMS = frozenset(
     {"abfs", "abfss", "file", "gs", "hdfs", "oss", "s3", "s3a", "s3n", "viewfs", "wasb", "wasbs", "webhdfs"}
 )
@@ -114,8 +117,9 @@ def worth_spark(order: ConversionOrder) -> bool:
         return False
     if order.master or order.conf:
         return True
-    # What is sent by one process is in the order of positions throughout, not by keys alone; that is not for us to give up.
-    return order.kafka is None and (order.from_database or _size(order) >= SPARK_BYTES)
+    if order.kafka is not None:  # one process sends in the order of positions throughout, not by keys alone
+        return False
+    return _rows(order) >= SPARK_ROWS if order.from_database else _size(order) >= SPARK_BYTES
 
 
 def _refuse(order: ConversionOrder) -> None:
@@ -352,3 +356,24 @@ def _size(order: ConversionOrder) -> int:
     if order.source != "log":
         return sum(Path(file).stat().st_size for place in order.inputs for file in _files_at(place))
     return sum(file.stat().st_size for file in input_files(_files(order)))
+
+
+def _rows(order: ConversionOrder) -> int:
+    """How many rows of a log are to be converted."""
+    from sqlalchemy import text
+
+    from eventlog.sql.access import in_text, transaction, with_statuses
+    from eventlog.sql.connect import connect
+    from eventlog.sql.dialect import dialect_of, log_holes, statement
+    from eventlog.sql.findlog import log_columns
+
+    source = _log(order, load(order.config))
+    engine = connect(source.url)
+    try:
+        names, dialect = log_columns(engine, source.names, source.columns), dialect_of(engine)
+        holes = log_holes(dialect, names)
+        asked = statement(dialect, "chosen_count", **holes, chosen=with_statuses(dialect, holes, source.statuses))
+        with transaction(engine, f"The event log {names.table}") as connection:
+            return int(connection.execute(text(in_text(asked))).scalar_one())
+    finally:
+        engine.dispose()

@@ -175,6 +175,7 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     from eventlog.sql.dialect import dialect_of
     from eventlog.sql.reflect import reflect
     from eventlog.sql.triggers import tracked
+    from eventlog.sql.triggers.track import with_schema
 
     engine = site.engine()
     if history:
@@ -187,6 +188,6 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     else:
         names = site.names(engine)
         with engine.connect() as connection:
-            classes = tracked(connection, names)
+            classes = tracked(connection, with_schema(connection, names))
         found = Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive)
     click.echo(catalog_to_json(found).decode())

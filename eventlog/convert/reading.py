@@ -90,13 +90,12 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
     """The rows of the log as the driver gives them, some at a time, each with its transaction where the log says it."""
     from sqlalchemy import text
 
-    from eventlog.sql.access import in_text, transaction
+    from eventlog.sql.access import in_text, transaction, with_statuses
     from eventlog.sql.dialect import dialect_of, log_holes, statement, transaction_behind
 
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
-    letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
-    chosen = statement(dialect, "chosen_letters" if letters else "chosen_all", **holes, letters=f"({letters})")
+    chosen = with_statuses(dialect, holes, statuses)
     query = statement(
         dialect, "stretch", **holes, **EVERYTHING, chosen=chosen, transaction=transaction_behind(dialect, holes)
     )

@@ -96,6 +96,12 @@ def answers(
     return connection.execute(text(asked), parameters).all() if asked else ()
 
 
+def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:
+    """The condition of rows with one of these letters; without letters it is every row."""
+    letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
+    return statement(dialect, "chosen_letters" if letters else "chosen_all", **holes, letters=f"({letters})")
+
+
 def in_text(identifier: str) -> str:
     """A quoted identifier as SQLAlchemy's text() takes it, where a colon begins a parameter."""
     return identifier.replace(":", "\\:")

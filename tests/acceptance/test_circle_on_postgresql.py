@@ -83,6 +83,14 @@ def test_from_install_to_documents(postgresql: Engine, where: dict[str, str]) ->
     assert {one["state"] for one in json.loads(ok("triggers", "--json", environment=where))} == {"CURRENT"}
 
 
+def test_the_catalog_has_what_is_tracked_in_the_log_of_the_search_path(postgresql: Engine) -> None:
+    execute(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY)")
+    where = ("--database", postgresql.url.render_as_string(hide_password=False))
+    ok("install", *where)
+    ok("track", "usr", *where)
+    assert [table["name"] for table in json.loads(ok("catalog", *where))["tables"]] == ["usr"]
+
+
 def test_what_install_and_track_would_do_can_be_printed_and_run(
     postgresql: Engine, where: dict[str, str], tmp_path: Path
 ) -> None:

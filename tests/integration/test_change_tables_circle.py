@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.errors import ConfigError
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
 from eventlog.qlik.change_tables.format import ChangeTableFormat
@@ -86,3 +87,10 @@ def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, s
         Mirrors(postgresql, piece=7).apply()
         assert rows(postgresql, "usr__mirror") == rows(postgresql, "usr")
     assert len(rows(postgresql, "usr__ct")) > 50
+
+
+def test_a_schema_that_is_not_there_is_named(postgresql: Engine) -> None:
+    sink = DatabaseSink(DatabaseSettings(url=url_of(postgresql), schema="nowhere"))
+    with pytest.raises(ConfigError, match="The database of the change tables has no schema nowhere"):
+        sink.open(None)
+    sink.close()

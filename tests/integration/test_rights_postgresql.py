@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import InstallError
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install, upgrade, upgrade_sql
@@ -255,6 +255,18 @@ def test_a_writer_that_still_reaches_the_log_is_told(cast: Cast) -> None:
             give_rights(cast.admin, Roles(writer=cast.name("writer")), LOG)
     finally:
         run(cast.admin, "DROP OWNED BY everything", "DROP ROLE everything")
+
+
+def test_a_role_that_is_not_there_is_named_before_anything_is_given(cast: Cast) -> None:
+    before = granted(cast)
+    with pytest.raises(UsageError, match="There is no role nobody_yet on this server"):
+        give_rights(cast.admin, Roles(publisher=cast.name("publisher"), reader="nobody_yet"), LOG)
+    assert granted(cast) == before
+
+
+def granted(cast: Cast) -> list[object]:
+    with cast.admin.connect() as connection:
+        return [*connection.execute(text("SELECT oid, relacl FROM pg_class WHERE relacl IS NOT NULL ORDER BY oid"))]
 
 
 def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:

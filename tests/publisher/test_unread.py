@@ -90,7 +90,7 @@ def test_every_output_gets_rows_that_nobody_has_read(sqlite: Engine) -> None:
     held(scene, 7)
     assert parks(scene)
     assert parked(scene, "two") == parked(scene, "one")
-    assert parked(scene)[7] == ("held", False)
+    assert parked(scene)[7] == ("behind", False)  # that it is held is asked when its turn comes
     assert list(parked(scene)) == [*range(1, 51)]
     freed(scene, 1)
     scene.publish()

@@ -45,8 +45,8 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         asked = standing | asked_of(connection, log)
         found = states(connection, log)
     if not found:
-        said = f"No trigger that the connected user can see writes to {names.table}."
-        yield warning("triggers", said, "`eventlog track TABLE` makes some.")
+        said = f"No trigger of eventlog that the connected user can see writes to {names.table}."
+        yield warning("triggers", said, "If nobody else fills it, `eventlog track TABLE` makes some.")
     other = [one for one in found if one.state is not TriggerCondition.CURRENT]
     for one in other:
         yield _point(one, asked[one.owner])

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from eventlog.core.errors import ExpressionError, OccupiedError, SinkError, SourceError
+from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
@@ -84,8 +84,17 @@ class DatabaseSink:
         except SinkError as error:
             if error.may_pass:
                 raise
+            self._refuse_missing_schema()
             with self._transaction() as connection:  # another task may have made the same at the same time
                 self._control.prepare(connection)
+
+    def _refuse_missing_schema(self) -> None:
+        schema = self._settings.schema
+        with in_our_words(self._engine, "The database of the change tables"):
+            missing = schema is not None and schema not in inspect(self._engine).get_schema_names()
+        if missing:
+            hint = f"Create it, or name another one as `schema` of the output whose task is {self._settings.task!r}."
+            raise ConfigError(f"The database of the change tables has no schema {schema}.", hint=hint)
 
     def last(self) -> str:
         """The change_seq of the last document that is durably there."""

@@ -30,6 +30,9 @@ GRANT USAGE ON SCHEMA /* schema */app TO /* role */publisher;
 -- table_owner: who owns a table
 SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(:place);
 
+-- no_role: whether nobody is called so
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = CAST(:role AS name));
+
 -- role_powers: what a member of a role gets beyond the role's tables: each role that is a superuser, may do what few may, or is
 -- predefined, among the role itself and those that it is a member of, however far; `through` is the first step to it. A
 -- membership that neither inherits nor may be set counts too, for it may be one that can be given on.

@@ -18,7 +18,7 @@ from eventlog.cli.run import _answered
 def test_a_conversion_names_the_option_that_goes_on_where_there_is_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, engine: str, named: bool
 ) -> None:
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("eventlog.cli.convert._converted", interrupted)
