@@ -69,6 +69,7 @@ def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_
         assert found(publisher, "rights", deletes=True) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "statement",
     [

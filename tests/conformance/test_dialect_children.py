@@ -33,6 +33,7 @@ def read_back(style: Style, key: str) -> Logged:
     return (6, key, None, None, None) if style is Style.ROW_BACK else (8, key, PHONE, None, None)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", VALUED)
 @pytest.mark.parametrize(
     "statement, rows",
@@ -58,6 +59,7 @@ def test_values_come_and_go_under_the_parents_key(
     assert left_by(followed(usr, style), statement) == rows
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD_BACK])
 @pytest.mark.parametrize(
     "statement, keys",

@@ -40,6 +40,7 @@ def session(engine: Engine, modes: str = "", zone: str = "SYSTEM") -> Iterator[E
     found.dispose()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("modes", MODES)
 @pytest.mark.parametrize("zone", ZONES)
 def test_no_mode_and_no_time_zone_changes_what_is_logged(server: Engine, modes: str, zone: str) -> None:
@@ -111,6 +112,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("type_, literal, text", TYPES)
 def test_a_value_of_each_type_has_its_text(server: Engine, type_: str, literal: str, text: str) -> None:
     run(server, f"CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v {type_})")

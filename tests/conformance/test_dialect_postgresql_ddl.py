@@ -102,6 +102,7 @@ def in_words_of(called: dict[str, str], change: str, other: str) -> str:
     return re.sub(r"\b(usr_phone|usr|idu|phoneno|OTHER)\b", lambda match: names[match[1]], change)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style, rows", [(Style.FIELD, False), (Style.FIELD, True), (Style.ROW_BACK, False)])
 def test_after_an_alteration_everything_is_logged_and_no_writer_fails(
     postgresql: Engine, style: Style, rows: bool

@@ -96,6 +96,7 @@ def publisher(engine: Engine, existing: Existing, tmp_path: Path) -> Iterator[ev
         yield found
 
 
+@pytest.mark.in_turn
 def test_it_is_published_and_nothing_in_it_is_altered(
     engine: Engine, existing: Existing, publisher: eventlog.Publisher, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_it_is_published_and_nothing_in_it_is_altered(
     assert shape(engine, existing) == before
 
 
+@pytest.mark.in_turn
 def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eventlog.Publisher) -> None:
     log = Log(engine, log_columns(engine, existing.whole(engine), existing.columns))
     assert hold(log, [(10, 11)]).rows == 2

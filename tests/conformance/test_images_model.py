@@ -23,6 +23,7 @@ A_ROUND = 60
 SEED = os.environ.get("EVENTLOG_SEED", "20")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database", [*databases(), "postgresql, row triggers"])
 def test_messages_and_change_tables_say_what_the_tables_went_through(
     database: str, request: pytest.FixtureRequest

@@ -20,6 +20,7 @@ SEEDS = range(6)
 """Logs that have lived: tests/corpora/moved."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_output_lacks_what_its_target_has_not(engine: Engine, seed: int) -> None:
     made = MovedLog(engine, seed)
@@ -29,6 +30,7 @@ def test_each_output_lacks_what_its_target_has_not(engine: Engine, seed: int) ->
     made.judge()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", SEEDS)
 def test_it_goes_back_where_marks_can_say_it_or_leaves_all_as_it_is(engine: Engine, seed: int) -> None:
     made = MovedLog(engine, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pprint import pformat
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -142,6 +143,7 @@ def filled(engine: Engine, table: str, literals: list[str]) -> list[str]:
         return [str(key) for (key,) in connection.exec_driver_sql(holes)]
 
 
+@pytest.mark.in_turn
 def test_a_row_that_is_there_is_found_by_the_key_that_its_trigger_wrote(engine: Engine) -> None:
     install(engine)
     wrong: dict[str, Any] = {}

@@ -76,6 +76,7 @@ KINDS: dict[str, tuple[Made, Documents]] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_publisher_that_dies_again_and_again_leaves_what_a_folder_has(
     s3_store: StoreServer, tmp_path: Path, kind: str

@@ -193,6 +193,7 @@ def jobs(spark: SparkSession) -> set[str]:
     return {str(one.get()) for one in described if one.isDefined()}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "form",
     [

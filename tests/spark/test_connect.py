@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.servers import absent
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.in_turn
 def test_a_client_without_a_jvm(spark: SparkSession) -> None:
     if any(find_spec(name) is None for name in ("grpc", "grpc_status", "zstandard")):
         absent("spark", "a client of Spark Connect needs grpcio, grpcio-status and zstandard")

@@ -47,6 +47,7 @@ def batches(out: Path) -> list[str]:
     return sorted(entry.name for entry in out.iterdir() if entry.name.startswith("batch-"))
 
 
+@pytest.mark.in_turn
 def test_a_log_is_followed_and_gone_on_with(log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     log.write_all(range(1, 6))
@@ -236,6 +237,7 @@ def test_what_does_not_go_together_is_said(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.in_turn
 def test_a_folder_goes_on_with_its_own_log_alone(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

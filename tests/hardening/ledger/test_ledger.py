@@ -123,6 +123,7 @@ def test_every_pair_of_output_handover_and_history_is_there() -> None:
     assert wanted - met == set()
 
 
+@pytest.mark.in_turn
 def test_late_commits_stand_in_a_topic_of_documents(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
     cell = Cell(outputs=["Kafka XDS"], handovers=["none"] * 4, histories=["late"], objects=100)
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
