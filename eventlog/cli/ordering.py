@@ -360,6 +360,7 @@ def _size(order: ConversionOrder) -> int:
 
 def _rows(order: ConversionOrder) -> int:
     """How many rows of a log are to be converted."""
+    _refuse(order)  # before the database is asked anything
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction, with_statuses

@@ -125,15 +125,15 @@ def give_rights(
 ) -> list[RoleStatement]:
     """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
     with engine.begin() as connection:
+        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        done = list(rights(dialect_of(connection), roles, site))
+        if any(one.later for one in done):
+            raise no_log(names or LogNames())
         for role in filter(None, map(roles.__getattribute__, Roles.__struct_fields__)):
             if answers(connection, "no_role", {"role": role}):
                 raise UsageError(
                     f"There is no role {role} on this server.", hint="Create it first; eventlog makes none."
                 )
-        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
-        done = list(rights(dialect_of(connection), roles, site))
-        if any(one.later for one in done):
-            raise no_log(names or LogNames())
         give(connection, site.names, done)
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:

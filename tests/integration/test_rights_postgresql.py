@@ -241,6 +241,15 @@ def test_where_a_reader_reads_the_publisher_may_read_no_captured_table(cast: Cas
         run(cast.admin, f"DROP OWNED BY {reader}", f"DROP ROLE {reader}")
 
 
+def test_a_reader_that_does_not_reach_the_database_is_told_once(cast: Cast, tmp_path: Path) -> None:
+    url = cast.publisher.url.set(username=cast.name("publisher"))
+    nowhere = url.set(port=1).render_as_string()
+    source = SourceConfig(url=url.render_as_string(), reader=nowhere, log="capture.event_log", schema="app")
+    config = Config(source=source, output=(FilesOutput(path=str(tmp_path)),))
+    [found] = [point for point in check(lambda: config) if point.name == "rights"]
+    assert found.said.startswith("The database as the reader sees it (source.reader) cannot be used")
+
+
 def test_the_installer_is_no_superuser(cast: Cast) -> None:
     with cast.admin.connect() as connection:
         query = text("SELECT rolsuper OR rolcreaterole OR rolbypassrls FROM pg_roles WHERE rolname = :name")

@@ -113,8 +113,17 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     dialect = dialect_of(engine)
     missing: set[str] = set()
     reading = reading_engine(engine, config.source.reader)
+    if reading is not engine:
+        try:
+            with transaction(reading, "The database as the reader sees it (source.reader)"):
+                pass
+        except SourceError as error:  # told once, and not for each table
+            missing.add(TABLE)
+            yield failure("rights", error)
     for what, sql in _attempts(engine, dialect, names, config):
         reader = reading if what.startswith(TABLE) else engine
+        if reader is reading and TABLE in missing:
+            continue
         try:
             with transaction(reader, what) as connection:
                 connection.execute(verbatim(sql))
