@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli import ordering
+from eventlog.cli.convert import convert
 from eventlog.cli.ordering import order_of, worth_spark
 from tests.conformance.event_logs import installed
-from tests.unit.cli.test_stored_addresses import WORDS
 
 
 @pytest.mark.parametrize("statuses, worth", [(None, False), ("X", True), ("NX", True), ("E", False)])
@@ -19,7 +19,7 @@ def test_a_database_is_for_spark_from_so_many_rows_on(
     log.write_all(range(1, 6))
     log.run("UPDATE event_log SET status = 'X' WHERE record_id > 1")
     monkeypatch.setattr(ordering, "SPARK_ROWS", 4)
-    url = engine.url.render_as_string(hide_password=False)
-    given = {**WORDS, "inputs": (url,), "out": "documents", "statuses": statuses}
-    order = order_of({name: value for name, value in given.items() if name not in ("addresses", "stored")})
+    said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
+    said += [] if statuses is None else ["--status", statuses]
+    order = order_of(convert.make_context("convert", said).params)
     assert worth_spark(order) is worth
