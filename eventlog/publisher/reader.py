@@ -227,14 +227,21 @@ class JournalReader:
         with self.reading() as (connection, memory):
             if not memory.any_parked:
                 return [], ()
-            most = limit + NEAR_ROWS
+            most = limit + 2 * NEAR_ROWS
             leaders = self.ask(connection, "parked_due", output=name, now=now, limit=most + 1)
             objects = {str(one) for one, _ in leaders[:most]}
             if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
                 return self.parked_of(connection, name, objects), objects
             rows = self.parked_of(connection, name, objects, most)
             # Rows of objects that come later have numbers between these: so a transaction is told in its order.
-            going = _whole_changes(rows, limit, int(leaders[most][1]) if len(leaders) > most else NEVER)
+            beyond = int(leaders[most][1]) if len(leaders) > most else NEVER
+            # Nobody knows whether a change among the last of them goes on behind a full list.
+            going, behind = _first_rows(rows, limit, beyond, len(rows) - NEAR_ROWS if len(rows) == most else most)
+            if behind:  # a change is not cut
+                concerned = {row.object for row in behind}
+                near = [row.record for row in going if row.object in concerned]
+                cut = self.rows.cut_changes(connection, near, [row.record for row in behind])
+                going = [row for row in going if row.record not in cut] if len(cut) < len(going) else going
             if len(rows) == most:
                 return going, ()
             taken = {row.record for row in going}
@@ -386,23 +393,25 @@ def known_output(memory: Memory, name: str) -> JournalRow:
     return memory.outputs[name]
 
 
-def _whole_changes(rows: Sequence[Parked], limit: int, beyond: int) -> list[Parked]:
-    """The first rows, and of each object none behind one that is left. The first of an object may have any number, the
-    others are below that one; but a change is not cut, whose rows have numbers near to each other.
+def _first_rows(rows: Sequence[Parked], limit: int, beyond: int, most: int) -> tuple[list[Parked], list[Parked]]:
+    """The first rows, at `most` so many, and of each object none behind one that is left; and the first that is left of
+    each object, where a change may go on with it. The first of an object may have any number, the others are below `beyond`.
 
     What was left of transactions that go on takes nobody's room: alone it would come again and again.
     """
     room = limit
-    last: dict[str, int] = {}
-    left: set[str] = set()
+    latest: dict[str, int] = {}
+    left: dict[str, Parked] = {}
     going: list[Parked] = []
     for row in rows:
-        former = last.get(row.object)
-        is_near = former is not None and row.record - former <= NEAR_ROWS
-        if not is_near and (room <= 0 or (former is not None and row.record >= beyond)):
-            left.add(row.object)
-        if row.object not in left:
-            last[row.object] = row.record
-            going.append(row)
-            room -= row.reason != Reason.GOES_ON.value
-    return going
+        if row.object in left:
+            continue
+        former = latest.get(row.object)
+        if room <= 0 or len(going) >= most or (former is not None and row.record >= beyond):
+            left[row.object] = row
+            continue
+        latest[row.object] = row.record
+        going.append(row)
+        room -= row.reason != Reason.GOES_ON.value
+    behind = [row for name, row in left.items() if name in latest and row.record - latest[name] <= NEAR_ROWS]
+    return going, behind

@@ -286,14 +286,19 @@ def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float) -
         yield limits
 
 
+def idle_seconds(lease: float) -> float:
+    """For how long a client may say nothing in a transaction that keeps others from the lease."""
+    return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
+
+
 def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
     """What a new session is told so that nobody waits for its client much longer than a lease."""
-    seconds = max(lease, SHORTEST_SECONDS)
+    seconds, idle = max(lease, SHORTEST_SECONDS), idle_seconds(lease)
     limits = statement(
         dialect,
         "lease_limits",
-        idle_ms=str(round(seconds * IDLE_LEASES * 1000)),
-        idle_s=str(ceil(seconds * IDLE_LEASES)),
+        idle_ms=str(round(idle * 1000)),
+        idle_s=str(ceil(idle)),
         silent_s=str(ceil(seconds)),
         probe_s=str(ceil(seconds / PROBES)),
         probes=str(PROBES),

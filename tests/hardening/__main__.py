@@ -23,7 +23,7 @@ CRASH_KILLS = 3
 MUTANTS = 20
 """Publishers with a fault that the ledger has to find, of each kind."""
 
-GROUPS = ("local", "http", "kafka", "mixed", "faulty", "faulty-kafka")
+GROUPS = ("local", "http", "kafka", "mixed", "faulty", "faulty-kafka", "campaign")
 """Of outputs, as covering.py has them; pytest must be the first to import that."""
 
 PARTS = {

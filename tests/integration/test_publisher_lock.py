@@ -8,16 +8,18 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.log import lock as locks
 from eventlog.sources.log.lock import Lease, LogLock, read_holder
-from eventlog.sql.connect import place_of, read_url
+from eventlog.sql.connect import connect, limit_sessions, place_of, read_url
 from eventlog.sql.log import Log
-from tests.conformance.event_logs import LogTable
+from eventlog.sql.names import LogNames
+from tests.conformance.event_logs import LogTable, installed
 from tests.integration.publishing import Process, config_of, settled, site, until
 
 
@@ -224,3 +226,30 @@ def test_a_lease_that_cannot_be_renewed_in_time_is_not_fresh() -> None:
         assert lease.fresh
     finally:
         lease.stop()
+
+
+def test_who_was_frozen_behind_several_statements_sent_as_one_keeps_the_lock_from_nobody(postgresql: Engine) -> None:
+    lease = 0.5
+    installed(postgresql)
+    frozen, heir = (connect(postgresql.url.render_as_string(hide_password=False)) for _ in range(2))
+    limit_sessions(frozen, None, None, lease)
+    alive = [True]
+    former = LogLock(Log(frozen, LogNames()), lease, lambda: alive[0])
+    taken(former)
+    alive[0] = False
+    later = LogLock(Log(heir, LogNames()), lease)
+    try:
+        with frozen.connect() as connection:
+            former.assure(connection)
+            # The driver sends a flush behind these, and the server's own limit is forgotten by that.
+            connection.execute(
+                text("INSERT INTO event_log_mark (name, value) VALUES (:name, '')"), [{"name": "a"}, {"name": "b"}]
+            )
+            until(later.take, "somebody else takes the lock")
+            with pytest.raises(DBAPIError):
+                connection.execute(text("SELECT 1"))
+    finally:
+        former.drop()
+        later.leave()
+        frozen.dispose()
+        heir.dispose()

@@ -99,7 +99,13 @@ def _numbers(world: World, name: str, target: Target) -> None:
     came: dict[int, list[Taken]] = {}
     for one in target.came:
         came.setdefault(world.rows[one.uid].transaction, []).append(one)
-    spoiled = {row.transaction for row in world.rows.values() if row.object in touched}
+    # Nothing is kept back for a row that somebody holds, so nothing is left that could be the last where it is filtered then.
+    held = {row.object for row in world.rows.values() if row.was_held}
+    spoiled = {
+        row.transaction
+        for row in world.rows.values()
+        if row.object in touched or (row.object in held and is_filtered(name, row.uid))
+    }
     for transaction, several in came.items():
         if transaction in spoiled:
             continue

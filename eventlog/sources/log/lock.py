@@ -31,7 +31,7 @@ from sqlalchemy import Connection
 from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, note_change, stored
-from eventlog.sql.connect import place_of
+from eventlog.sql.connect import idle_seconds, place_of
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -197,10 +197,16 @@ class LogLock:
         else:
             grasps = offers(self.log.dialect, "lock_grasp")
             if grasps and not self.log.rows(connection, self.log.query("lock_grasp")):
+                self._end_silent(connection)
                 return False
             connection.execute(self.log.query("lock_replace", until="lock_until"), {**values, "former": former})
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
+
+    def _end_silent(self, connection: Connection) -> None:
+        """Ends the session of a holder that has said nothing for as long as the server should have let it."""
+        if offers(self.log.dialect, "lock_silent"):
+            self.log.rows(connection, self.log.query("lock_silent"), {"seconds": idle_seconds(self.lease)})
 
     def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
         marks = Marks(self.log)

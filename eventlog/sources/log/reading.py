@@ -297,20 +297,26 @@ def torn_places(rows: Rows, end: int) -> set[int]:
     objects = {key: row for key, row in behind.items() if key in near and _column(row) is not None}
     if not objects:
         return set()
-    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in objects}
+    torn = unfinished(rows[:end], objects)
+    return torn if len(torn) < end else set()
+
+
+def unfinished(rows: Rows, behind: Mapping[tuple[Any, ...], tuple[Any, ...]]) -> set[int]:
+    """Places of the rows whose change goes on with the row that is `behind` the others of its object."""
+    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in behind}
     kinds: dict[tuple[Any, ...], object] = {}
-    for place, row in enumerate(rows[:end]):
+    for place, row in enumerate(rows):
         key = row[OBJECT]
-        if key in objects:
+        if key in behind:
             if _begins(row, last[key], kinds.get(key)):
                 last[key] = {}
             last[key][_column(row)] = place
             kinds[key] = _said_by(row)
     torn: set[int] = set()
-    for key, row in objects.items():
+    for key, row in behind.items():
         if not _begins(row, last[key], kinds[key]):
             torn.update(last[key].values())
-    return torn if len(torn) < end else set()
+    return torn
 
 
 def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:

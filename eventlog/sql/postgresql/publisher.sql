@@ -49,6 +49,16 @@ to_char(clock_timestamp() AT TIME ZONE 'UTC' + make_interval(secs => CAST(:lease
 -- lock_grasp: keeps others from changing the mark, unless somebody does that at this moment, who is not waited for
 SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' FOR UPDATE SKIP LOCKED;
 
+-- lock_silent: ends the session that has locked the mark, if its client has said nothing for :seconds. The server's own
+-- limit forgets one that was frozen right behind several statements sent as one: the driver ends these with a flush, which
+-- has the server wait for more without a limit.
+SELECT pg_terminate_backend(silent.pid)
+FROM /* marks */event_log_mark AS mark
+JOIN pg_locks AS kept ON kept.locktype = 'transactionid' AND kept.granted AND kept.transactionid = mark.xmax
+JOIN pg_stat_activity AS silent ON silent.pid = kept.pid
+WHERE mark.name = 'publisher' AND silent.usename = current_user AND silent.state = 'idle in transaction'
+  AND silent.state_change < clock_timestamp() - make_interval(secs => CAST(:seconds AS double precision));
+
 -- lock_make: takes the lock for :lease seconds where there is no mark
 INSERT INTO /* marks */event_log_mark (name, value)
 VALUES ('publisher', /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text))

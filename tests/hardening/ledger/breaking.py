@@ -74,14 +74,19 @@ def tables_behind(url: str) -> Iterator[TablesBehind]:
         yield TablesBehind(url, proxy)
 
 
-def trouble(output: Breakable, dice: random.Random) -> Callable[[], None]:
-    """Lets an output be away once, after a while; to be called again and again."""
+def trouble(
+    output: Breakable,
+    dice: random.Random,
+    there: tuple[float, float] = (0.3, 3.0),
+    away: tuple[float, float] = (0.1, 1.5),
+) -> Callable[[], None]:
+    """Lets an output be away once, after a while; to be called again and again. Both last some seconds of a range."""
 
     def away_and_back() -> None:
-        time.sleep(dice.uniform(0.3, 3))
+        time.sleep(dice.uniform(*there))
         output.set_away(True)
         try:
-            time.sleep(dice.uniform(0.1, 1.5))
+            time.sleep(dice.uniform(*away))
         finally:
             output.set_away(False)
 

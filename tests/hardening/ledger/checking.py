@@ -108,7 +108,10 @@ class Entry(Struct, frozen=True, kw_only=True):
 def check(ledger: Ledger, log: Iterable[LogRow], shown: Sequence[Shown], again: Mapping[int, int]) -> list[Finding]:
     """Everything that is wrong. `again` says how often rows that were published were asked to be published anew."""
     entries, found = matched(ledger, log)
-    answers = {record: letter for output in shown for record, letter in output.answers.items()}
+    answers: dict[int, str] = {}
+    for output in shown:
+        for record, letter in output.answers.items():
+            answers[record] = max(letter, answers.get(record, ""), key="SWE".find)
     for place, mine in entries.items():
         found += [finding for entry in mine if (finding := _letter(place, entry, answers)) is not None]
     told = {one.record for output in shown if output.may_lag for one in output.seen}
@@ -280,10 +283,11 @@ class _Object:
             self._count(entry, counts[entry.record])
 
     def _count(self, entry: Entry, count: int) -> None:
-        wanted = 1 if self.shown.replaces else 1 + self._asked(entry)
+        wanted = 1 + self._asked(entry)
+        least = 1 if self.shown.replaces else wanted
         if count > wanted and not self.shown.repeats:
             self._find(entry, "twice", f"{count} times, {wanted} were to be")
-        elif 0 < count < wanted and entry.letters != "E":  # else the receiver has refused it the second time
+        elif 0 < count < least and entry.letters != "E":  # else the receiver has refused it the second time
             self._find(entry, "lost", f"{count} times, {wanted} were to be, because it was asked for again")
 
     def _asked(self, entry: Entry) -> int:

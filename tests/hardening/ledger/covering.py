@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.hardening.ledger.runs import HTTP, KAFKA, LOCAL, Cell
+from tests.hardening.ledger.runs import DEAD, HTTP, KAFKA, LOCAL, Cell
 
 MIXED: Final = ("XDS files", "message files", "change tables", *HTTP)
 
@@ -22,7 +22,9 @@ OUTPUTS: Final = {"local": LOCAL, "http": HTTP, "kafka": KAFKA, "mixed": MIXED}
 """Outputs that one publisher serves together; each group has its own way of being slow. In the mixed one the receiver is away
 again and again, and lags behind the others, which go on."""
 
-BY_NAME: Final = {**OUTPUTS, "faulty": FAULTY, "faulty-kafka": (*FAULTY[:2], KAFKA[1])}
+CAMPAIGN: Final = ("XDS files", "change files", "change tables", "HTTP", "Kafka messages", DEAD)
+
+BY_NAME: Final = {**OUTPUTS, "campaign": CAMPAIGN, "faulty": FAULTY, "faulty-kafka": (*FAULTY[:2], KAFKA[1])}
 """Those, and those that are only there where they are asked for: each of their outputs is away now and then, by itself."""
 
 MOODS: Final = dict.fromkeys(("mixed", "faulty", "faulty-kafka"), "success warning silent retry away away")
@@ -55,6 +57,11 @@ after its last one, so what can share a cell does.
 DATABASES: Final = ("sqlite", "postgresql", "mariadb")
 TOGETHER: Final = 4
 """Handovers of one case, where cases are chosen at random."""
+
+OPERATED: Final = ("late", "big", "requeue", "hold", "release", "pause", "pause")
+
+CAMPAIGN_KILLS: Final = 25
+"""Kills of one case of the campaign, which has conversions and other accidents besides."""
 
 KILLS: Final = 10
 """Kills of one case that does nothing else."""
@@ -89,6 +96,27 @@ def cases(seed: int = 1) -> list[Case]:
     return [replace(one, cell=replace(one.cell, objects=one.cell.objects // 2)) for one in found]
 
 
+def campaign(database: str, seed: int, kills: int) -> Case:
+    """Six outputs, of which each fails now and then and one mostly; publishers are killed, and operators and conversions
+    are at work beside.
+    """
+    dice = random.Random(seed)
+    handovers = ["kill"] * kills + ["convert"] * (kills // 6 + 1) + ["freeze"] * (kills // 12)
+    if database == "postgresql" and kills >= CAMPAIGN_KILLS:
+        handovers.append("convert by Spark")
+    dice.shuffle(handovers)
+    cell = Cell(
+        outputs=CAMPAIGN,
+        handovers=handovers,
+        histories=[dice.choice(OPERATED) for _ in handovers],
+        seed=seed,
+        objects=FEW_OBJECTS,
+        moods=f"{MOODS['faulty']} garbled garbled",
+        faulty=True,
+    )
+    return Case(database=database, outputs="campaign", cell=cell)
+
+
 def case(database: str, outputs: str, histories: Sequence[str], handovers: Sequence[str], seed: int) -> Case:
     """A cell with as much to write as its outputs take in a few seconds."""
     objects = OBJECTS.get(outputs, FEW_OBJECTS)
@@ -108,6 +136,9 @@ def at_random(seed: int, handovers: int, kills: int, outputs: str = "") -> list[
         server = "cut" in mine or "crash" in mine
         found.append(_chosen(CRASHING if server else dice.choice(databases), mine, groups, dice))
         handovers -= len(mine)
+    while outputs == "campaign" and kills > 0:
+        found.append(campaign(dice.choice(databases), dice.getrandbits(32), min(CAMPAIGN_KILLS, kills)))
+        kills -= CAMPAIGN_KILLS
     while kills > 0:
         found.append(_chosen(dice.choice(databases), ["kill"] * min(KILLS, kills), groups, dice))
         kills -= KILLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.hardening.ledger.book import Ledger
 from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_behind, trouble
 from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, Shown, check
+from tests.hardening.ledger.conversions import Conversions
 from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles
 from tests.hardening.ledger.publishers import Command, has_locked, within
 from tests.hardening.ledger.stream import KafkaMessages, KafkaXds, Receiver, StandardOutput, receiving
@@ -30,6 +32,9 @@ from tests.hardening.proxy import Proxy
 LOCAL: Final = ("XDS files", "change files", "message files", "change tables", "stdout")
 KAFKA: Final = ("Kafka XDS", "Kafka messages")
 HTTP: Final = ("HTTP",)
+DEAD: Final = "a dead receiver"
+DEAD_SECONDS: Final = (20.0, 40.0)
+ALIVE_SECONDS: Final = (5.0, 15.0)
 DRAIN: Final = 60.0
 """Seconds in which a row must be settled or an output must grow, once nobody writes any more; however many rows wait."""
 
@@ -42,7 +47,8 @@ OCCUPIED: Final = 75
 class Cell(Struct, frozen=True, kw_only=True):
     """What is tried together: outputs, handovers one after the other, what is special about the history at each of them.
 
-    `late`, `big`, `requeue`, `hold` and `future` are histories; there are always some late commits and a large transaction.
+    `late`, `big`, `requeue`, `hold`, `release`, `pause` and `future` are histories; there are always some late commits and
+    a large transaction.
     """
 
     outputs: Sequence[str]
@@ -57,6 +63,11 @@ class Cell(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         first = "local" if tuple(self.outputs) == LOCAL else "+".join(self.outputs)
         return f"{first}, {'+'.join(self.handovers)}, {'+'.join(self.histories)}, seed {self.seed}"
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether somebody calls outputs by name."""
+        return "pause" in self.histories or not {"convert", "convert by Spark"}.isdisjoint(self.handovers)
 
     def steps(self) -> Iterator[tuple[str, str]]:
         """Each handover with its history; these begin anew where there are fewer of them."""
@@ -121,6 +132,9 @@ class Run:
         self.mutant: Callable[[], None] | None = None
         self.outputs: list[Output] = []
         self.writers: list[Writer] = []
+        self.paused: set[str] = set()
+        url = engine.url.render_as_string(hide_password=False)
+        self.conversions = Conversions(folder, url, self._command, self.dice)
         self._proxies: dict[str, Proxy] = {}
         self._stack = ExitStack()
 
@@ -162,9 +176,16 @@ class Run:
             f'[source]\nurl = "{url.render_as_string(hide_password=False)}"\n[publisher]\nallow_loopback = true\n'
             f"lease = 0.5\npolling_interval = 1\nquery_limit = 500\nretry_first = 0.05\nretry_longest = 0.2\n"
             f"batch_size = 1\nhandle_future_events = {future}\n"
-            + "".join(f"[[output]]\n{output.config()}" for output in self.outputs)
+            + "".join(f"[[output]]\n{self._named(output)}" for output in self.outputs)
         )
         return file
+
+    def _named(self, output: Output) -> str:
+        """An output's part of the configuration; it has a name of its own where somebody asks for it by name."""
+        configured = output.config()
+        if not self.cell.has_operators:
+            return configured
+        return f'name = "{called(output.name)}"\n' + re.sub(r"^name = .*\n", "", configured)
 
     def start(self, config: Path, *options: str) -> Command:
         """A publisher with this configuration."""
@@ -200,6 +221,9 @@ class Run:
         if handover == "crash":
             assert self.servers.crash is not None
             self.servers.crash()
+        elif handover in ("convert", "convert by Spark"):
+            team.kill()
+            self.conversions.once(self.paused, by_spark=handover != "convert")
         elif handover == "retry and kill":
             self._receiver.provoke(5)
             time.sleep(0.1)
@@ -232,8 +256,25 @@ class Run:
             some = self._records("status = 'N' AND (column_name IS NULL OR column_name = 'version')")
             if some:
                 self._care("hold", *map(str, self.dice.sample(some, min(6, len(some)))))
+        elif history == "release":
+            self._care("release", "--all")
+        elif history == "pause" and self.conversions.open is None:
+            self._pause()
         elif history == "requeue":
             self._requeue()
+
+    def _pause(self) -> None:
+        """Somebody pauses an output, or lets one go on."""
+        name = self.dice.choice([output.name for output in self.outputs])
+        if name in self.paused:
+            self._resume(name)
+        else:
+            self._care("outputs", "pause", called(name))
+            self.paused.add(name)
+
+    def _resume(self, name: str) -> None:
+        self._care("outputs", "resume", called(name))
+        self.paused.remove(name)
 
     def _requeue(self) -> None:
         """Lets some versions that were published be published again: both rows of each."""
@@ -254,10 +295,13 @@ class Run:
             self._care("requeue", *map(str, records))
             self.again.update(records)
 
-    def _care(self, command: str, *arguments: str) -> None:
-        one = Command(self.folder, command, *arguments, "--config", str(self.config("eventlog0")))
+    def _care(self, *words: str) -> None:
+        one = self._command(*words)
         code = one.end()
-        assert code == 0, f"{command} ended with {code}: {one.said}"
+        assert code == 0, f"{' '.join(words)} ended with {code}: {one.said}"
+
+    def _command(self, *words: str) -> Command:
+        return Command(self.folder, *words, "--config", str(self.config("eventlog0")))
 
     def _works(self) -> list[Callable[[], None]]:
         """What the writers do all the time: many small transactions, and some that commit late."""
@@ -280,7 +324,14 @@ class Run:
         if not self.cell.faulty:
             return []
         breakable = [output for output in self.outputs if isinstance(output, Breakable)]
-        return [trouble(output, random.Random(f"{self.cell.seed} {output.name}")) for output in breakable]
+        return [
+            trouble(
+                output,
+                random.Random(f"{self.cell.seed} {output.name}"),
+                *((ALIVE_SECONDS, DEAD_SECONDS) if output.name == DEAD else ()),
+            )
+            for output in breakable
+        ]
 
     def _watching(self, output: Output) -> Callable[[], None]:
         def look() -> None:
@@ -300,6 +351,11 @@ class Run:
         """
         if "hold" in self.cell.histories:
             self._care("release", "--all")
+        if self.conversions.open is not None:
+            team.kill()
+            self.conversions.finish()
+        for name in sorted(self.paused):
+            self._resume(name)
         team.shrink()
         last: object = None
         began = moved = time.monotonic()
@@ -317,7 +373,11 @@ class Run:
         mixed = len(self.outputs) > 1 and any(isinstance(output, Receiver) for output in self.outputs)
         shown = [replace(output.shown(), may_lag=mixed) for output in self.outputs]
         log = read_log(self.engine)
-        found = [*team.found, *check(self.ledger, log, shown, self.again)]
+        merged = [self.conversions.beside(one) for one in shown]
+        found = [*team.found, *check(self.ledger, log, merged, self.again), *left_in_journal(self.engine)]
+        for output, one in zip(self.outputs, shown, strict=True):
+            if isinstance(output, XdsFiles):
+                found += self.conversions.overtaking(one, output.folder)
         for output in self.outputs:
             found += output.watched()
         return Report(found, shown, self.ledger, log, self.again, team.times)
@@ -330,12 +390,15 @@ class Run:
     def _output(self, name: str) -> Output:
         if name == "HTTP":
             return self._stack.enter_context(receiving(Receiver(self.cell.seed, self.cell.moods)))
+        if name == DEAD:
+            return self._stack.enter_context(receiving(Receiver(self.cell.seed, "success", name=DEAD)))
         if name in KAFKA:
             made = KafkaXds if name == "Kafka XDS" else KafkaMessages
             return made(self.servers.kafka, real=self.servers.real)
         if name == "change tables":
             url = target_beside(self.engine, self.folder)
-            return self._stack.enter_context(tables_behind(url)) if self.cell.faulty else ChangeTables(url)
+            has_port = self.cell.faulty and self.engine.dialect.name != "sqlite"
+            return self._stack.enter_context(tables_behind(url)) if has_port else ChangeTables(url)
         if name == XdsFiles.name:
             kind = BreakableFiles if self.cell.faulty else XdsFiles
             return kind(self.folder, replaces="future" not in self.cell.histories)
@@ -379,6 +442,26 @@ def waiting(engine: Engine) -> int:
             return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
     except DBAPIError:
         return 1
+
+
+def called(output: str) -> str:
+    """What the configuration calls an output."""
+    return output.replace(" ", "-").lower()
+
+
+def left_in_journal(engine: Engine) -> Iterator[Finding]:
+    """What the journal must not have at rest, and records that say other than the letters."""
+    with engine.connect() as connection:
+        for table in ("batch", "planned", "parked", "said", "hold"):
+            if rows := connection.execute(text(f"SELECT * FROM event_log_{table}")).all():
+                yield Finding(what=f"left in event_log_{table}", why=f"{len(rows)}, {rows[0]} first")
+        records = text(
+            "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome AS kept"
+            " LEFT JOIN event_log AS entry ON entry.record_id = kept.record_id"
+            " WHERE entry.status IS NULL OR kept.status <> entry.status OR kept.next_attempt IS NOT NULL OR kept.held = 1"
+        )
+        for record, kept, letter, reason in connection.execute(records):
+            yield Finding(what="a record says otherwise", record=record, letter=letter or "", why=f"{kept} {reason}")
 
 
 def read_log(engine: Engine) -> list[LogRow]:

@@ -25,6 +25,8 @@ MOODY: Final = 0.03
 """The part of the documents that the receiver does not simply take."""
 
 LETTERS: Final = {"success": "S", "warning": "W", "error": "E"}
+UNHEARD: Final = ("silent", "garbled")
+"""Answers to a document that was taken, of which the publisher learns nothing."""
 
 
 class StandardOutput:
@@ -74,12 +76,14 @@ class StandardOutput:
 class Receiver:
     """An HTTP receiver that remembers plans and ids, refuses publishers that were replaced, and answers at random.
 
-    It takes a document, with a warning perhaps, refuses it, asks for it again, breaks off after it took it, or is away.
+    It takes a document, with a warning perhaps, refuses it, asks for it again, takes it and breaks off or says what nobody
+    can read, or is away.
     """
 
-    name = "HTTP"
-
-    def __init__(self, seed: int, moods: str = "success warning error retry silent away") -> None:
+    def __init__(
+        self, seed: int, moods: str = "success warning error retry silent away", *, name: str = "HTTP"
+    ) -> None:
+        self.name = name
         self.port = 0
         self.moods: list[str] = moods.split()
         self._dice = random.Random(seed)
@@ -125,12 +129,13 @@ class Receiver:
             self._epochs[log] = epoch
             known, former = self._judged.get(identity, ("", ""))
             mood = self._mood(former if known == plan else "")
-            if (known != plan or not former) and mood in ("success", "warning", "silent", "error"):
-                self._judged[identity] = (plan, "success" if mood == "silent" else mood)
+            level = "success" if mood in UNHEARD else mood
+            if (known != plan or not former) and level in LETTERS:
+                self._judged[identity] = (plan, level)
                 if mood != "error":
                     where = f"document {len(self._bodies)} {identity[1].lstrip('0')} of plan {plan} in epoch {epoch}"
                     self._bodies.append((where, body))
-            letter = LETTERS.get("success" if mood == "silent" else mood)
+            letter = LETTERS.get(level)
             if letter is not None:
                 self._answers |= {int(event.rpartition(b"-")[2]): letter for event in _event(body)}
             return mood
@@ -167,6 +172,8 @@ def receiving(receiver: Receiver) -> Iterator[Receiver]:
                 return
             statuses = [f'<status level="{answer}" event-id="{event.decode()}"/>' for event in _event(body)]
             said = f'<nds dtdversion="2.0"><output>{"".join(statuses)}</output></nds>'.encode()
+            if answer == "garbled":
+                said = said[: len(said) // 2]
             self.send_response({"away": 503, "overtaken": 409}.get(answer, 200))
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()

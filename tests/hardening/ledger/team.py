@@ -72,7 +72,8 @@ class Team:
         if within(lambda: any(one.holds for one in others if one.alive), TAKEOVER):
             self.times.append(round(time.monotonic() - began, 2))
             return True
-        self.found.append(Finding(what=f"nobody took over from one that was {what}"))
+        why = "; ".join(f"{one.name} said {one.said}" for one in others)
+        self.found.append(Finding(what=f"nobody took over from one that was {what}", why=why))
         return False
 
     def shrink(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUTS, Case, at_random, cases
+from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUTS, Case, at_random, campaign, cases
 from tests.hardening.ledger.figures import Asked, Tally, begun
 from tests.hardening.ledger.runs import Cell, Report, Run, Servers
 from tests.hardening.troubles import own_server
@@ -38,7 +38,7 @@ Crashing = tuple[Engine, Callable[[], None]]
 
 def grouped(found: Iterable[Case]) -> list[Any]:
     """The cases, those that need a broker where all tests of brokers are; a server that crashes is made once too."""
-    groups = {"kafka": "kafka", "faulty-kafka": "kafka", CRASHING: "ledger on a server of its own"}
+    groups = {"kafka": "kafka", "faulty-kafka": "kafka", "campaign": "kafka", CRASHING: "ledger on a server of its own"}
     return [
         pytest.param(case, id=str(case), marks=[pytest.mark.xdist_group(name)] if name else [])
         for case in found
@@ -69,7 +69,9 @@ def servers(request: pytest.FixtureRequest) -> Callable[[Case], tuple[Engine, Se
     """The database of a case, and what else it needs."""
 
     def found(case: Case) -> tuple[Engine, Servers]:
-        kafka = request.getfixturevalue("broker").servers if case.outputs in ("kafka", "faulty-kafka") else ""
+        kafka = (
+            request.getfixturevalue("broker").servers if case.outputs in ("kafka", "faulty-kafka", "campaign") else ""
+        )
         if case.database != CRASHING:
             return request.getfixturevalue(case.database), Servers(kafka=kafka)
         server, crash = request.getfixturevalue("crashing")
@@ -164,3 +166,10 @@ def expect_all_well(cell: Cell, engine: Engine, folder: Path, servers: Servers |
     report = Run(cell, engine, folder, servers).report()
     assert not report.findings, f"{cell}: {report}"
     return report
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"])
+def test_a_campaign(request: pytest.FixtureRequest, tmp_path: Path, database: str, broker: Broker) -> None:
+    case = campaign(database, seed=1, kills=3)
+    expect_all_well(case.cell, request.getfixturevalue(database), tmp_path, Servers(kafka=broker.servers))
