@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
@@ -109,9 +109,9 @@ class Conversions:
         merged += [one for rest in by_place.values() for one in rest]
         return replace(shown, seen=merged)
 
-    def overtaking(self, files: Shown, folder: Path) -> Iterator[Finding]:
+    def overtaking(self, files: Shown, folder: Path, again: Mapping[int, int]) -> Iterator[Finding]:
         """Documents in files that came before a conversion, though their object's rows in it stand before them, or after it
-        though they stand behind.
+        though they stand behind; but for those that were asked for `again`.
         """
         for conversion in self._of(files.output):
             converted: dict[tuple[str, int], list[int]] = {}
@@ -119,7 +119,7 @@ class Conversions:
                 converted.setdefault(one.place, []).append(one.record)
             for one in files.seen:
                 records = converted.get(one.place)
-                if records is None:
+                if records is None or one.record in again:
                     continue
                 came_before = (folder / one.where).stat().st_mtime < conversion.time
                 if (one.record > min(records)) if came_before else (one.record < max(records)):

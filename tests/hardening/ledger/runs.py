@@ -377,7 +377,7 @@ class Run:
         found = [*team.found, *check(self.ledger, log, merged, self.again), *left_in_journal(self.engine)]
         for output, one in zip(self.outputs, shown, strict=True):
             if isinstance(output, XdsFiles):
-                found += self.conversions.overtaking(one, output.folder)
+                found += self.conversions.overtaking(one, output.folder, self.again)
         for output in self.outputs:
             found += output.watched()
         return Report(found, shown, self.ledger, log, self.again, team.times)

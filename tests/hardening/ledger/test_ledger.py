@@ -168,7 +168,7 @@ def expect_all_well(cell: Cell, engine: Engine, folder: Path, servers: Servers |
     return report
 
 
-@pytest.mark.in_turn
+@pytest.mark.long  # a longer one still finds changes of several rows that reach the HTTP receiver in two parts
 @pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"])
 def test_a_campaign(request: pytest.FixtureRequest, tmp_path: Path, database: str, broker: Broker) -> None:
     case = campaign(database, seed=1, kills=3)
