@@ -233,16 +233,15 @@ class JournalReader:
             if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
                 return self.parked_of(connection, name, objects), objects
             rows = self.parked_of(connection, name, objects, most)
+            if len(leaders) <= most and len(rows) <= limit:
+                return rows, objects
             # Rows of objects that come later have numbers between these: so a transaction is told in its order.
             beyond = int(leaders[most][1]) if len(leaders) > most else NEVER
-            # Nobody knows whether a change among the last of them goes on behind a full list.
-            going, behind = _first_rows(rows, limit, beyond, len(rows) - NEAR_ROWS if len(rows) == most else most)
-            if behind:  # a change is not cut
-                concerned = {row.object for row in behind}
-                near = [row.record for row in going if row.object in concerned]
-                cut = self.rows.cut_changes(connection, near, [row.record for row in behind])
-                going = [row for row in going if row.record not in cut] if len(cut) < len(going) else going
-            if len(rows) == most:
+            is_full = len(rows) == most
+            # Nobody knows whether a change among the last rows of a full list goes on behind it.
+            continuing = self.rows.continuing(connection, [row.record for row in rows])
+            going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=len(rows) - NEAR_ROWS * is_full)
+            if is_full:
                 return going, ()
             taken = {row.record for row in going}
             return going, objects - {row.object for row in rows if row.record not in taken}
@@ -393,25 +392,25 @@ def known_output(memory: Memory, name: str) -> JournalRow:
     return memory.outputs[name]
 
 
-def _first_rows(rows: Sequence[Parked], limit: int, beyond: int, most: int) -> tuple[list[Parked], list[Parked]]:
-    """The first rows, at `most` so many, and of each object none behind one that is left; and the first that is left of
-    each object, where a change may go on with it. The first of an object may have any number, the others are below `beyond`.
+def _first_changes(
+    rows: Sequence[Parked], continuing: Collection[int], *, limit: int, beyond: int, most: int
+) -> list[Parked]:
+    """The changes of about so many rows, and of each object none behind one that is left. The first change of an object may
+    have any number, the others are below `beyond`; none begins behind the first `most` rows.
 
     What was left of transactions that go on takes nobody's room: alone it would come again and again.
     """
     room = limit
-    latest: dict[str, int] = {}
-    left: dict[str, Parked] = {}
+    known: set[str] = set()
+    left: set[str] = set()
     going: list[Parked] = []
-    for row in rows:
-        if row.object in left:
-            continue
-        former = latest.get(row.object)
-        if room <= 0 or len(going) >= most or (former is not None and row.record >= beyond):
-            left[row.object] = row
-            continue
-        latest[row.object] = row.record
-        going.append(row)
-        room -= row.reason != Reason.GOES_ON.value
-    behind = [row for name, row in left.items() if name in latest and row.record - latest[name] <= NEAR_ROWS]
-    return going, behind
+    for place, row in enumerate(rows):
+        is_known = row.object in known
+        may_begin = room > 0 and place < most and not (is_known and row.record >= beyond)
+        if not may_begin and not (is_known and row.record in continuing):
+            left.add(row.object)
+        if row.object not in left:
+            known.add(row.object)
+            going.append(row)
+            room -= row.reason != Reason.GOES_ON.value
+    return going

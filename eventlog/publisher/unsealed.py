@@ -21,7 +21,15 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
 from eventlog.publisher.tables import EVER
-from eventlog.sources.log.reading import NEAR_ROWS, OBJECT, LogSettings, Request, WaitingRows, torn_places, unfinished
+from eventlog.sources.log.reading import (
+    NEAR_ROWS,
+    OBJECT,
+    LogSettings,
+    Request,
+    WaitingRows,
+    continuing,
+    torn_places,
+)
 from eventlog.sources.marks import Run, Stretches
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
@@ -137,16 +145,12 @@ class UnsealedRows:
         """The objects that these rows speak of, as far as they still wait."""
         return {event.position[0]: object_of(self._identities, event) for event in self.events(connection, numbers)}
 
-    def cut_changes(self, connection: Connection, going: Sequence[int], behind: Sequence[int]) -> set[int]:
-        """Those of the rows that go whose change goes on with a row behind them."""
-        ids = id_list(sorted([*going, *behind]))
-        rows = self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": ids}))
-        stays = set(behind)
-        nexts = {row[OBJECT]: row for row in reversed(rows) if int(row[0]) in stays}
-        rows = [row for row in rows if int(row[0]) not in stays]
-        known = {row[OBJECT] for row in rows}
-        torn = unfinished(rows, {name: row for name, row in nexts.items() if name in known})
-        return {int(rows[place][0]) for place in torn}
+    def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
+        """Those of these rows that go on with the change of the one before them of their object."""
+        bounds = {"ids": id_list(numbers)}
+        return continuing(
+            self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds))
+        )
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
         """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it."""

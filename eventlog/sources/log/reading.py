@@ -297,26 +297,36 @@ def torn_places(rows: Rows, end: int) -> set[int]:
     objects = {key: row for key, row in behind.items() if key in near and _column(row) is not None}
     if not objects:
         return set()
-    torn = unfinished(rows[:end], objects)
-    return torn if len(torn) < end else set()
-
-
-def unfinished(rows: Rows, behind: Mapping[tuple[Any, ...], tuple[Any, ...]]) -> set[int]:
-    """Places of the rows whose change goes on with the row that is `behind` the others of its object."""
-    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in behind}
+    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in objects}
     kinds: dict[tuple[Any, ...], object] = {}
-    for place, row in enumerate(rows):
+    for place, row in enumerate(rows[:end]):
         key = row[OBJECT]
-        if key in behind:
+        if key in objects:
             if _begins(row, last[key], kinds.get(key)):
                 last[key] = {}
             last[key][_column(row)] = place
             kinds[key] = _said_by(row)
     torn: set[int] = set()
-    for key, row in behind.items():
+    for key, row in objects.items():
         if not _begins(row, last[key], kinds[key]):
             torn.update(last[key].values())
-    return torn
+    return torn if len(torn) < end else set()
+
+
+def continuing(rows: Rows) -> set[int]:
+    """The numbers of rows that go on with the change of the row before them of their object."""
+    found: set[int] = set()
+    columns: dict[tuple[Any, ...], set[str | None]] = {}
+    kinds: dict[tuple[Any, ...], object] = {}
+    for row in rows:
+        key = row[OBJECT]
+        if _begins(row, columns.setdefault(key, set()), kinds.get(key)):
+            columns[key] = set()
+        else:
+            found.add(int(row[0]))
+        columns[key].add(_column(row))
+        kinds[key] = _said_by(row)
+    return found
 
 
 def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.hardening.ledger.book import Place
 from tests.hardening.ledger.checking import Finding, Seen, Shown
 from tests.hardening.ledger.outputs import read_xds
 from tests.hardening.ledger.publishers import Command
@@ -93,14 +94,13 @@ class Conversions:
 
     def beside(self, shown: Shown) -> Shown:
         """What a reader of an output finds who reads what was converted in its place too: each where its row stands."""
-        mine = {one.record: one for conversion in self._of(shown.output) for one in conversion.seen()}
-        if not mine:
-            return shown
+        by_place: dict[Place, list[Seen]] = {}
+        for conversion in self._of(shown.output):
+            for one in conversion.seen():
+                by_place.setdefault(one.place, []).append(one)
+        for converted in by_place.values():
+            converted.sort(key=lambda one: one.record)
         merged: list[Seen] = []
-        waiting = sorted(mine.values(), key=lambda one: (one.place, one.record))
-        by_place: dict[tuple[str, int], list[Seen]] = {}
-        for one in waiting:
-            by_place.setdefault(one.place, []).append(one)
         for one in shown.seen:
             before = by_place.get(one.place, [])
             while before and before[0].record < one.record:
@@ -114,9 +114,10 @@ class Conversions:
         though they stand behind; but for those that were asked for `again`.
         """
         for conversion in self._of(files.output):
-            converted: dict[tuple[str, int], list[int]] = {}
+            converted: dict[Place, list[int]] = {}
             for one in conversion.seen():
-                converted.setdefault(one.place, []).append(one.record)
+                if one.record not in again:
+                    converted.setdefault(one.place, []).append(one.record)
             for one in files.seen:
                 records = converted.get(one.place)
                 if records is None or one.record in again:
