@@ -198,12 +198,18 @@ class Site:
             )
 
     def quiet(self) -> None:
-        """Nobody writes any more."""
+        """Nobody writes any more, and nothing waits: how late a log is says the first row that does."""
         self._stop.set()
         self.writing.join(30)
+        until(lambda: not self.waiting(), lambda: f"{self.waiting()} rows wait")
+
+    def waiting(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
 
     def end(self) -> None:
-        self.quiet()
+        self._stop.set()
+        self.writing.join(30)
         for publisher in self.publishers:
             publisher.kill()
             publisher.wait()
@@ -302,13 +308,13 @@ def test_alerts_of_rows_and_outputs_fire_in_their_accidents_and_end(
 
 def test_alerts_of_publishers_fire_in_their_accidents_and_end(one_output: tuple[Site, Prometheus, Moody]) -> None:
     site, there, receiver = one_output
+    site.quiet()
     receiver.may_answer.clear()
     site.late_row(1)
     expect_firing(there, "EventlogSilent", "EventlogStandbyStalled", "EventlogStuck")
     receiver.may_answer.set()
     expect_quiet(there)
 
-    site.quiet()
     site.run("ALTER TABLE event_log RENAME TO another")
     expect_firing(there, "EventlogFailing")
     site.run("ALTER TABLE another RENAME TO event_log")

@@ -34,12 +34,7 @@ from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock
 from tests.publisher.judging import judge
 from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
-
-VALUE_LENGTHS = [0, 0, 0, 700, 3000]
-"""Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
-
-COLUMNS = ("v", "w", "x")
-"""Of which a change has the first ones: the first column of the next change ends it."""
+from tests.publisher.writing import write
 
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
@@ -196,55 +191,7 @@ class World:
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
         return None if sealed else self.plans_with(record) | self.plans_carrying(record)
 
-    # --- writers and operators ---------------------------------------------------------------------------------------------
-
-    def writer(self) -> None:
-        """Begins a change, perhaps gives another one more rows, and commits some now or later; of an object one writes at a time."""
-        rng = self.rng
-        if len(self.rows) + sum(len(records) for records, _ in self.open) < self.total and rng.random() < 0.6:
-            name = f"{rng.choice('AB')}/id={rng.randint(0, self.last_key)}"
-            if rng.random() < self.busiest:
-                name = "A/id=0"
-            if name not in self.busy:
-                self.open.append(([self.draw()], name))
-                self.busy.add(name)
-            for records, _ in self.open:
-                if len(records) < len(COLUMNS) and rng.random() < self.several:
-                    records.append(self.draw())
-        if self.open and rng.random() < self.commits:
-            size = min(len(self.open), rng.choice(self.transaction_rows))
-            committed = [self.open.pop(rng.randrange(len(self.open))) for _ in range(size)]
-            self.busy.difference_update(name for _, name in committed)
-            if rng.random() < 0.05:
-                self.total -= sum(len(records) for records, _ in committed)  # rolled back: a hole
-                return
-            self.commit(committed)
-
-    def draw(self) -> int:
-        record = self.next
-        self.next += 1 + (self.rng.random() < 0.1)
-        return record
-
-    def commit(self, changes: Sequence[tuple[list[int], str]]) -> None:
-        """One transaction."""
-        self.counts["transactions"] += 1
-        rows = []
-        for records, name in changes:
-            first = len(self.rows) + 1
-            for record, column in zip(records, COLUMNS, strict=False):
-                uid = len(self.rows) + 1
-                self.rows[uid] = Row(uid, record, name, self.counts["transactions"], first)
-                self.live[record] = uid
-                table, key = name.split("/")
-                value = f"{first}/{uid}" + " " * self.rng.choice(VALUE_LENGTHS)
-                rows.append({"record": record, "name": table, "key": key, "column": column, "value": value})
-                self.trace.append((self.now, "row", uid, record, name, self.counts["transactions"]))
-        self.run_sql(
-            "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
-            " VALUES (:record, 'N', 2, :name, :key, :column, :value)",
-            rows,
-        )
-        self.counts["rows"] += len(rows)
+    # --- operators ---------------------------------------------------------------------------------------------
 
     def operator(self, *, inside: bool = False, what: str = "") -> None:
         """Somebody holds, releases, deletes, letters or sets back a row."""
@@ -443,7 +390,7 @@ class World:
         self.quiet = False
         while True:
             self.now += 1
-            self.writer()
+            write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 self.operator()
             self.cycle()
