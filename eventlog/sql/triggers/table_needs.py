@@ -38,7 +38,7 @@ class TableNeeds:
         """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
         key, or a value, where two rows may.
         """
-        rows = options.rows or any(True for _ in self._why_rows(table))
+        rows = options.rows or table.whole_row or any(True for _ in self._why_rows(table))
         repeated = self._repeated(table) if options.style in VALUED else ()
         return replace(
             options,
@@ -119,7 +119,7 @@ class TableNeeds:
 
     def _is_deferred(self, table: Table) -> bool:
         """Whether two rows may have one key while a transaction is open."""
-        if table.view or not offers(self._dialect, "always_unique"):
+        if table.view or table.whole_row or not offers(self._dialect, "always_unique"):
             return False
         return not _holds(unique_columns(self._connection, table.schema, table.name), table.key)
 

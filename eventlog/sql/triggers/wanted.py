@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Table
+from eventlog.core.schema import WHOLE_ROW, Table
 from eventlog.core.suggest import nearest
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
@@ -57,7 +57,10 @@ def wanted_classes(
     """
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
-    if request.key and (len(tables) > 1 or is_pattern(tables[0])):
+    if request.key == (WHOLE_ROW,):
+        if any(map(is_pattern, tables)):
+            raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
+    elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
     classes, needs = Classes(connection, schema), TableNeeds(connection)
     kept, there = asked_of(connection, names), by_owner(installed(connection, names))
