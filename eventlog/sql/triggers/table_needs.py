@@ -38,7 +38,7 @@ class TableNeeds:
         """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
         key, or a value, where two rows may.
         """
-        rows = options.rows or table.whole_row or any(True for _ in self._why_rows(table))
+        rows = options.rows or any(True for _ in self._why_rows(table))
         repeated = self._repeated(table) if options.style in VALUED else ()
         return replace(
             options,
