@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EventlogError, InstallError
@@ -297,3 +298,42 @@ def test_it_is_kept_and_taken_off_as_other_options_are(engine: Engine) -> None:
     assert left_by(engine, "INSERT INTO note (name) VALUES ('b')", "INSERT INTO other VALUES (1, 2)") != []
     with pytest.raises(InstallError, match="no primary key"):
         track(engine, ["note"])
+
+
+def test_commands_that_cannot_do_it_say_so_and_do_the_others(
+    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracked(engine)
+    run(engine, "CREATE TABLE other (a INTEGER PRIMARY KEY, b INTEGER)", "INSERT INTO other VALUES (1, 2)")
+    track(engine, ["other"], TrackRequest(style=Style.IMAGE))
+    run(engine, "INSERT INTO note (name) VALUES ('a')")
+    url = engine.url.render_as_string(hide_password=False)
+    config = tmp_path / "eventlog.toml"
+    config.write_text(
+        f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\n[[output]]\nsink = "database"\nurl = "{url}"\n'
+    )
+    at = ["--config", str(config)]
+    assert exit_code(["refresh", "note", "other", *at]) == 78
+    said = capsys.readouterr()
+    assert "note is left out: The rows of note have no key" in said.err
+    assert "other: 1 row waits" in said.out
+    assert exit_code(["run", "--until-empty", *at]) == 0
+    Mirrors(engine).apply()
+    assert exit_code(["verify", "--mirrors", *at]) == 0
+    said = capsys.readouterr()
+    assert "note: not compared.\n  Its rows have no key" in said.out
+    assert "other: equal, 1 row" in said.out
+    assert exit_code(["check", *at]) == 0
+    assert "2 tables log whole rows" in capsys.readouterr().out
+    with engine.connect() as connection:
+        first = connection.execute(text("SELECT min(record_id) FROM event_log WHERE table_name LIKE '%note'")).scalar_one()
+    assert exit_code(["explain", str(first), *at]) == 0
+    assert WHOLE_ROW in capsys.readouterr().out
+    assert exit_code(["catalog", *at]) == 0
+    assert exit_code(["untrack", "note", "--yes", *at]) == 0
+    assert exit_code(["track", "note", *at]) == 78
+    assert exit_code(["track", "note", "--whole-row", *at]) == 0
+    if not dialect_of(engine).transition_tables:
+        return
+    assert exit_code(["track", "note", "--follow-ddl", *at]) == 64
+    assert "--follow-ddl cannot follow that" in capsys.readouterr().err
