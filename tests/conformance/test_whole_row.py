@@ -326,7 +326,9 @@ def test_commands_that_cannot_do_it_say_so_and_do_the_others(
     assert exit_code(["check", *at]) == 0
     assert "2 tables log whole rows" in capsys.readouterr().out
     with engine.connect() as connection:
-        first = connection.execute(text("SELECT min(record_id) FROM event_log WHERE table_name LIKE '%note'")).scalar_one()
+        first = connection.execute(
+            text("SELECT min(record_id) FROM event_log WHERE table_name LIKE '%note'")
+        ).scalar_one()
     assert exit_code(["explain", str(first), *at]) == 0
     assert WHOLE_ROW in capsys.readouterr().out
     assert exit_code(["catalog", *at]) == 0

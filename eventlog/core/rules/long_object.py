@@ -28,7 +28,7 @@ from eventlog.core.rules.lifetimes import (
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
 from eventlog.core.rules.screen import Screened, Subject
-from eventlog.core.rules.whole_rows import is_whole_row, whole_row_changes
+from eventlog.core.rules.without_key import is_whole_row, whole_row_changes
 
 Tell = Callable[[Change], Refusal | None]
 """Takes a change; the answer is why it, or a value of it, cannot be published, or None."""

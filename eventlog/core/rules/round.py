@@ -42,7 +42,7 @@ from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.times import moment
-from eventlog.core.rules.whole_rows import is_whole_row, whole_row_changes
+from eventlog.core.rules.without_key import is_whole_row, whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 

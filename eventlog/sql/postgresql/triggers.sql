@@ -94,7 +94,7 @@ coalesce(/* name */',"fname":' || to_json(/* text */n.fname)::text, '');
 '{' || substr(/* parts */',"fname":"x"', 2) || '}';
 
 -- whole_row_key: the key of a row without one: the hash of its text
-/* name */'eventlog_whole_row=' || encode(sha256(convert_to(/* text */'{}', 'UTF8')), 'hex');
+/* name */'eventlog_whole_row=' || encode(sha256(convert_to(/* text */'{}', getdatabaseencoding())), 'hex');
 
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.

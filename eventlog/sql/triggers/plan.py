@@ -249,6 +249,9 @@ def _check_whole_row(table: Table, options: TriggerOptions) -> None:
     if options.style != Style.IMAGE:
         message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
         raise UsageError(message, hint="Leave out --events, or use --events image.")
+    if options.follow_ddl:
+        message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
+        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
     if options.when:
         message = f"--when asks about a row by its key, and {table.name} has none with --whole-row."
         raise UsageError(message, hint="Leave out --when, or name a key with --key.")

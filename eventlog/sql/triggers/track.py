@@ -365,8 +365,6 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
         why = "is a view"
     elif wanted.options.when:
         why = "has a condition (--when), which names columns"
-    elif wanted.table.whole_row:
-        why = "is tracked with --whole-row, and its rows would get other identities"
     if why:
         raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
 
