@@ -73,7 +73,7 @@ def refresh(
     """Publishes every row that tables have now: a full load, while changes continue.
 
     It writes one row into the log for each row of the table. An interrupted refresh continues
-    where it stopped. A table that was tracked with --whole-row is left out, and the exit code is 78.
+    where it stopped.
 
     Example: eventlog refresh usr grp --backlog 50000
     """

@@ -37,7 +37,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--key", multiple=True, callback=_names, metavar="A,B", help="The columns that identify a row; default: its key."
 )
-@click.option("--whole-row", is_flag=True, help="Take a table without a key: rows are told apart by all that they hold.")
+@click.option("--whole-row", is_flag=True, help="For tables without a key: the whole row is the key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
     "--row-triggers", "rows", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
