@@ -141,12 +141,12 @@ def plain(column: str, value: Any) -> str:
     if column in ("amount", "share", "num", "done"):
         return repr(float(value))
     if column == "photo":
-        return bytes(value).hex()
+        return str(bytes(value).hex())
     if column == "seen":
         return str(value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(value[:26]))
     if column == "starts":
         value = str(dt.datetime.min + value)[11:] if isinstance(value, dt.timedelta) else str(value)
-        return value[:8]
+        return f"{value:.8}"
     return str(value)[:10] if column == "born" else str(value)
 
 

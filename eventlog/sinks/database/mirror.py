@@ -69,20 +69,17 @@ class CountedRow(Struct, kw_only=True):
     more: int = 0
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class RowCounts(Struct, frozen=True, kw_only=True):
     """What becomes of rows that have no key: equal ones are counted."""
 
     rows: dict[Key, CountedRow]
 
 
-Step = Nets | Moved | Emptied | Counted
+Step = Nets | Moved | Emptied
 
 
 def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
     """The steps that rows in order of change_seq, before images first, amount to."""
-    if key == (WHOLE_ROW,):
-        yield Counted(rows=_counted(rows))
-        return
     nets: dict[Key, NetRow] = {}
     before: Values | None = None
     for row in rows:
@@ -102,12 +99,13 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
         yield Nets(rows=nets)
 
 
-def _counted(rows: Iterable[ChangeRow]) -> dict[Key, CountedRow]:
+def count(rows: Iterable[ChangeRow]) -> RowCounts:
+    """What rows without a key amount to, in any order."""
     found: dict[Key, CountedRow] = {}
     for row in rows:
         one = found.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))
         one.more += {"I": 1, "D": -1}.get(row.oper, 0)
-    return found
+    return RowCounts(rows=found)
 
 
 def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
@@ -348,7 +346,8 @@ class Mirrors:
         if not rows:
             return 0, mark
         carrier = Carrier(connection, mirror, source.key)
-        for step in fold([source.told(row) for row in rows], source.key):
+        told = [source.told(row) for row in rows]
+        for step in [count(told)] if source.key == (WHOLE_ROW,) else fold(told, source.key):
             carrier.do(step)
         place = source.names.index(source.headers["change_seq"])
         last = str(rows[-1][place])
@@ -379,12 +378,12 @@ class Carrier:
         self._table = table
         self._key = key
 
-    def do(self, step: Step) -> None:
+    def do(self, step: Step | RowCounts) -> None:
         if isinstance(step, Nets):
             self._nets(step)
         elif isinstance(step, Moved):
             self._move(step)
-        elif isinstance(step, Counted):
+        elif isinstance(step, RowCounts):
             self._count(step)
         else:
             self._connection.execute(self._table.delete())
@@ -416,7 +415,7 @@ class Carrier:
         for columns, rows in groups.items():
             self._update(columns, rows)
 
-    def _count(self, step: Counted) -> None:
+    def _count(self, step: RowCounts) -> None:
         """Makes each text stand there as often as it must: all its rows go, and so many come."""
         changed = {key: one for key, one in step.rows.items() if one.more}
         there = self._times([key[0] for key in changed])
@@ -437,7 +436,7 @@ class Carrier:
         for start in range(0, len(keys), ASKED_KEYS):
             asked = column.in_(keys[start : start + ASKED_KEYS])
             query = sa.select(column, sa.func.count()).where(asked).group_by(column)
-            found |= {key: times for key, times in self._connection.execute(query)}
+            found |= dict(map(tuple, self._connection.execute(query)))
         return found
 
     def _delete(self, keys: Iterable[Key], but: Key | None = None) -> None:

@@ -186,7 +186,12 @@ def words(options: TriggerOptions) -> str:
     ):
         said += [option, ",".join(names)] if names else []
     said += ["--when", options.when] if options.when else []
-    flags = {"--whole-row": options.whole_row, "--row-triggers": options.rows, "--always": options.always, "--follow-ddl": options.follow_ddl}
+    flags = {
+        "--whole-row": options.whole_row,
+        "--row-triggers": options.rows,
+        "--always": options.always,
+        "--follow-ddl": options.follow_ddl,
+    }
     return shlex.join([*said, *(flag for flag, given in flags.items() if given)])
 
 
