@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Child, Column, Made, Table
+from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.core.sql_types import bare_type
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, offers
+from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
@@ -295,3 +296,20 @@ def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
 )
 def test_types_are_known_by_their_bare_names(sql_type: str, bare: str) -> None:
     assert bare_type(sql_type) == bare
+
+
+def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_names() -> None:
+    columns = [Column(name=name) for name in ("z", "secret", "a")]
+    label = Column(name="label", formula="z || a")
+    note = Table(name="note", columns=(Column(name=WHOLE_ROW, type="varchar(64)", key=1), *columns, label))
+    options = TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,), exclude=("secret",), foreign=True)
+    for dialect in (POSTGRESQL, SQLITE, MYSQL):
+        texts = ["\n".join(one.create) for one in render(plan(note, options), dialect, NAMES)]
+        speaking = [text for text in texts if ',"a":' in text]
+        assert len(speaking) >= 3
+        for text in speaking:
+            places = [text.index(f',"{name}":') for name in ("a", "label", "z")]
+            assert places == sorted(places)
+            assert not re.search(rf"(NEW|OLD|o|n)\.{WHOLE_ROW}", text)
+            assert '"secret":' not in text
+    assert not offers(ORACLE, "whole_row")
