@@ -167,7 +167,8 @@ def told(folder: Path) -> Counter[str]:
     return +found
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.in_turn
+@pytest.mark.parametrize("seed", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_a_mirror_is_the_table_as_a_multiset(engine: Engine, tmp_path: Path, seed: str) -> None:
     tracked(engine)
     work, equal = Work(engine, Random(seed)), 0
