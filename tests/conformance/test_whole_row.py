@@ -296,6 +296,10 @@ def test_it_is_kept_and_taken_off_as_other_options_are(engine: Engine) -> None:
     assert asked == {"--events image --exclude photo --whole-row"}
     rows = left_by(engine, "INSERT INTO note (name, photo) VALUES ('a', NULL)", "UPDATE note SET photo = NULL")
     assert [row[-1] for row in rows] == ['{"name":"a"}']
+    said: list[str] = []
+    found = track(engine, ["*o*e*"], note=said.append)
+    assert {one.owner.rpartition(".")[2] for one in found} == {"note", "other"}
+    assert not [one for one in said if "left out" in one]
     untrack(engine, ["note"])
     assert {one.owner.rpartition(".")[2] for one in trigger_states(engine)} == {"other"}
     assert left_by(engine, "INSERT INTO note (name) VALUES ('b')", "INSERT INTO other VALUES (1, 2)") != []

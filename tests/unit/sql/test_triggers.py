@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -25,6 +27,7 @@ from eventlog.sql.triggers.clauses import ALWAYS
 from eventlog.sql.triggers.installed import Installed, TriggerCondition, compare
 from eventlog.sql.triggers.plan import captured
 from eventlog.sql.triggers.render import Trigger
+from eventlog.sql.triggers.track import refuse_unfit
 from tests.support.shares import met, shares
 
 USR = Table(
@@ -313,3 +316,11 @@ def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_
             assert not re.search(rf"(NEW|OLD|o|n)\.{WHOLE_ROW}", text)
             assert '"secret":' not in text
     assert not offers(ORACLE, "whole_row")
+
+
+def test_a_database_whose_triggers_cannot_tell_of_rows_without_a_key_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Table(name="note", columns=(Column(name=WHOLE_ROW, key=1), Column(name="a")))
+    wanted = plan(note, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
+    monkeypatch.setattr(sys.modules["eventlog.sql.triggers.track"], "dialect_of", lambda _connection: ORACLE)
+    with pytest.raises(UsageError, match="oracle has no triggers of eventlog for tables without a key"):
+        refuse_unfit(Mock(), wanted, NAMES)
