@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from sqlalchemy import Engine, text
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.errors import EventlogError, InstallError
+from eventlog.core.errors import DataError, EventlogError, InstallError
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
@@ -27,6 +28,7 @@ from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Style, TrackRequest, TriggerCondition, track, trigger_states, untrack
+from eventlog.sql.triggers.plan import facts
 from tests.support.logged import left_by, run
 from tests.support.told import taken
 
@@ -258,16 +260,32 @@ def test_equal_rows_of_writers_side_by_side_do_not_mix(engine: Engine, tmp_path:
     assert rows_of(engine, "note", ("num",)) == {("1.0",): 200}
 
 
-@pytest.mark.parametrize(
-    "fault", ["eventlog.sinks.database.mirror.WHOLE_ROW", "eventlog.core.rules.round.is_whole_row"]
-)
+FAULTS: dict[str, Any] = {
+    "eventlog.sinks.database.mirror.WHOLE_ROW": "something else",  # rows are folded by their key
+    "eventlog.core.rules.round.is_whole_row": lambda _subject: False,  # events of equal rows are joined
+    "eventlog.core.rules.screen._row_hash": lambda value: hashlib.sha256(
+        value.casefold().encode()
+    ).hexdigest(),  # 'a' is taken for 'A'
+    "eventlog.sql.triggers.bodies.facts": lambda plan, when: facts(plan, when)[-1:],  # an update takes nothing away
+}
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
 def test_a_fault_in_the_counting_is_found(
     sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """Rows that are folded by their key, and events that are joined, are not the table any more."""
-    monkeypatch.setattr(fault, (lambda _subject: False) if "round" in fault else "something else")
+    module, _, name = fault.rpartition(".")
+    monkeypatch.setattr(sys.modules[module], name, FAULTS[fault])
     with pytest.raises(AssertionError):
         test_a_mirror_is_the_table_as_a_multiset(sqlite, tmp_path, "1")
+
+
+def test_a_table_without_the_key_column_is_no_mirror(engine: Engine, tmp_path: Path) -> None:
+    tracked(engine)
+    run(engine, "INSERT INTO note (name) VALUES ('a')", "CREATE TABLE note__mirror (name VARCHAR(60))")
+    published(engine, tmp_path / "told")
+    with pytest.raises(DataError, match=f"note__mirror has no column {WHOLE_ROW}"):
+        Mirrors(engine).apply()
 
 
 def test_what_does_not_go_together_is_refused(engine: Engine) -> None:
