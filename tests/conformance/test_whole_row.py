@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
@@ -365,3 +365,34 @@ def test_commands_that_cannot_do_it_say_so_and_do_the_others(
         return
     assert exit_code(["track", "note", "--follow-ddl", *at]) == 64
     assert "--follow-ddl cannot follow that" in capsys.readouterr().err
+
+
+def test_partitions_and_tables_of_another_owner_and_schema(postgresql: Engine, tmp_path: Path) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE ROLE keeper LOGIN", "CREATE SCHEMA far AUTHORIZATION keeper")
+    keeper = create_engine(postgresql.url.set(username="keeper"))
+    try:
+        run(
+            keeper,
+            "CREATE TABLE far.note (name TEXT, num INTEGER) PARTITION BY LIST (num)",
+            "CREATE TABLE far.note_one PARTITION OF far.note FOR VALUES IN (1)",
+            "CREATE TABLE far.note_rest PARTITION OF far.note DEFAULT",
+        )
+        track(postgresql, ["far.note"], WITHOUT_KEY)
+        run(
+            keeper,
+            "INSERT INTO far.note VALUES ('a', 1), ('a', 1), ('b', NULL), ('b', NULL), (NULL, NULL)",
+            "UPDATE far.note SET num = 2 WHERE ctid = (SELECT min(ctid) FROM far.note WHERE num = 1)",
+            "DELETE FROM far.note WHERE name IS NULL",
+        )
+        published(postgresql, tmp_path / "told")
+        Mirrors(postgresql).apply()
+        columns = ("name", "num")
+        assert rows_of(postgresql, "note__mirror", columns) == rows_of(postgresql, "far.note", columns)
+        run(keeper, "TRUNCATE far.note", "INSERT INTO far.note VALUES ('a', 1)")
+        published(postgresql, tmp_path / "told")
+        Mirrors(postgresql).apply()
+        assert rows_of(postgresql, "note__mirror", columns) == {("a", "1.0"): 1}
+    finally:
+        keeper.dispose()
+        run(postgresql, "DROP OWNED BY keeper CASCADE", "DROP ROLE keeper")
