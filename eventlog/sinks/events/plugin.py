@@ -55,6 +55,11 @@ def _lines(order: FormatOrder) -> Format:
 def _debezium(order: FormatOrder) -> Format:
     from eventlog.sinks.events.debezium import DebeziumTable
 
+    if order.settings.encoding == "avro":
+        if not order.sink.takes_values:
+            raise ConfigError('output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.')
+        if not getattr(order.output, "registry", ""):
+            raise ConfigError('output.registry is missing: output.debezium.encoding = "avro" needs one.')
     return _format(order, partial(DebeziumTable, settings=order.settings), server=order.settings.server)
 
 

@@ -15,6 +15,7 @@ BATCH_EVENTS: Final = 500
 """Events in one document where nobody says how many, and no receiver answers each document."""
 
 Decimals = Literal["precise", "string", "double"]
+Encoding = Literal["json", "avro"]
 
 
 class EventSettings(Struct, frozen=True, kw_only=True):
@@ -51,9 +52,11 @@ class JsonLinesSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown
 
 class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The envelope that Debezium writes. `server` is its topic.prefix and `database` the name in `source.db`. With `schemas`
-    each key and value carries its schema of Kafka Connect; `decimals` is Debezium's decimal.handling.mode.
+    each key and value in JSON carries its schema of Kafka Connect; those of Avro are in a registry. `decimals` is
+    Debezium's decimal.handling.mode.
     """
 
+    encoding: Encoding = "json"
     topic: str = "{server}.{schema}.{table}"
     server: str = "eventlog"
     database: str = ""
@@ -63,6 +66,13 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
 
     key: ClassVar[str] = "debezium"
     topic_fields: ClassVar[tuple[str, ...]] = ("schema", "table", "server")
+
+    def __post_init__(self) -> None:
+        """Refuses schemas in two places."""
+        EventSettings.__post_init__(self)
+        if self.schemas and self.encoding == "avro":
+            said = "output.debezium.schemas is for JSON: the schemas of Avro are in a registry."
+            raise ConfigError(said, hint='Take it out, or say encoding = "json".')
 
 
 class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

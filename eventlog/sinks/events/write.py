@@ -16,13 +16,15 @@ from eventlog.core.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
+from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.sinks.events.rows import RowEvent, TableRows
 from eventlog.xds.write import document_id, rising_id
 
 
 class EventBytes(Struct, frozen=True, kw_only=True):
     """One event: the key and the value of a message and its headers. `document` is what files and requests are given, if
-    that is something else. With `tombstone` a message without a value follows.
+    that is something else. With `tombstone` a message without a value follows. `key_schema` and `value_schema` are in
+    a registry.
     """
 
     key: bytes | None
@@ -30,6 +32,8 @@ class EventBytes(Struct, frozen=True, kw_only=True):
     headers: tuple[Header, ...] = ()
     document: bytes | None = None
     tombstone: bool = False
+    key_schema: str | None = None
+    value_schema: str | None = None
 
 
 class WrittenEvent(Struct, frozen=True, kw_only=True):
@@ -45,11 +49,22 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
         """The event as a message, and the one without a value behind it."""
         event = self.event
         message = Message(
-            topic=self.topic, key=event.key, value=event.value, positions=self.positions, headers=event.headers
+            topic=self.topic,
+            key=event.key,
+            value=event.value,
+            positions=self.positions,
+            headers=event.headers,
+            key_schema=_schema_ref(f"{self.topic}-key", event.key_schema),
+            value_schema=_schema_ref(f"{self.topic}-value", event.value_schema),
         )
         yield message
         if event.tombstone and event.key is not None:
-            yield replace(message, value=None)
+            yield replace(message, value=None, value_schema=None)
+
+
+def _schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
+    """The schema as a registry knows it, under the name that Kafka Connect's converters give it."""
+    return None if schema is None else SchemaRef(subject=subject, text=schema)
 
 
 class EventTable(Protocol):

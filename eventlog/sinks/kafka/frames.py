@@ -56,7 +56,7 @@ class Frames:
         """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
         if isinstance(written, WrittenEvent):
             [message, *_] = written.messages()
-            size = len(message.key or b"") + len(message.value or b"")
+            size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
             return too_large(message) if size > self._settings.max_message_bytes else None
         if not isinstance(written, WrittenMessage):
             return None  # a document of XDS has no number to come, so its length is judged when it is sent
@@ -65,8 +65,7 @@ class Frames:
             return None
         head, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
         message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
-        frames = sum(FRAME_BYTES for schema in (message.value_schema, message.key_schema) if schema is not None)
-        too_long = len(message.value or b"") + key + frames > limit
+        too_long = len(message.value or b"") + key + _frame_bytes(message) > limit
         return too_large(message) if too_long else None
 
     def _with_numbers(self, message: Message) -> Message:
@@ -84,9 +83,15 @@ class Frames:
         found = self._frames.get(ref)
         if found is None:
             if self._registry is None:
-                raise ConfigError('output.registry is missing: mode = "registry" needs one.')
+                raise ConfigError("output.registry is missing: schemas in a registry need one.")
             found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
         return found
+
+
+def _frame_bytes(message: Message) -> int:
+    """What the numbers of its schemas take."""
+    schemas = (message.value_schema, message.key_schema)
+    return sum(FRAME_BYTES for schema in schemas if schema is not None)
 
 
 def too_large(message: Message) -> str:
