@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from random import Random
 from typing import Any
 
@@ -17,10 +17,12 @@ from msgspec import structs
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.model import Change, Op, Reason, RowId, Status
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.settling import settle
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
@@ -116,6 +118,102 @@ def test_the_schema_changes_at_the_row_whose_definition_changed(postgresql: Engi
     assert len({first, second, third}) == 3
     assert len(registry.subjects["dbz.times-value"]) == 3
     assert len(registry.subjects["dbz.times-key"]) == 1
+
+
+def publish_all(config: Config) -> None:
+    with Publisher(config) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publishers_die(
+    postgresql: Engine, mock_cluster: str, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    tracked_tables(postgresql, Style.IMAGE)
+    work, chance, topic = RandomWork(postgresql, Random(5)), Random(6), f"dbz.tx.{encoding}"
+    for _ in range(25):
+        work.transact()
+    form = DebeziumSettings(
+        encoding="avro" if encoding == "avro" else "json",
+        topic=f"{topic}.{{table}}",
+        transaction_topic=topic,
+        tombstones=False,
+        batch_size=3,
+    )
+
+    def dying(*given: Any, **named: Any) -> None:
+        if chance.random() < 0.3:
+            raise SinkError("It dies before it settles.")
+        settle(*given, **named)
+
+    with RegistryServer() as registry:
+        found = output(mock_cluster, topic, registry.login)
+        source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False))
+        limits = PublisherConfig(allow_loopback=True, query_limit=7)
+        config = Config(source=source, publisher=limits, output=(structs.replace(found, debezium=form),))
+        with monkeypatch.context() as crashes:
+            crashes.setattr("eventlog.publisher.journal.settle", dying)
+            for _ in range(6):
+                with suppress(SinkError):
+                    publish_all(config)
+        publish_all(config)
+        schemas = registry.schemas
+
+    def said(of: str) -> list[Any]:
+        values = [one.value or b"" for one in consumed(mock_cluster, of)]
+        return [json.loads(one) if encoding == "json" else numbered(one, schemas) for one in values]
+
+    begun = counted_rightly(said(topic), {table: said(f"{topic}.{table}") for table in KEYS})
+    assert len(begun) > 10
+    with postgresql.connect() as connection:
+        told_left = connection.exec_driver_sql("SELECT told FROM event_log_output").scalars()
+        assert not any(told_left)
+        ids = connection.exec_driver_sql("SELECT DISTINCT eventlog_transaction::text FROM event_log")
+        assert begun <= set(ids.scalars())
+
+
+def counted_rightly(marks: Sequence[Any], events: Mapping[str, Sequence[Any]]) -> set[str]:
+    """The transactions, each of which has one BEGIN and one END, with the counts of the events by table."""
+    begun = [one["id"] for one in marks if one["status"] == "BEGIN"]
+    ended = {one["id"]: one for one in marks if one["status"] == "END"}
+    assert sorted(begun) == sorted(ended)
+    assert len(marks) == 2 * len(begun)
+    places: dict[str, list[tuple[int, str, int]]] = {name: [] for name in begun}
+    for table, told in events.items():
+        for block in (event["transaction"] for event in told):
+            place = (block["total_order"], f"public.{table}", block["data_collection_order"])
+            places[block["id"]].append(place)
+    for name, several in places.items():
+        several.sort()
+        assert [place for place, *_ in several] == [*range(1, ended[name]["event_count"] + 1)]
+        counts: dict[str, int] = {}
+        for _, table, of_table in several:
+            counts[table] = counts.get(table, 0) + 1
+            assert of_table == counts[table]
+        said = ended[name]["data_collections"]
+        assert {one["data_collection"]: one["event_count"] for one in said} == counts
+    return set(begun)
+
+
+def test_an_event_that_the_registry_refuses_takes_no_number(mock_cluster: str) -> None:
+    """It is asked before events are numbered, so a transaction is counted without it."""
+    former = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
+    latter = (former[0], Column(name="v", type="date"))
+    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
+    in_transaction = structs.replace(change, transaction=Transaction(id=1))
+    how: dict[str, Any] = {"topic": "mock.dbz.refused", "encoding": "avro", "transaction_topic": "mock.dbz.refused.tx"}
+    form = event_format("debezium", topics=True, **how)
+    with RegistryServer() as registry:
+        refuses = KafkaSink(settings(mock_cluster, **registry.login)).capabilities.refuses
+        assert refuses is not None
+        said = [
+            refuses(next(iter(form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction]))))
+            for columns in (former, latter)
+        ]
+    assert said[0] is None
+    assert (said[1] or "").startswith("the schema registry refuses the schema of mock.dbz.refused-value: ")
 
 
 @pytest.fixture

@@ -115,6 +115,17 @@ def _numbers(world: World, name: str, target: Target) -> None:
             world.fail(
                 "numbers of a transaction", name, transaction, [(one.uid, one.record) for one in several], numbers
             )
+        if name[0] == "b":
+            _table_numbers(world, name, transaction, several)
+
+
+def _table_numbers(world: World, name: str, transaction: int, several: list[Taken]) -> None:
+    """Each table's changes are numbered from 1 on too, and the last change says how many each table had."""
+    counts: dict[str, int] = {}
+    for one in several:
+        counts[one.collection] = counts.get(one.collection, 0) + 1
+        if one.tables != counts:
+            world.fail("numbers of a table", name, transaction, one.uid, one.tables, counts)
 
 
 def _order(world: World, name: str, target: Target) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import OccupiedError, SinkError
-from eventlog.core.model import Change, CutTransaction, Document, Outcome, Reason, Refusal, Status
+from eventlog.core.model import Change, Count, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 
 
@@ -46,6 +46,9 @@ class Taken(Struct, frozen=True):
     place: int
     """Which change of its transaction it is, from 1 on."""
     last: bool
+    collection: str = ""
+    tables: Mapping[str, int] = {}
+    """How many changes of each table its transaction had with it, where that is counted."""
 
 
 class Target:
@@ -69,7 +72,7 @@ class Target:
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         waiting = set[str]()
-        for record, object_name, uid, place, last in json.loads(document.body):
+        for record, object_name, uid, *place in json.loads(document.body):
             status = letters.get(record, "S")
             if status == "N":
                 waiting.add(object_name)
@@ -77,7 +80,7 @@ class Target:
                 continue
             self.repeats[uid] += object_name in waiting
             self.world.arrived(self, uid, record, plan)
-            self.came.append(Taken(uid, record, object_name, plan, status, place, last))
+            self.came.append(Taken(uid, record, object_name, plan, status, *place))
 
     def again(self, uids: Iterable[int]) -> None:
         """These rows are to come again."""
@@ -269,8 +272,21 @@ class WrittenRow(Struct, frozen=True):
         return replace(self, place=place, last=last)
 
 
+class WrittenTableRow(WrittenRow, frozen=True):
+    """A row whose transaction is counted in each of its tables."""
+
+    collection: str = ""
+    tables: Mapping[str, int] = {}
+
+    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenTableRow:
+        return replace(self, place=sum(tables.values()), tables=tables, last=last)
+
+
 class ModelFormat:
-    """Documents of up to three rows, of one object or `mixed`, which say which rows they are; some rows are filtered."""
+    """Documents of up to three rows, of one object or `mixed`, which say which rows they are; some rows are filtered.
+
+    Those of a bus are counted by tables, of which there are three.
+    """
 
     suffix, counts = ".json", True
 
@@ -278,6 +294,8 @@ class ModelFormat:
         self.name, self.mixed = name, mixed
 
     def writer(self, _catalog: object) -> Any:
+        by_table = self.name[0] == "b"
+
         def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
             for change in changes:
                 uid = int(str(change.edits[0].new))
@@ -285,7 +303,8 @@ class ModelFormat:
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)
                 else:
                     mark = None if change.transaction is None else change.transaction.mark
-                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid, mark)
+                    row = (change.positions, f"{change.row.table}/{change.row.key}", uid, mark)
+                    yield WrittenTableRow(*row, collection=f"c{uid % 3}") if by_table else WrittenRow(*row)
 
         return write
 
@@ -305,15 +324,30 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    rows = [(one.positions[0][0], one.object, one.uid, one.place, one.last) for one in group]
+    rows = [(one.positions[0][0], one.object, one.uid, one.place, one.last, *_by_table(one)) for one in group]
     body = json.dumps(rows).encode()
     covers = {str(one.positions[0][0]): one.positions for one in group}
     parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
     for one in group:
         if one.transaction:
-            before = parts[one.transaction].before or one.place - 1
-            parts[one.transaction] = CutTransaction(one.transaction, before, one.place, one.last)
+            before = parts[one.transaction].before or _count_before(one)
+            parts[one.transaction] = CutTransaction(one.transaction, before, _count(one), one.last)
     return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
+
+
+def _by_table(one: WrittenRow) -> tuple[Any, ...]:
+    return (one.collection, one.tables) if isinstance(one, WrittenTableRow) else ()
+
+
+def _count(one: WrittenRow) -> Count:
+    return one.tables if isinstance(one, WrittenTableRow) else one.place
+
+
+def _count_before(one: WrittenRow) -> Count:
+    if not isinstance(one, WrittenTableRow):
+        return one.place - 1
+    counts = {**one.tables, one.collection: one.tables.get(one.collection, 1) - 1}
+    return {table: count for table, count in counts.items() if count}
 
 
 def is_filtered(name: str, uid: int) -> bool:

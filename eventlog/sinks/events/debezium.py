@@ -21,6 +21,7 @@ from eventlog.core.model import Change
 from eventlog.core.schema import Column, Table
 from eventlog.core.sql_types import is_zoned, type_name
 from eventlog.qlik.change_seq import time_of, utc
+from eventlog.qlik.messages.avrovalues import NULL
 from eventlog.qlik.messages.schemas import text_of
 from eventlog.qlik.typemap import UNSIGNED_DIGITS, QlikType
 from eventlog.sinks.events.connect_avro import (
@@ -64,12 +65,43 @@ class Coder:
     """Writes the keys or the values that a schema describes. `schema` is its text where a registry has it."""
 
     def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
-        self.write: Callable[[JsonRow], bytes] = encode
+        self.write: Callable[[JsonRow | None], bytes] = encode
         self.schema: str | None = None
         if settings.encoding == "avro":
             self.write, self.schema = avro_writer(schema), text_of(avro_schema(schema))
         elif settings.schemas:
             self.write = lambda payload: encode({"schema": schema, "payload": payload})
+
+
+class Envelope:
+    """Writes values that say nothing of their transaction, and where that stands. The schema has the fields of the head,
+    the transaction, and those of the tail.
+    """
+
+    def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
+        whole = Coder(schema, settings)
+        self.schema = whole.schema
+        self._write, self._begin, self._end = self._in_json, b"", b""
+        if settings.encoding == "avro":
+            names = [field["field"] for field in schema["fields"]]
+            place = names.index("transaction")
+            parts = (schema["fields"][:place], schema["fields"][place + 1 :])
+            self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
+            self._write = self._in_avro
+        elif settings.schemas:
+            self._begin, _, self._end = whole.write({}).rpartition(b"{}")
+
+    def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
+        """A value, and the place of what it says of its transaction."""
+        begin, nothing, end = self._write(head, tail)
+        return b"".join((begin, nothing, end)), len(begin)
+
+    def _in_avro(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        return self._head(head), NULL, self._tail(tail)
+
+    def _in_json(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        begin = b"".join((self._begin, encode(head)[:-1], b',"transaction":'))
+        return begin, b"null", b"".join((b",", encode(tail)[1:], self._end))
 
 
 class DebeziumTable:
@@ -82,23 +114,18 @@ class DebeziumTable:
         self._place = {"db": settings.database, "sequence": None, "schema": table.schema, "table": table.name}
         title = ".".join(filter(None, (settings.server, table.schema, table.name)))
         key = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
-        self._key, self._value = Coder(key, settings), Coder(self._envelope(title), settings)
+        self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        value = {
-            "before": event.before,
-            "after": event.after,
-            "source": self._source_of(change),
-            "transaction": None,
-            "op": _OPS[event.op],
-            **times(change),
-        }
+        head = {"before": event.before, "after": event.after, "source": self._source_of(change)}
+        value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
         return EventBytes(
             key=None if event.key is None else self._key.write(event.key),
-            value=self._value.write(value),
+            value=value,
             tombstone=self._tombstones and event.op == "delete",
             key_schema=None if event.key is None else self._key.schema,
             value_schema=self._value.schema,
+            block_at=block_at,
         )
 
     def _source_of(self, change: Change) -> JsonRow:
@@ -128,20 +155,25 @@ class DebeziumTable:
         source += [simple("int64", name, optional=False) for name in numbers]
         rest = ("snapshot", "db", "sequence", "schema", "table", "txId", "position")
         source += [simple("string", name, optional=name != "db") for name in rest]
-        block = [
-            simple("string", "id", optional=False),
-            simple("int64", "total_order", optional=False),
-            simple("int64", "data_collection_order", optional=False),
-        ]
         fields = [
             struct(row, value, optional=True, field="before"),
             struct(row, value, optional=True, field="after"),
             struct(source, "io.debezium.connector.eventlog.Source", optional=False, field="source"),
-            struct(block, "event.block", optional=True, field="transaction", version=1),
+            {**block_schema(), "field": "transaction"},
             simple("string", "op", optional=False),
             *[simple("int64", name, optional=True) for name in numbers],
         ]
         return struct(fields, f"{title}.Envelope", optional=False, version=2)
+
+
+def block_schema() -> Schema:
+    """What an event says of its transaction."""
+    fields = [
+        simple("string", "id", optional=False),
+        simple("int64", "total_order", optional=False),
+        simple("int64", "data_collection_order", optional=False),
+    ]
+    return struct(fields, "event.block", optional=True, version=1)
 
 
 def times(change: Change) -> dict[str, int | None]:

@@ -31,8 +31,9 @@ class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def places(self) -> Places:
-        """Its topics, but those that say how far it is and what tables look like."""
-        return "topic", "Kafka", (self.marks_topic, self.messages.metadata_topic)
+        """Its topics, but those that say how far it is, what tables look like and where transactions end."""
+        others = (self.marks_topic, self.messages.metadata_topic, self.debezium.transaction_topic)
+        return "topic", "Kafka", tuple(filter(None, others))
 
 
 def _sink(order: SinkOrder) -> Sink:
@@ -52,6 +53,8 @@ def _findings(output: KafkaOutput) -> Iterator[Finding]:
     wanted = [output.topic if output.format == "xds" else getattr(output, output.format).topic]
     if output.format == "messages" and output.messages.mode == "metadata":
         wanted.append(output.messages.metadata_topic)
+    if output.format == "debezium":
+        wanted.append(output.debezium.transaction_topic)
     missing = missing_topics(output, [topic for topic in wanted if topic and "{" not in topic])
     if output.needs_registry:
         registry_of(output).reach()
