@@ -29,10 +29,15 @@ UNKNOWN_TABLE: Final = ""
 One = TypeVar("One", bound=Countable)
 
 
-def counted(written: Sequence[One], told: Told, going_on: Collection[int]) -> tuple[list[One], dict[int, Count]]:
+def counted(
+    written: Sequence[One],
+    told: Told,
+    going_on: Collection[int],
+) -> tuple[list[One], dict[int, Count]]:
     """What was written, each with its number in its transaction; and how much of which was told then.
 
-    Transactions that are `going_on` have no last one here. What has a `collection` is counted in each of these too.
+    Transactions that are `going_on` have no last one here. What has a `collection` is counted in
+    each of these too.
     """
     numbered = _numbered_by_table if written and hasattr(written[0], "collection") else _numbered
     lasts = {one.transaction: number for number, one in enumerate(written)}

@@ -118,7 +118,7 @@ class Countable(Protocol):
 
 
 class TableCountable(Protocol):
-    """A `Countable` whose transaction is counted in each of its tables; it is numbered by `counted_by_table`."""
+    """A `Countable` whose transaction is counted in each table; `counted_by_table` numbers it."""
 
     @property
     def collection(self) -> str:

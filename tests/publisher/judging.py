@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
-from tests.publisher.targets import Taken, Target, is_filtered
+from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -115,7 +115,7 @@ def _numbers(world: World, name: str, target: Target) -> None:
             world.fail(
                 "numbers of a transaction", name, transaction, [(one.uid, one.record) for one in several], numbers
             )
-        if name[0] == "b":
+        if name[0] in BY_TABLE:
             _table_numbers(world, name, transaction, several)
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -260,6 +260,10 @@ KINDS: dict[str, type[ModelSink]] = {
 }
 
 
+BY_TABLE: Final = "fb"
+"""The kinds of targets for which transactions are counted in each of their tables too."""
+
+
 class WrittenRow(Struct, frozen=True):
     positions: tuple[tuple[int, ...], ...]
     object: str
@@ -285,7 +289,7 @@ class WrittenTableRow(WrittenRow, frozen=True):
 class ModelFormat:
     """Documents of up to three rows, of one object or `mixed`, which say which rows they are; some rows are filtered.
 
-    Those of a bus are counted by tables, of which there are three.
+    Those of some are counted by tables, of which there are two.
     """
 
     suffix, counts = ".json", True
@@ -294,7 +298,7 @@ class ModelFormat:
         self.name, self.mixed = name, mixed
 
     def writer(self, _catalog: object) -> Any:
-        by_table = self.name[0] == "b"
+        by_table = self.name[0] in BY_TABLE
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
             for change in changes:
@@ -304,7 +308,7 @@ class ModelFormat:
                 else:
                     mark = None if change.transaction is None else change.transaction.mark
                     row = (change.positions, f"{change.row.table}/{change.row.key}", uid, mark)
-                    yield WrittenTableRow(*row, collection=f"c{uid % 3}") if by_table else WrittenRow(*row)
+                    yield WrittenTableRow(*row, collection=f"c{uid % 2}") if by_table else WrittenRow(*row)
 
         return write
 

@@ -1,7 +1,7 @@
-"""Schemas of Kafka Connect in Avro, as Confluent's AvroConverter writes them, and the values that they describe.
+"""Schemas of Kafka Connect in Avro, as Confluent's AvroConverter writes them, and their values.
 
-What Avro has no word for stands in properties whose names begin with `connect.`: so a converter makes the same schema of
-Kafka Connect from it.
+What Avro has no word for stands in properties whose names begin with `connect.`: so a converter
+makes the same schema of Kafka Connect from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BITS: Final = {"int16": 16, "int32": 32, "int64": 64}
 
 
 def avro_schema(schema: Schema) -> Any:
-    """The schema of a value in Avro. A record that stands there twice is described once, and then named."""
+    """The schema of a value in Avro. A record that stands there twice is described once."""
     known: set[str] = set()
 
     def either(one: Schema) -> Any:
@@ -64,7 +64,7 @@ def full_name(title: str) -> str:
 
 
 def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[[Any], Any] | None:
-    """What lets a column's values pass that its type in Avro can hold; None where that can hold all."""
+    """What lets those values pass that the type in Avro can hold; None where it can hold all."""
     if schema_type in _BITS:
         return _between(-(1 << (_BITS[schema_type] - 1)), (1 << (_BITS[schema_type] - 1)) - 1)
     if schema_type == "float":
@@ -158,7 +158,8 @@ def _of_digits(most: int) -> Callable[[bytes], bytes]:
     def checked(value: bytes) -> bytes:
         if -limit < int.from_bytes(value, "big", signed=True) < limit:
             return value
-        raise ExpressionError(f"the number has more than {most} digits; correct the column's type in the schema")
+        hint = "correct the column's type in the schema"
+        raise ExpressionError(f"the number has more than {most} digits; {hint}")
 
     return checked
 

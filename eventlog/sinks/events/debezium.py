@@ -1,7 +1,7 @@
-"""The envelope that Debezium writes: before, after, source, op, ts_ms and transaction, in JSON or in Avro.
+"""The envelope that Debezium writes: before, after, source, op, ts_ms and transaction.
 
-Types are Debezium's: days and microseconds since 1970, decimals as the bytes of their digits, moments of a zone as text.
-Bytes are Base64 in JSON.
+It is in JSON or in Avro. Types are Debezium's: days and microseconds since 1970, decimals as the
+bytes of their digits, moments of a zone as text. Bytes are Base64 in JSON.
 `ts_ms` of the envelope is the time of the change, for a format has no clock: what is repeated must be the same.
 """
 
@@ -62,7 +62,7 @@ DECIMAL_MOST_DIGITS: Final = 400
 
 
 class Coder:
-    """Writes the keys or the values that a schema describes. `schema` is its text where a registry has it."""
+    """Writes the keys or the values of a schema. `schema` is its text where a registry has it."""
 
     def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
         self.write: Callable[[JsonRow | None], bytes] = encode
@@ -74,8 +74,8 @@ class Coder:
 
 
 class Envelope:
-    """Writes values that say nothing of their transaction, and where that stands. The schema has the fields of the head,
-    the transaction, and those of the tail.
+    """Writes values that say nothing of their transaction, and where that stands. The schema has
+    the fields of the head, the transaction, and those of the tail.
     """
 
     def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
@@ -184,7 +184,8 @@ def times(change: Change) -> dict[str, int | None]:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
     nanos = micros * 1000
     # 64 bits hold the nanoseconds of the years 1678 to 2261.
-    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": nanos if abs(nanos) < 1 << 63 else None}
+    fits = abs(nanos) < 1 << 63
+    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": nanos if fits else None}
 
 
 def simple(kind: str, field: str, *, optional: bool) -> Schema:

@@ -65,13 +65,16 @@ def _debezium(order: FormatOrder) -> Format:
     settings: DebeziumSettings = order.settings
     if settings.encoding == "avro":
         if not order.sink.takes_values:
-            raise ConfigError('output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.')
+            said = 'output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.'
+            raise ConfigError(said)
         if not getattr(order.output, "registry", ""):
-            raise ConfigError('output.registry is missing: output.debezium.encoding = "avro" needs one.')
+            said = 'output.registry is missing: output.debezium.encoding = "avro" needs one.'
+            raise ConfigError(said)
     if settings.transaction_topic and not order.sink.takes_values:
         raise ConfigError('output.debezium.transaction_topic needs sink = "kafka".')
     transactions = TransactionTopic(settings) if settings.transaction_topic else None
-    return _format(order, partial(DebeziumTable, settings=settings), transactions, server=settings.server)
+    table = partial(DebeziumTable, settings=settings)
+    return _format(order, table, transactions, server=settings.server)
 
 
 def _cloudevents(order: FormatOrder) -> Format:

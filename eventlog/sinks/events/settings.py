@@ -52,9 +52,9 @@ class JsonLinesSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown
 
 class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The envelope that Debezium writes. `server` is its topic.prefix and `database` the name in `source.db`. With `schemas`
-    each key and value in JSON carries its schema of Kafka Connect; those of Avro are in a registry. `decimals` is
-    Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in their transactions, and messages
-    there say where these begin and end.
+    each key and value in JSON carries its schema of Kafka Connect; those of Avro are in a registry.
+    `decimals` is Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in
+    their transactions, and messages there say where these begin and end.
     """
 
     encoding: Encoding = "json"
@@ -77,9 +77,8 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
             raise ConfigError(said, hint='Take it out, or say encoding = "json".')
         topic = self.transaction_topic
         if topic and (topic_name(topic) is None or topic == self.topic):
-            raise ConfigError(
-                f"output.debezium.transaction_topic is {topic!r}; name a topic of its own, with a-z A-Z 0-9 . _ - only."
-            )
+            said = f"output.debezium.transaction_topic is {topic!r}"
+            raise ConfigError(f"{said}; name a topic of its own, with a-z A-Z 0-9 . _ - only.")
 
 
 class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
-"""Transactions as Debezium tells them: the block in each event, and messages where a transaction begins and ends.
+"""Transactions as Debezium tells them: a block in each event, and messages of their ends.
 
-A transaction of which nobody knows how much is told has neither. A BEGIN stands before its first event, an END behind its
-last, in the same document: so they come with it, and again only when it does.
+A transaction of which nobody knows how much is told has neither. A BEGIN stands before its first
+event, an END behind its last, in the same document: so they come with it, and again only then.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import TransactionPart, WrittenEvent, schema_ref
 
 _METADATA: Final = "io.debezium.connector.common.TransactionMetadata"
-_KEY: Final = struct([simple("string", "id", optional=False)], f"{_METADATA}Key", optional=False, version=1)
+_ID: Final = simple("string", "id", optional=False)
+_KEY: Final = struct([_ID], f"{_METADATA}Key", optional=False, version=1)
 _COUNT: Final[Schema] = struct(
-    [simple("string", "data_collection", optional=False), simple("int64", "event_count", optional=False)],
+    [
+        simple("string", "data_collection", optional=False),
+        simple("int64", "event_count", optional=False),
+    ],
     "event.collection",
     optional=True,
     version=1,
@@ -30,7 +34,7 @@ _COUNT: Final[Schema] = struct(
 _VALUE: Final = struct(
     [
         simple("string", "status", optional=False),
-        simple("string", "id", optional=False),
+        _ID,
         simple("int64", "event_count", optional=True),
         {"type": "array", "items": _COUNT, "optional": True, "field": "data_collections"},
         simple("int64", "ts_ms", optional=False),
@@ -75,15 +79,23 @@ class TransactionTopic:
         of_table = part.tables[part.table]
         block = {"id": part.id, "total_order": total, "data_collection_order": of_table}
         content, nothing = event.event.value, len(self._block.write(None))
-        value = b"".join((content[:block_at], self._block.write(block), content[block_at + nothing :]))
+        begin, end = content[:block_at], content[block_at + nothing :]
+        value = b"".join((begin, self._block.write(block), end))
         yield from replace(event, event=replace(event.event, value=value)).messages()
         if part.last and UNKNOWN_TABLE not in part.tables:
             yield self._mark(part, "END", total, part.tables)
 
-    def _mark(self, part: TransactionPart, status: str, total: int | None, tables: Mapping[str, int] | None) -> Message:
+    def _mark(
+        self,
+        part: TransactionPart,
+        status: str,
+        total: int | None,
+        tables: Mapping[str, int] | None,
+    ) -> Message:
         counts: list[dict[str, Any]] | None = None
         if tables is not None:
-            counts = [{"data_collection": name, "event_count": count} for name, count in sorted(tables.items())]
+            ordered = sorted(tables.items())
+            counts = [{"data_collection": name, "event_count": count} for name, count in ordered]
         value = {
             "status": status,
             "id": part.id,

@@ -23,8 +23,9 @@ from eventlog.xds.write import document_id, rising_id
 
 class EventBytes(Struct, frozen=True, kw_only=True):
     """One event: the key and the value of a message and its headers. `document` is what files and requests are given, if
-    that is something else. With `tombstone` a message without a value follows. `key_schema` and `value_schema` are in
-    a registry. `block_at` is where nothing is said of the transaction, in a format that may say it later.
+    that is something else. With `tombstone` a message without a value follows. `key_schema` and
+    `value_schema` are in a registry. `block_at` is where nothing is said of the transaction, in a
+    format that may say it later.
     """
 
     key: bytes | None
@@ -38,8 +39,9 @@ class EventBytes(Struct, frozen=True, kw_only=True):
 
 
 class TransactionPart(Struct, frozen=True, kw_only=True):
-    """What an event knows of its transaction: its `mark`, and what it is called; the time of the transaction. Once it is
-    counted, `tables` are how many events each table had with this one, and `last` says that none follows.
+    """What an event knows of its transaction: its `mark`, what it is called, and its time. Once it
+    is counted, `tables` are how many events each table had with this one, and `last` says that none
+    follows.
     """
 
     mark: int
@@ -72,7 +74,9 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
 
     def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
         """The same, where so many events of each table were told with it."""
-        return self if self.part is None else replace(self, part=replace(self.part, tables=tables, last=last))
+        if self.part is None:
+            return self
+        return replace(self, part=replace(self.part, tables=tables, last=last))
 
     def messages(self) -> Iterator[Message]:
         """The event as a message, and the one without a value behind it."""
@@ -97,7 +101,7 @@ def schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
 
 
 class TransactionMarks(Protocol):
-    """Says of events which one of their transaction's they are, and when transactions begin and end."""
+    """Says of events which one of their transaction's they are, and where it begins and ends."""
 
     def part(self, change: Change) -> TransactionPart | None:
         """What is known of a change's transaction; None where it has none."""
@@ -184,8 +188,13 @@ class EventFormat(Struct, frozen=True, kw_only=True):
             covers = {event.event_id: event.positions for event in events}
             if self.topic is not None:
                 messages = tuple([message for event in events for message in self._messages(event)])
-                cut = cut_by(events)
-                yield MessagesDocument(id=identity, body=b"", covers=covers, messages=messages, cut=cut)
+                yield MessagesDocument(
+                    id=identity,
+                    body=b"",
+                    covers=covers,
+                    messages=messages,
+                    cut=cut_by(events),
+                )
             else:
                 yield Document(id=identity, body=self._body(events), covers=covers, route=events[0].route)
 
@@ -193,8 +202,9 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         """There is none."""
 
     def _messages(self, event: WrittenEvent) -> Iterator[Message]:
-        counted = event.part is not None and event.part.tables is not None
-        return self.transactions.messages(event) if self.transactions and counted else event.messages()
+        if self.transactions is None or event.part is None or event.part.tables is None:
+            return event.messages()
+        return self.transactions.messages(event)
 
     def _body(self, events: Sequence[WrittenEvent]) -> bytes:
         bodies = [one.event.document or one.event.value for one in events]
@@ -229,7 +239,13 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 class EventPlace:
     """What writes a table's events, and where they go."""
 
-    def __init__(self, table: EventTable, topic: str, route: str, transactions: TransactionMarks | None) -> None:
+    def __init__(
+        self,
+        table: EventTable,
+        topic: str,
+        route: str,
+        transactions: TransactionMarks | None,
+    ) -> None:
         self.table = table
         self._transactions = transactions
         self._topic = topic
@@ -255,7 +271,7 @@ class EventPlace:
 
 
 def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
-    """The transactions of which these events are a part: how much was told of each before them, and after."""
+    """The transactions that have a part here: how much was told of each before and after."""
     first: dict[int, Mapping[str, int]] = {}
     latest: dict[int, TransactionPart] = {}
     for event in events:
@@ -263,11 +279,15 @@ def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
         if part is None or part.tables is None:
             continue
         if part.mark not in first:
-            before = {**part.tables, part.table: part.tables[part.table] - 1}
-            first[part.mark] = {table: count for table, count in before.items() if count}
+            without = {**part.tables, part.table: part.tables[part.table] - 1}
+            first[part.mark] = {table: count for table, count in without.items() if count}
         latest[part.mark] = part
-    cut = [CutTransaction(mark, first[mark], one.tables or {}, one.last) for mark, one in latest.items()]
-    return tuple([one for one in cut if one.before or not one.ends])
+    cut = []
+    for mark, before in first.items():
+        part = latest[mark]
+        if before or not part.last:
+            cut.append(CutTransaction(mark, before, part.tables or {}, part.last))
+    return tuple(cut)
 
 
 def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list[WrittenEvent]]:

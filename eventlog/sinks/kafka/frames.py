@@ -54,8 +54,10 @@ class Frames:
             else:
                 taken.append(framed)
         for message, why in refused:
-            if not message.positions:  # it is no row's: a transaction would have no beginning, or no end
-                raise SinkError(f"A message about a transaction cannot be written: {why}", may_pass=False)
+            # It is no row's: a transaction would lack its beginning or its end, and nobody would see it.
+            if not message.positions:
+                said = f"A message about a transaction cannot be written: {why}"
+                raise SinkError(said, may_pass=False)
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
@@ -73,7 +75,7 @@ class Frames:
         return too_large(message) if too_long else None
 
     def _refuses_event(self, written: WrittenEvent) -> str | None:
-        """The same of an event. One that is counted must not be refused later, or its number would be missing."""
+        """The same of an event. Once it is counted its number must be there: the registry is asked now."""
         [message, *_] = written.messages()
         size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
         if written.part is not None:

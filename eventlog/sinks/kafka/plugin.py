@@ -31,7 +31,7 @@ class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def places(self) -> Places:
-        """Its topics, but those that say how far it is, what tables look like and where transactions end."""
+        """Its topics, but those of marks, of descriptions of tables, and of transactions."""
         others = (self.marks_topic, self.messages.metadata_topic, self.debezium.transaction_topic)
         return "topic", "Kafka", tuple(filter(None, others))
 

@@ -61,7 +61,7 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
             name=str(row.name),
             position=int(row.position),
             paused=row.paused,
-            told={mark: total_of(count) for mark, count in read_as(row.told, dict[int, Count], {}).items()},
+            told=_totals(read_as(row.told, dict[int, Count], {})),
             lacks=set(),
             tries={},
         )
@@ -113,6 +113,11 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
             )
             raise InstallError(message, hint=hint)
     return {one.name for one in outputs if one.lacks == least.lacks}
+
+
+def _totals(told: Mapping[int, Count]) -> dict[int, int]:
+    """Marks know of no counts by tables."""
+    return {transaction: total_of(count) for transaction, count in told.items()}
 
 
 def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str]:
