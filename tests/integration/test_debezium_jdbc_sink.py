@@ -1,4 +1,4 @@
-"""Debezium's own JDBC sink connector makes, of our topics, tables that are equal to the source's."""
+"""Debezium's own JDBC sink connector makes tables of our topics that are equal to the source's."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def rows(engine: Engine, schema: str) -> dict[str, list[Any]]:
             name = f"{schema}.{table}"
             there = connection.execute(text("SELECT to_regclass(:name)"), {"name": name}).scalar()
             query = f"SELECT * FROM {name} ORDER BY {', '.join(key)}"
-            columns = [dict(one) for one in connection.execute(text(query)).mappings()] if there else []
-            found[table] = columns
+            told = connection.execute(text(query)).mappings() if there else ()
+            found[table] = [dict(one) for one in told]
     return found
 
 
@@ -56,14 +56,26 @@ def awaited(worker: Worker, engine: Engine) -> None:
 @pytest.mark.in_turn
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 def test_debezium_s_sink_makes_the_tables_of_what_is_published(
-    sink_jars: Path, postgresql: Engine, broker: Broker, request: pytest.FixtureRequest, tmp_path: Path, encoding: str
+    sink_jars: Path,
+    postgresql: Engine,
+    broker: Broker,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    encoding: str,
 ) -> None:
-    """Inserts, updates, deletes, changes of the key, TRUNCATE, and a column that comes while it runs."""
-    registry: RealRegistry | None = request.getfixturevalue("real_registry") if encoding == "avro" else None
+    """Inserts, updates, deletes, changes of the key, TRUNCATE, and a new column."""
+    registry: RealRegistry | None = None
+    if encoding == "avro":
+        registry = request.getfixturevalue("real_registry")
     form: Any = {"schemas": True} if registry is None else {"encoding": "avro"}
     login: Any = {} if registry is None else {"registry": registry.url, "registry_timeout": 30.0}
     converter = JSON if registry is None else avro_of(registry)
-    found = settings(broker.servers, transactional_id=f"sunk-{encoding}", create_topics=True, **login)
+    found = settings(
+        broker.servers,
+        transactional_id=f"sunk-{encoding}",
+        create_topics=True,
+        **login,
+    )
     name = f"sunk.{encoding}"
     events = DebeziumSettings(topic=f"{name}.{{table}}", transaction_topic=f"tx.{encoding}", **form)
     output = KafkaOutput(**structs.asdict(found) | {"format": "debezium", "debezium": events})

@@ -1,4 +1,4 @@
-"""Debezium's envelopes in Avro at Kafka: readers that are not ours, and schemas that change where the tables do."""
+"""Debezium's envelopes in Avro at Kafka: readers that are not ours, and schemas that change."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ from tests.support.servers_kafka import Broker, consumed, settings
 from tests.support.servers_registry import RealRegistry
 from tests.support.told import published, tracked_tables
 
+REFUSED = "the schema registry refuses the schema of"
+
 
 def documents(changes: Sequence[Change], catalog: Catalog, **how: Any) -> list[MessagesDocument]:
     form = event_format("debezium", topics=True, **how)
@@ -47,7 +49,12 @@ def documents(changes: Sequence[Change], catalog: Catalog, **how: Any) -> list[M
 
 def output(servers: str, transactional_id: str, login: dict[str, Any], **how: Any) -> KafkaOutput:
     """An output of envelopes in Avro."""
-    found = settings(servers, **login, transactional_id=transactional_id, marks_topic=f"{transactional_id}.marks")
+    found = settings(
+        servers,
+        **login,
+        transactional_id=transactional_id,
+        marks_topic=f"{transactional_id}.marks",
+    )
     form = DebeziumSettings(encoding="avro", **how)
     return KafkaOutput(**structs.asdict(found) | {"format": "debezium", "debezium": form})
 
@@ -59,7 +66,7 @@ def numbered(content: bytes, schemas: Sequence[str]) -> Any:
 
 
 def position(event: dict[str, Any]) -> int:
-    """The last row of the log that is behind an event: the partitions of a topic have no common order."""
+    """The last row of the log behind an event: the partitions of a topic have no common order."""
     return int(event["source"]["position"].rpartition("-")[2])
 
 
@@ -67,9 +74,14 @@ def position(event: dict[str, Any]) -> int:
 def test_readers_of_avro_find_what_the_envelope_in_json_says(broker: Broker) -> None:
     topic = broker.topic()
     plain = documents(shop_changes(), SHOP, topic=topic, schemas=True)
-    with RegistryServer() as registry, closing(KafkaSink(settings(broker.servers, **registry.login))) as sink:
-        assert list(sink.commit("", documents(shop_changes(), SHOP, topic=topic, encoding="avro"))) == []
-    said = [json.loads(one.value) for made in plain for one in made.messages if one.value is not None]
+    with (
+        RegistryServer() as registry,
+        closing(KafkaSink(settings(broker.servers, **registry.login))) as sink,
+    ):
+        batch = documents(shop_changes(), SHOP, topic=topic, encoding="avro")
+        assert list(sink.commit("", batch)) == []
+    sent = [one.value for made in plain for one in made.messages]
+    said = [json.loads(one) for one in sent if one is not None]
     found = [one.value for one in consumed(broker.servers, topic)]
     assert found.count(None) == 1  # the tombstone
     told = [numbered(value, registry.schemas) for value in found if value is not None]
@@ -81,16 +93,23 @@ def test_a_type_that_changes_is_set_aside_in_the_words_of_the_registry(mock_clus
     columns = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
     other = (columns[0], Column(name="v", type="date"))
     change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
-    with RegistryServer() as registry, closing(KafkaSink(settings(mock_cluster, **registry.login))) as sink:
+    with (
+        RegistryServer() as registry,
+        closing(KafkaSink(settings(mock_cluster, **registry.login))) as sink,
+    ):
         how = {"topic": "mock.dbz.clash", "encoding": "avro"}
-        assert list(sink.commit("", documents([change], Catalog([Table(name="t", columns=columns)]), **how))) == []
-        [said] = sink.commit("", documents([change], Catalog([Table(name="t", columns=other)]), **how))
+        former, latter = (Catalog([Table(name="t", columns=one)]) for one in (columns, other))
+        assert list(sink.commit("", documents([change], former, **how))) == []
+        [said] = sink.commit("", documents([change], latter, **how))
     assert (said.status, said.reason) == (Status.ERROR, Reason.REFUSED)
-    assert (said.note or "").startswith("the schema registry refuses the schema of mock.dbz.clash-value: ")
+    assert (said.note or "").startswith(f"{REFUSED} mock.dbz.clash-value: ")
 
 
-def test_the_schema_changes_at_the_row_whose_definition_changed(postgresql: Engine, mock_cluster: str) -> None:
-    """Rows that waited while columns came and went are told under the schemas of their time, each in one batch."""
+def test_the_schema_changes_at_the_row_whose_definition_changed(
+    postgresql: Engine,
+    mock_cluster: str,
+) -> None:
+    """Rows that waited while columns came and went are told under the schemas of their time."""
     install(postgresql)
     run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, a TEXT, b TEXT)")
     track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
@@ -99,9 +118,16 @@ def test_the_schema_changes_at_the_row_whose_definition_changed(postgresql: Engi
     run(postgresql, "UPDATE usr SET n = 7 WHERE idu = 1", "ALTER TABLE usr DROP COLUMN n")
     run(postgresql, "INSERT INTO usr VALUES (2, 'last')")
     with RegistryServer() as registry:
-        source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody")
+        source = SourceConfig(
+            url=postgresql.url.render_as_string(hide_password=False),
+            user="nobody",
+        )
         found = output(mock_cluster, "dbz-times", registry.login, topic="dbz.times")
-        config = Config(source=source, publisher=PublisherConfig(polling_interval=1), output=(found,))
+        config = Config(
+            source=source,
+            publisher=PublisherConfig(polling_interval=1),
+            output=(found,),
+        )
         with Publisher(config, engine=postgresql) as publisher:
             for _ in publisher.rounds(until_empty=True):
                 pass
@@ -152,7 +178,11 @@ def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publ
         found = output(mock_cluster, topic, registry.login)
         source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False))
         limits = PublisherConfig(allow_loopback=True, query_limit=7)
-        config = Config(source=source, publisher=limits, output=(structs.replace(found, debezium=form),))
+        config = Config(
+            source=source,
+            publisher=limits,
+            output=(structs.replace(found, debezium=form),),
+        )
         with monkeypatch.context() as crashes:
             crashes.setattr("eventlog.publisher.journal.settle", dying)
             for _ in range(6):
@@ -170,12 +200,14 @@ def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publ
     with postgresql.connect() as connection:
         told_left = connection.exec_driver_sql("SELECT told FROM event_log_output").scalars()
         assert not any(told_left)
-        ids = connection.exec_driver_sql("SELECT DISTINCT eventlog_transaction::text FROM event_log")
+        ids = connection.exec_driver_sql(
+            "SELECT DISTINCT eventlog_transaction::text FROM event_log",
+        )
         assert begun <= set(ids.scalars())
 
 
 def counted_rightly(marks: Sequence[Any], events: Mapping[str, Sequence[Any]]) -> set[str]:
-    """The transactions, each of which has one BEGIN and one END, with the counts of the events by table."""
+    """The transactions, each of which has one BEGIN and one END, with the counts of the events."""
     begun = [one["id"] for one in marks if one["status"] == "BEGIN"]
     ended = {one["id"]: one for one in marks if one["status"] == "END"}
     assert sorted(begun) == sorted(ended)
@@ -203,17 +235,22 @@ def test_an_event_that_the_registry_refuses_takes_no_number(mock_cluster: str) -
     latter = (former[0], Column(name="v", type="date"))
     change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
     in_transaction = structs.replace(change, transaction=Transaction(id=1))
-    how: dict[str, Any] = {"topic": "mock.dbz.refused", "encoding": "avro", "transaction_topic": "mock.dbz.refused.tx"}
+    how: dict[str, Any] = {
+        "topic": "mock.dbz.refused",
+        "encoding": "avro",
+        "transaction_topic": "mock.dbz.refused.tx",
+    }
     form = event_format("debezium", topics=True, **how)
     with RegistryServer() as registry:
         refuses = KafkaSink(settings(mock_cluster, **registry.login)).capabilities.refuses
         assert refuses is not None
         said = [
-            refuses(next(iter(form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction]))))
+            refuses(one)
             for columns in (former, latter)
+            for one in form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction])
         ]
     assert said[0] is None
-    assert (said[1] or "").startswith("the schema registry refuses the schema of mock.dbz.refused-value: ")
+    assert (said[1] or "").startswith(f"{REFUSED} mock.dbz.refused-value: ")
 
 
 @pytest.fixture
@@ -232,9 +269,12 @@ def typed_row(row: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
-    postgresql: Engine, real_registry: RealRegistry, official: SchemaRegistryClient, mock_cluster: str
+    postgresql: Engine,
+    real_registry: RealRegistry,
+    official: SchemaRegistryClient,
+    mock_cluster: str,
 ) -> None:
-    """From triggers by a publisher to Kafka; each event's row before is the row that stood, and in the end all stand."""
+    """By triggers and a publisher to Kafka; each row before stood, and in the end all stand."""
     tracked_tables(postgresql, Style.IMAGE)
     work = RandomWork(postgresql, Random(41), truncates=True)
     login = {"registry": real_registry.url, "registry_timeout": 30.0}

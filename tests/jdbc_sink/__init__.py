@@ -45,9 +45,14 @@ def jars() -> Path:
 
 @contextmanager
 def sinking(
-    program: Path, folder: Path, servers: str, source: Engine, converter: Mapping[str, str], topics: str
+    program: Path,
+    folder: Path,
+    servers: str,
+    source: Engine,
+    converter: Mapping[str, str],
+    topics: str,
 ) -> Iterator[Worker]:
-    """The sink, which makes tables of all topics that begin so, in a schema of the source's own database."""
+    """The sink, which makes tables of topics in a schema of the source's database."""
     worker = {
         "bootstrap.servers": servers,
         "listeners": f"http://127.0.0.1:{free_port()}",

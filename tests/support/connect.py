@@ -13,7 +13,7 @@ EXACT = Context(prec=1000)
 
 
 def read_as(schema: dict[str, Any], payload: Any) -> Any:
-    """The payload as a reader of Avro gives it: bytes are bytes, decimals numbers, and what is missing is null."""
+    """The payload as a reader of Avro gives it: bytes are bytes, and what is missing is null."""
     if payload is None:
         assert schema["optional"]
         return None

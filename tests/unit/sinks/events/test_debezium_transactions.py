@@ -1,4 +1,4 @@
-"""Transactions as Debezium tells them: the block of each event, BEGIN and END, and what they count."""
+"""Transactions as Debezium tells them: the block of each event, BEGIN and END, their counts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def form(batch: int = 500, **settings: Any) -> EventFormat:
 
 
 def bound(
-    made: EventFormat, changes: Sequence[Change], told: Told | None = None, going_on: Sequence[int] = ()
+    made: EventFormat,
+    changes: Sequence[Change],
+    told: Told | None = None,
+    going_on: Sequence[int] = (),
 ) -> list[MessagesDocument]:
     """The documents of changes that are counted."""
     written = [one for one in made.writer(OURS)(changes) if not isinstance(one, Refusal)]
@@ -111,7 +114,11 @@ def test_a_transaction_whose_tables_are_not_known_has_no_end() -> None:
     assert read(told[0])["transaction"] == block
 
 
-HISTORIES = st.lists(st.tuples(st.sampled_from(TABLES), st.sampled_from([1, 2, 3, None])), min_size=1, max_size=30)
+HISTORIES = st.lists(
+    st.tuples(st.sampled_from(TABLES), st.sampled_from([1, 2, 3, None])),
+    min_size=1,
+    max_size=30,
+)
 
 
 @st.composite
@@ -132,16 +139,21 @@ def going_on(batches: Sequence[Sequence[Change]], number: int) -> list[int]:
 
 @shares(several=0.2, cut=0.2)
 @given(batches(), st.integers(1, 5), st.sampled_from(["json", "avro"]))
-def test_each_transaction_is_counted_whatever_cuts_it(history: list[list[Change]], batch: int, encoding: str) -> None:
-    """Numbers from 1 on for each transaction and table; a BEGIN before and an END behind them that has the same counts.
+def test_each_transaction_is_counted_whatever_cuts_it(
+    history: list[list[Change]],
+    batch: int,
+    encoding: str,
+) -> None:
+    """Numbers from 1 on for each transaction and table, from a BEGIN to an END with the counts.
 
-    A document that is counted by itself, from what it says of its cut transactions, has the same messages.
+    A document that is counted by itself, from its cut transactions, has the same messages.
     """
     made, told, sent, cut = form(batch, encoding=encoding), dict[int, Any](), list[Message](), 0
     for number, changes in enumerate(history):
         later = going_on(history, number)
         for document in bound(made, changes, told, later):
-            mine = [one for one in changes if one.positions[0] in {p for ps in document.covers.values() for p in ps}]
+            covered = {place for places in document.covers.values() for place in places}
+            mine = [one for one in changes if one.positions[0] in covered]
             before = {part.id: part.before for part in document.cut}
             unended = [part.id for part in document.cut if not part.ends]
             again = bound(form(500, encoding=encoding), mine, before, unended)
@@ -169,8 +181,8 @@ def _judged(sent: Sequence[Message]) -> int:
                 continue
             assert said["status"] == "END"
             assert said["event_count"] == totals[name]
-            counts = {one["data_collection"]: one["event_count"] for one in said["data_collections"]}
-            assert counts == tables[name]
+            counts = said["data_collections"]
+            assert {one["data_collection"]: one["event_count"] for one in counts} == tables[name]
             ended.add(name)
             continue
         block = said["transaction"]
@@ -181,7 +193,10 @@ def _judged(sent: Sequence[Message]) -> int:
         assert name in begun - ended
         totals[name] += 1
         tables.setdefault(name, Counter())[table] += 1
-        assert (block["total_order"], block["data_collection_order"]) == (totals[name], tables[name][table])
+        assert (block["total_order"], block["data_collection_order"]) == (
+            totals[name],
+            tables[name][table],
+        )
     assert begun == ended
     return len(begun)
 
@@ -198,7 +213,8 @@ def test_schemas_describe_what_is_said_of_transactions() -> None:
             assert schema is not None
             assert schema.subject == f"{other.topic}-{side}"
             said = json.loads(told or b"")
-            assert read_by_both(schema.text, content or b"") == read_as(said["schema"], said["payload"])
+            expected = read_as(said["schema"], said["payload"])
+            assert read_by_both(schema.text, content or b"") == expected
 
 
 @pytest.mark.parametrize(
