@@ -1,13 +1,18 @@
-"""What a reader of Avro must find of an envelope in JSON, going by its schema of Kafka Connect."""
+"""What readers of Debezium's messages must find, going by their schemas of Kafka Connect."""
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from struct import pack, unpack
 from typing import Any
 
+from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.names import avro_name
+from tests.support.messages import read_by_both
 
 EXACT = Context(prec=1000)
 
@@ -35,3 +40,47 @@ def read_as(schema: dict[str, Any], payload: Any) -> Any:
         return content
     number = Decimal(int.from_bytes(content, "big", signed=True))
     return number.scaleb(-int(schema["parameters"]["scale"]), EXACT)
+
+
+def read(message: Message) -> Any:
+    """What a message in JSON or in Avro says."""
+    if message.value_schema is not None:
+        return read_by_both(message.value_schema.text, message.value or b"")
+    said = json.loads(message.value or b"")
+    return said["payload"] if "schema" in said else said
+
+
+def told_rightly(sent: Sequence[Message], topic: str) -> int:
+    """How many transactions there are, each of which is told rightly."""
+    totals, tables = Counter[str](), dict[str, Counter[str]]()
+    begun, ended = set[str](), set[str]()
+    for message in sent:
+        said = read(message)
+        if message.topic == topic:
+            name = said["id"]
+            if said["status"] == "BEGIN":
+                assert (said["event_count"], said["data_collections"]) == (None, None)
+                assert name not in begun
+                begun.add(name)
+                continue
+            assert said["status"] == "END"
+            assert said["event_count"] == totals[name]
+            counts = said["data_collections"]
+            assert {one["data_collection"]: one["event_count"] for one in counts} == tables[name]
+            ended.add(name)
+            continue
+        block = said["transaction"]
+        if block is None:
+            assert said["source"]["txId"] is None
+            continue
+        source, name = said["source"], block["id"]
+        table = ".".join(filter(None, (source["schema"], source["table"])))
+        assert name in begun - ended
+        totals[name] += 1
+        tables.setdefault(name, Counter())[table] += 1
+        assert (block["total_order"], block["data_collection_order"]) == (
+            totals[name],
+            tables[name][table],
+        )
+    assert begun == ended
+    return len(begun)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +24,7 @@ from eventlog.sinks.events.plugin import DEBEZIUM
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import EventFormat
 from eventlog.sinks.outputs import FILES, FilesOutput
-from tests.support.connect import read_as
+from tests.support.connect import read, read_as, told_rightly
 from tests.support.events import event_format
 from tests.support.messages import read_by_both
 from tests.support.shares import met, shares
@@ -65,14 +64,6 @@ def bound(
 
 def messages(documents: Sequence[MessagesDocument]) -> list[Message]:
     return [message for document in documents for message in document.messages]
-
-
-def read(message: Message) -> Any:
-    """What a message in JSON or in Avro says."""
-    if message.value_schema is not None:
-        return read_by_both(message.value_schema.text, message.value or b"")
-    said = json.loads(message.value or b"")
-    return said["payload"] if "schema" in said else said
 
 
 MIXED = [
@@ -162,43 +153,8 @@ def test_each_transaction_is_counted_whatever_cuts_it(
             cut += len(document.cut)
             told = told_after(told, document.cut)
     assert told == {}
-    several = _judged(sent)
+    several = told_rightly(sent, TOPIC)
     met(several=several > 1, cut=cut)
-
-
-def _judged(sent: Sequence[Message]) -> int:
-    """How many transactions there are, each of which is told rightly."""
-    totals, tables = Counter[str](), dict[str, Counter[str]]()
-    begun, ended = set[str](), set[str]()
-    for message in sent:
-        said = read(message)
-        if message.topic == TOPIC:
-            name = said["id"]
-            if said["status"] == "BEGIN":
-                assert (said["event_count"], said["data_collections"]) == (None, None)
-                assert name not in begun
-                begun.add(name)
-                continue
-            assert said["status"] == "END"
-            assert said["event_count"] == totals[name]
-            counts = said["data_collections"]
-            assert {one["data_collection"]: one["event_count"] for one in counts} == tables[name]
-            ended.add(name)
-            continue
-        block = said["transaction"]
-        if block is None:
-            assert said["source"]["txId"] is None
-            continue
-        name, table = block["id"], f"s.{said['source']['table']}"
-        assert name in begun - ended
-        totals[name] += 1
-        tables.setdefault(name, Counter())[table] += 1
-        assert (block["total_order"], block["data_collection_order"]) == (
-            totals[name],
-            tables[name][table],
-        )
-    assert begun == ended
-    return len(begun)
 
 
 def test_schemas_describe_what_is_said_of_transactions() -> None:
