@@ -49,7 +49,7 @@ class TransactionTopic:
     """Writes the blocks of events, and the messages of `transaction_topic`."""
 
     def __init__(self, settings: DebeziumSettings) -> None:
-        self._topic = settings.transaction_topic
+        self.topic = settings.transaction_topic
         self._key, self._value = Coder(_KEY, settings), Coder(_VALUE, settings)
         # The block is a part of a value, so its schema is in that value's.
         self._block = Coder(block_schema(), replace(settings, schemas=False))
@@ -104,9 +104,9 @@ class TransactionTopic:
             "ts_ms": part.time,
         }
         return Message(
-            topic=self._topic,
+            topic=self.topic,
             key=self._key.write({"id": part.id}),
             value=self._value.write(value),
-            key_schema=schema_ref(f"{self._topic}-key", self._key.schema),
-            value_schema=schema_ref(f"{self._topic}-value", self._value.schema),
+            key_schema=schema_ref(f"{self.topic}-key", self._key.schema),
+            value_schema=schema_ref(f"{self.topic}-value", self._value.schema),
         )

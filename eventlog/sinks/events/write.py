@@ -103,6 +103,10 @@ def schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
 class TransactionMarks(Protocol):
     """Says of events which one of their transaction's they are, and where it begins and ends."""
 
+    @property
+    def topic(self) -> str:
+        """Where that is said, and nothing else."""
+
     def part(self, change: Change) -> TransactionPart | None:
         """What is known of a change's transaction; None where it has none."""
 
@@ -233,6 +237,9 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         name = ".".join(filter(None, self.topic.filled(values).split(".")))
         if topic_name(name) is None:
             raise ExpressionError(f"no topic can be called {value_shown(name)}: it has a-z A-Z 0-9 . _ - only")
+        if self.transactions is not None and name == self.transactions.topic:
+            problem = f"its topic would be {name}, which is that of transactions"
+            raise ExpressionError(f"{problem}; name another one for these")
         return name
 
 

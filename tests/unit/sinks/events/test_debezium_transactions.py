@@ -157,6 +157,12 @@ def test_each_transaction_is_counted_whatever_cuts_it(
     met(several=several > 1, cut=cut)
 
 
+def test_a_table_whose_topic_is_that_of_transactions_is_refused() -> None:
+    [refusal] = form(topic="srv.{table}", transaction_topic="srv.item").writer(OURS)(MIXED[:1])
+    assert isinstance(refusal, Refusal)
+    assert "its topic would be srv.item, which is that of transactions" in refusal.note
+
+
 def test_schemas_describe_what_is_said_of_transactions() -> None:
     """In JSON and in Avro, where a reader that is not ours finds the same."""
     in_json = messages(bound(form(schemas=True), MIXED))
