@@ -129,7 +129,7 @@ def log_settings_of(config: Config) -> LogSettings:
         backoff=publisher.backoff,
         on_retry=publisher.on_retry,
         transactions=whole or any(output.format != "xds" for output in config.output),
-        ends=whole or any(output.format == "messages" for output in config.output),
+        ends=whole or any(format_named(one.format).counts(own_table(one)) for one in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )

@@ -9,9 +9,9 @@ with it. See docs/decisions/0055.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from eventlog.core.model import Change, CutTransaction, Op
+from eventlog.core.model import Change, Count, CutTransaction, Op
 from eventlog.core.seams import Countable
 
 MOST_LEFT_EVENTS: Final = 1_000
@@ -20,17 +20,26 @@ MOST_LEFT_EVENTS: Final = 1_000
 MOST_UNFINISHED_NUMBERS: Final = 1000
 """Of so many transactions it is remembered how much was told of them before; of more only of those told last."""
 
-Told = Mapping[int, int]
+Told = Mapping[int, Count]
 """How many changes were told of each transaction whose last one was not."""
+
+UNKNOWN_TABLE: Final = ""
+"""Stands for the tables of changes that were counted without them."""
 
 One = TypeVar("One", bound=Countable)
 
 
-def counted(written: Sequence[One], told: Told, going_on: Collection[int]) -> tuple[list[One], dict[int, int]]:
+def counted(
+    written: Sequence[One],
+    told: Told,
+    going_on: Collection[int],
+) -> tuple[list[One], dict[int, Count]]:
     """What was written, each with its number in its transaction; and how much of which was told then.
 
-    Transactions that are `going_on` have no last one here.
+    Transactions that are `going_on` have no last one here. What has a `collection` is counted in
+    each of these too.
     """
+    numbered = _numbered_by_table if written and hasattr(written[0], "collection") else _numbered
     lasts = {one.transaction: number for number, one in enumerate(written)}
     counts = dict(told)
     found: list[One] = []
@@ -39,17 +48,36 @@ def counted(written: Sequence[One], told: Told, going_on: Collection[int]) -> tu
         if transaction is None:
             found.append(one)
             continue
-        place = counts.pop(transaction, 0) + 1
         last = lasts[transaction] == number and transaction not in going_on
+        count, told_one = numbered(one, counts.pop(transaction, 0), last)
         if not last:
-            counts[transaction] = place
-        found.append(one.counted(place, last))
+            counts[transaction] = count
+        found.append(told_one)
     if len(counts) > MOST_UNFINISHED_NUMBERS:
         counts = dict([*counts.items()][-MOST_UNFINISHED_NUMBERS:])
     return found, counts
 
 
-def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, int]:
+def total_of(count: Count) -> int:
+    """How many changes of all tables."""
+    return count if isinstance(count, int) else sum(count.values())
+
+
+def _numbered(one: Any, former: Count, last: bool) -> tuple[Count, Any]:
+    place = total_of(former) + 1
+    return place, one.counted(place, last)
+
+
+def _numbered_by_table(one: Any, former: Count, last: bool) -> tuple[Count, Any]:
+    if isinstance(former, int):
+        tables = {UNKNOWN_TABLE: former} if former else {}
+    else:
+        tables = dict(former)
+    tables[one.collection] = tables.get(one.collection, 0) + 1
+    return tables, one.counted_by_table(tables, last)
+
+
+def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, Count]:
     """How much was told of which transaction once a document is there that cuts these."""
     counts = dict(told)
     for part in cut:

@@ -301,12 +301,16 @@ def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
     return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
 
 
+Count = int | Mapping[str, int]
+"""How many changes were told of a transaction: of all tables, or of each by its name."""
+
+
 class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
     """A transaction that is not whole in one document: what was told of it before, and after, and whether it ends there."""
 
     id: int
-    before: int
-    after: int
+    before: Count
+    after: Count
     ends: bool
 
 

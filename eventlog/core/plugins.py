@@ -85,6 +85,9 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     content: Literal["documents", "other"] = "documents"
     ignored: Callable[[Any], Iterable[tuple[str, str]]] | None = None
     """Keys of its table that do nothing as the others are set, each with the reason, which begins behind an output's name."""
+    counts: Callable[[Any], bool] = lambda _settings: False
+    """Whether it counts what it tells of a transaction, as its table says: then the log is asked
+    where each one ends."""
     folder: Callable[[SinkOrder], Sink] | None = None
     """What writes it to the folder of `sink = "files"`, where that is not a file for each document."""
 

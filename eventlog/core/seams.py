@@ -119,6 +119,17 @@ class Countable(Protocol):
         """The same, as number `place` of what is told of its transaction."""
 
 
+class TableCountable(Protocol):
+    """A `Countable` whose transaction is counted in each table; `counted_by_table` numbers it."""
+
+    @property
+    def collection(self) -> str:
+        """What its table is called there."""
+
+    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> Self:
+        """The same, where so many changes of each table were told with it."""
+
+
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
 """Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot express a change."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.counting import Told
 from eventlog.core.model import Event, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
@@ -53,7 +54,7 @@ class PlanMaker:
         now: int,
         *,
         plans: int,
-        told: Mapping[int, int],
+        told: Told,
         after: str,
         trace: BatchTrace | None,
         prepares: bool = True,
@@ -102,7 +103,7 @@ class PlanMaker:
         )
 
     def _encoded(
-        self, decider: Decider, taken: Take, now: int, told: Mapping[int, int], after: str, trace: BatchTrace | None
+        self, decider: Decider, taken: Take, now: int, told: Told, after: str, trace: BatchTrace | None
     ) -> Encoded:
         """What the output gets of a take. What was left for it once is decided by itself, as it was then."""
         left_before = {one.record for one in taken.unparked if one.reason == Reason.GOES_ON.value}

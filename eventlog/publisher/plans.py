@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.model import Outcome, Status
+from eventlog.core.model import Count, Outcome, Status
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import OnTheWay, Parked
 from eventlog.sources.marks import Stretches
@@ -56,5 +56,5 @@ class Done(Struct, frozen=True, kw_only=True):
     said: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
     gone: Stretches = Stretches()
-    told: Mapping[int, int] | None = None
+    told: Mapping[int, Count] | None = None
     has: str | None = None

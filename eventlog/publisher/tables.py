@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.model import CutTransaction, Document, Outcome, Position, Reason, Status
+from eventlog.core.model import Count, CutTransaction, Document, Outcome, Position, Reason, Status
 from eventlog.sources.marks import Run, Stretches
 
 NEVER: Final = 2**62
@@ -38,7 +38,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     plan: str = ""
     has: str = ""
     paused: str | None = None
-    told: Mapping[int, int] = {}
+    told: Mapping[int, Count] = {}
     warning: str | None = None
 
     @property
@@ -56,7 +56,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             plan=plan or "",
             has=has or "",
             paused=paused,
-            told={} if told is None else decoded(told, dict[int, int], f"output.told of {name}"),
+            told={} if told is None else decoded(told, dict[int, Count], f"output.told of {name}"),
             warning=warning,
         )
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Captured, CutTransaction, Outcome, Position
+from eventlog.core.model import Captured, Count, CutTransaction, Outcome, Position
 from eventlog.sources.marks import as_text, read_runs, write_runs
 
 COUNTED = "counted"
@@ -50,7 +50,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     planned: tuple[Planned, ...] = ()
     answers: tuple[Outcome, ...] = ()
     after: str = ""
-    told: Mapping[int, int] = {}
+    told: Mapping[int, Count] = {}
 
 
 class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,7 +61,7 @@ class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     transaction would have no end.
     """
 
-    told: Mapping[str, Mapping[int, int]] = {}
+    told: Mapping[str, Mapping[int, Count]] = {}
     left: tuple[Positions, ...] = ()
     away: tuple[Positions, ...] = ()
 
@@ -144,7 +144,7 @@ def write_counted(counted: Counted) -> dict[str, str]:
     return {COUNTED: as_text(replace(counted, told=told))} if told or counted.left else {}
 
 
-def told_before(counted: Counted, notes: Mapping[str, str], *names: str) -> Mapping[int, int]:
+def told_before(counted: Counted, notes: Mapping[str, str], *names: str) -> Mapping[int, Count]:
     """How much of each unfinished transaction an output was told, before what it still gets of this batch."""
     if any(name in notes for name in names):
         return read_progress(notes, *names).told

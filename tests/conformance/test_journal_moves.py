@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -110,6 +111,20 @@ def test_a_publisher_without_journal_that_still_runs_reads_what_it_cannot_read(e
     with made.log.transaction() as connection:
         told = Marks(made.log).get(connection, "in hand")
     assert told == "the rows are in the journal"  # for that one, no list of numbers: it ends with an error
+
+
+def test_what_was_counted_by_tables_goes_back_as_numbers(engine: Engine) -> None:
+    made = MovedLog(engine, 0)
+    upgrade(engine)
+    told = '{"7":{"shop.a":2,"shop.b":1},"8":4}'
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE event_log_output SET told = '{told}'")
+    upgrade(engine, to="0006")
+    with made.log.transaction() as connection:
+        note = Marks(made.log).get(connection, "note: counted")
+    counts = json.loads(note or "{}")["told"]
+    assert counts
+    assert all(one == {"7": 3, "8": 4} for one in counts.values())
 
 
 def test_one_that_slept_meanwhile_has_lost_the_log(engine: Engine) -> None:

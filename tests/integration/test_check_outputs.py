@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, EventlogError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.plugin import DatabaseOutput
+from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
 from tests.acceptance.command import eventlog, ok
@@ -164,11 +166,16 @@ def test_a_topic_that_is_not_there_is_a_warning_unless_it_may_be_made(mock_clust
     assert "check.metadata" in of(KafkaOutput(servers=mock_cluster, messages=messages)).said
 
 
-def test_a_registry_that_does_not_answer_fails(mock_cluster: str) -> None:
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"format": "messages", "messages": MessageSettings(mode="registry", encoding="avro")},
+        {"format": "debezium", "debezium": DebeziumSettings(encoding="avro")},
+    ],
+)
+def test_a_registry_that_does_not_answer_fails(mock_cluster: str, form: dict[str, Any]) -> None:
     registry = f"http://127.0.0.1:{free_port()}"
-    point = of(
-        KafkaOutput(servers=mock_cluster, registry=registry, messages=MessageSettings(mode="registry", encoding="avro"))
-    )
+    point = of(KafkaOutput(servers=mock_cluster, registry=registry, **form))
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
     assert "schema registry" in point.said
 

@@ -132,6 +132,12 @@ class TestEventMessages(FormatSuite):
         return event_format(kind, batch=3, topics=True)
 
 
+class TestAvroMessages(FormatSuite):
+    @pytest.fixture
+    def form(self) -> Format:
+        return event_format("debezium", batch=3, topics=True, encoding="avro")
+
+
 def test_a_request_is_signed_and_says_what_it_is() -> None:
     outcomes, [request] = sent([answer(status="202 Accepted")], secrets=(SECRET, NEW_SECRET))
     assert outcomes == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
-from tests.publisher.targets import Taken, Target, is_filtered
+from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered
 
 if TYPE_CHECKING:
     from tests.publisher.actors import Row
@@ -154,11 +154,23 @@ def _numbers(world: World, name: str, target: Target) -> None:
         if transaction in spoiled:
             continue
         world.counts["transactions judged"] += 1
-        numbers = [(one.place, one.last) for one in several if one.uid == one.beside[0]]
+        changes = [one for one in several if one.uid == one.beside[0]]
+        numbers = [(one.place, one.last) for one in changes]
         if numbers != [(place, place == len(numbers)) for place in range(1, len(numbers) + 1)]:
             world.fail(
                 "numbers of a transaction", name, transaction, [(one.uid, one.record) for one in several], numbers
             )
+        if name[0] in BY_TABLE:
+            _table_numbers(world, name, transaction, changes)
+
+
+def _table_numbers(world: World, name: str, transaction: int, several: list[Taken]) -> None:
+    """Each table's changes are numbered from 1 on too, and the last change says how many each table had."""
+    counts: dict[str, int] = {}
+    for one in several:
+        counts[one.collection] = counts.get(one.collection, 0) + 1
+        if one.tables != counts:
+            world.fail("numbers of a table", name, transaction, one.uid, one.tables, counts)
 
 
 def _order(world: World, name: str, target: Target) -> None:

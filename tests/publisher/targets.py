@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import OccupiedError, SinkError
-from eventlog.core.model import Change, CutTransaction, Document, Outcome, Reason, Refusal, Status
+from eventlog.core.model import Change, Count, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 
 
@@ -48,6 +48,9 @@ class Taken(Struct, frozen=True):
     last: bool
     beside: tuple[int, ...]
     """The rows of that change."""
+    collection: str = ""
+    tables: Mapping[str, int] = {}
+    """How many changes of each table its transaction had with it, where that is counted."""
 
 
 class Target:
@@ -71,7 +74,7 @@ class Target:
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         waiting = set[str]()
-        for records, object_name, uids, place, last in json.loads(document.body):
+        for records, object_name, uids, place, last, *by_table in json.loads(document.body):
             status = letters.get(records[0], "S")
             if status == "N":
                 waiting.add(object_name)
@@ -80,7 +83,8 @@ class Target:
             for record, uid in zip(records, uids, strict=True):
                 self.repeats[uid] += object_name in waiting
                 self.world.arrived(self, uid, record, plan)
-                self.came.append(Taken(uid, record, object_name, plan, status, place, last, tuple(uids)))
+                taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), *by_table)
+                self.came.append(taken)
 
     def again(self, uids: Iterable[int]) -> None:
         """These rows are to come again."""
@@ -262,6 +266,10 @@ KINDS: dict[str, type[ModelSink]] = {
 }
 
 
+BY_TABLE: Final = "fb"
+"""The kinds of targets for which transactions are counted in each of their tables too."""
+
+
 class WrittenRow(Struct, frozen=True):
     positions: tuple[tuple[int, ...], ...]
     object: str
@@ -274,8 +282,21 @@ class WrittenRow(Struct, frozen=True):
         return replace(self, place=place, last=last)
 
 
+class WrittenTableRow(WrittenRow, frozen=True):
+    """A row whose transaction is counted in each of its tables."""
+
+    collection: str = ""
+    tables: Mapping[str, int] = {}
+
+    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenTableRow:
+        return replace(self, place=sum(tables.values()), tables=tables, last=last)
+
+
 class ModelFormat:
-    """Documents of up to three changes, of one object or `mixed`, which say which rows they are; some rows are filtered."""
+    """Documents of up to three changes, of one object or `mixed`, which say which rows they are; some rows are filtered.
+
+    Those of some are counted by tables, of which there are two.
+    """
 
     suffix, counts = ".json", True
 
@@ -283,6 +304,8 @@ class ModelFormat:
         self.name, self.mixed = name, mixed
 
     def writer(self, _catalog: object) -> Any:
+        by_table = self.name[0] in BY_TABLE
+
         def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
             for change in changes:
                 named = [str(edit.new).partition("/") for edit in change.edits]  # of which change, and which row
@@ -291,7 +314,8 @@ class ModelFormat:
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)
                 else:
                     mark = None if change.transaction is None else change.transaction.mark
-                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uids, mark)
+                    row = (change.positions, f"{change.row.table}/{change.row.key}", uids, mark)
+                    yield WrittenTableRow(*row, collection=f"c{uids[0] % 2}") if by_table else WrittenRow(*row)
 
         return write
 
@@ -311,15 +335,33 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    changes = [([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last) for one in group]
+    changes = [
+        ([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last, *_by_table(one))
+        for one in group
+    ]
     body = json.dumps(changes).encode()
     covers = {str(one.positions[0][0]): one.positions for one in group}
     parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
     for one in group:
         if one.transaction:
-            before = parts[one.transaction].before or one.place - 1
-            parts[one.transaction] = CutTransaction(one.transaction, before, one.place, one.last)
+            before = parts[one.transaction].before or _count_before(one)
+            parts[one.transaction] = CutTransaction(one.transaction, before, _count(one), one.last)
     return Document(id=f"{group[-1].positions[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
+
+
+def _by_table(one: WrittenRow) -> tuple[Any, ...]:
+    return (one.collection, one.tables) if isinstance(one, WrittenTableRow) else ()
+
+
+def _count(one: WrittenRow) -> Count:
+    return one.tables if isinstance(one, WrittenTableRow) else one.place
+
+
+def _count_before(one: WrittenRow) -> Count:
+    if not isinstance(one, WrittenTableRow):
+        return one.place - 1
+    counts = {**one.tables, one.collection: one.tables.get(one.collection, 1) - 1}
+    return {table: count for table, count in counts.items() if count}
 
 
 def is_filtered(name: str, uid: int) -> bool:

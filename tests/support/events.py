@@ -12,6 +12,7 @@ from eventlog.sinks.events.cloudevents import CloudEventsTable
 from eventlog.sinks.events.debezium import DebeziumTable
 from eventlog.sinks.events.jsonl import JsonLinesTable
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sinks.events.transactions import TransactionTopic
 from eventlog.sinks.events.write import EventFormat
 
 KINDS = {
@@ -73,6 +74,7 @@ def event_format(
         array=array,
         topic=made.topic_template() if topics else None,
         topic_values={"server": getattr(made, "server", "")},
+        transactions=TransactionTopic(made) if getattr(made, "transaction_topic", "") else None,
     )
 
 

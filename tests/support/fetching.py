@@ -180,6 +180,7 @@ def _helm(folder: Path) -> None:
 
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "browser": {"axe": _axe},
+    "connect": {"jdbc-sink": partial(_jars, "jdbc_sink")},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
     "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": _moto},
     "linters": {"linters": _linters},

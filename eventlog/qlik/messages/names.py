@@ -54,7 +54,7 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
         raise ExpressionError(
             f'Avro cannot hold a column called {value_shown(unfit[0])}; rename it, or set output.messages.names = "map"'
         )
-    return _mapped(columns, taken)
+    return mapped_names(columns, taken)
 
 
 def avro_name(text: str) -> str:
@@ -62,7 +62,7 @@ def avro_name(text: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _mapped(columns: Sequence[str], taken: frozenset[str]) -> tuple[str, ...]:
+def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Names that fit stay; of others that come to the same name the later ones are numbered."""
     used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}
     found = []

@@ -21,4 +21,9 @@ def _ignored(settings: MessageSettings) -> Iterator[tuple[str, str]]:
         yield "metadata_topic", 'writes no metadata messages; say mode = "metadata", or take the setting out.'
 
 
-MESSAGES: Final = FormatPlugin(build=_format, settings=MessageSettings, ignored=_ignored)
+MESSAGES: Final = FormatPlugin(
+    build=_format,
+    settings=MessageSettings,
+    ignored=_ignored,
+    counts=lambda _: True,
+)

@@ -1,6 +1,7 @@
-"""The envelope that Debezium writes: before, after, source, op, ts_ms and transaction, with or without its schema.
+"""The envelope that Debezium writes: before, after, source, op, ts_ms and transaction.
 
-Types are Debezium's: days and microseconds since 1970, decimals as the bytes of their digits, moments of a zone as text.
+It is in JSON or in Avro. Types are Debezium's: days and microseconds since 1970, decimals as the
+bytes of their digits, moments of a zone as text. Bytes are Base64 in JSON.
 `ts_ms` of the envelope is the time of the change, for a format has no clock: what is repeated must be the same.
 """
 
@@ -13,19 +14,31 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Change
 from eventlog.core.schema import Column, Table
 from eventlog.core.sql_types import is_zoned, type_name
 from eventlog.qlik.change_seq import time_of, utc
+from eventlog.qlik.messages.avrovalues import NULL
+from eventlog.qlik.messages.schemas import text_of
 from eventlog.qlik.typemap import UNSIGNED_DIGITS, QlikType
+from eventlog.sinks.events.connect_avro import (
+    CONNECT_DECIMAL,
+    CONNECT_DIGITS,
+    Schema,
+    avro_schema,
+    avro_writer,
+    fitting,
+)
 from eventlog.sinks.events.rows import (
     FieldType,
     JsonRow,
     RowEvent,
     TableRows,
+    Write,
     as_it_is,
-    base64,
     encode,
     finite,
     iso_time,
@@ -42,43 +55,78 @@ _MILLI, _MICRO = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
 _fraction = re.compile(r"\(\s*([0-3])\s*\)").search
 """Finds the digits of a second where a type has at most three."""
 
-CONNECT_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _SEMANTIC: Final = {"json": "Json", "jsonb": "Json", "uuid": "Uuid", "uniqueidentifier": "Uuid", "xml": "Xml"}
 
 DECIMAL_MOST_DIGITS: Final = 400
 """Zeros that a number may begin or end with."""
 
-Schema = dict[str, Any]
+
+class Coder:
+    """Writes the keys or the values of a schema. `schema` is its text where a registry has it."""
+
+    def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
+        self.write: Callable[[JsonRow | None], bytes] = encode
+        self.schema: str | None = None
+        if settings.encoding == "avro":
+            self.write, self.schema = avro_writer(schema), text_of(avro_schema(schema))
+        elif settings.schemas:
+            self.write = lambda payload: encode({"schema": schema, "payload": payload})
+
+
+class Envelope:
+    """Writes values that say nothing of their transaction, and where that stands. The schema has
+    the fields of the head, the transaction, and those of the tail.
+    """
+
+    def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
+        whole = Coder(schema, settings)
+        self.schema = whole.schema
+        self._write, self._begin, self._end = self._in_json, b"", b""
+        if settings.encoding == "avro":
+            names = [field["field"] for field in schema["fields"]]
+            place = names.index("transaction")
+            parts = (schema["fields"][:place], schema["fields"][place + 1 :])
+            self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
+            self._write = self._in_avro
+        elif settings.schemas:
+            self._begin, _, self._end = whole.write({}).rpartition(b"{}")
+
+    def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
+        """A value, and the place of what it says of its transaction."""
+        begin, nothing, end = self._write(head, tail)
+        return b"".join((begin, nothing, end)), len(begin)
+
+    def _in_avro(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        return self._head(head), NULL, self._tail(tail)
+
+    def _in_json(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        begin = b"".join((self._begin, encode(head)[:-1], b',"transaction":'))
+        return begin, b"null", b"".join((b",", encode(tail)[1:], self._end))
 
 
 class DebeziumTable:
     """Writes the envelopes of one table."""
 
     def __init__(self, table: Table, settings: DebeziumSettings) -> None:
-        self.rows = TableRows(table, partial(debezium_field, settings.decimals))
-        self._settings = settings
+        self.rows = TableRows(table, partial(debezium_field, settings))
+        self._tombstones = settings.tombstones
         self._source = {"version": VERSION, "connector": "eventlog", "name": settings.server}
         self._place = {"db": settings.database, "sequence": None, "schema": table.schema, "table": table.name}
         title = ".".join(filter(None, (settings.server, table.schema, table.name)))
-        self._key_schema = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
-        self._schema = self._envelope(title)
+        key = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
+        self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        value = {
-            "before": event.before,
-            "after": event.after,
-            "source": self._source_of(change),
-            "transaction": None,
-            "op": _OPS[event.op],
-            **times(change),
-        }
-        key = None if event.key is None else encode(self._described(event.key, self._key_schema))
-        tombstone = self._settings.tombstones and event.op == "delete"
-        return EventBytes(key=key, value=encode(self._described(value, self._schema)), tombstone=tombstone)
-
-    def _described(self, payload: JsonRow, schema: Schema) -> JsonRow:
-        """The payload, with its schema before it where that is wanted."""
-        return {"schema": schema, "payload": payload} if self._settings.schemas else payload
+        head = {"before": event.before, "after": event.after, "source": self._source_of(change)}
+        value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
+        return EventBytes(
+            key=None if event.key is None else self._key.write(event.key),
+            value=value,
+            tombstone=self._tombstones and event.op == "delete",
+            key_schema=None if event.key is None else self._key.schema,
+            value_schema=self._value.schema,
+            block_at=block_at,
+        )
 
     def _source_of(self, change: Change) -> JsonRow:
         transaction = change.transaction
@@ -107,20 +155,25 @@ class DebeziumTable:
         source += [simple("int64", name, optional=False) for name in numbers]
         rest = ("snapshot", "db", "sequence", "schema", "table", "txId", "position")
         source += [simple("string", name, optional=name != "db") for name in rest]
-        block = [
-            simple("string", "id", optional=False),
-            simple("int64", "total_order", optional=False),
-            simple("int64", "data_collection_order", optional=False),
-        ]
         fields = [
             struct(row, value, optional=True, field="before"),
             struct(row, value, optional=True, field="after"),
             struct(source, "io.debezium.connector.eventlog.Source", optional=False, field="source"),
-            struct(block, "event.block", optional=True, field="transaction", version=1),
+            {**block_schema(), "field": "transaction"},
             simple("string", "op", optional=False),
             *[simple("int64", name, optional=True) for name in numbers],
         ]
         return struct(fields, f"{title}.Envelope", optional=False, version=2)
+
+
+def block_schema() -> Schema:
+    """What an event says of its transaction."""
+    fields = [
+        simple("string", "id", optional=False),
+        simple("int64", "total_order", optional=False),
+        simple("int64", "data_collection_order", optional=False),
+    ]
+    return struct(fields, "event.block", optional=True, version=1)
 
 
 def times(change: Change) -> dict[str, int | None]:
@@ -129,7 +182,10 @@ def times(change: Change) -> dict[str, int | None]:
     micros = None if moment is None else (moment - _START) // _MICRO
     if micros is None:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
-    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+    nanos = micros * 1000
+    # 64 bits hold the nanoseconds of the years 1678 to 2261.
+    fits = abs(nanos) < 1 << 63
+    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": nanos if fits else None}
 
 
 def simple(kind: str, field: str, *, optional: bool) -> Schema:
@@ -157,20 +213,38 @@ def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
     return {**found, "field": field}
 
 
-def debezium_field(decimals: Decimals, column: Column, kind: QlikType) -> FieldType:
+def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -> FieldType:
     """How Debezium writes the values of a column of this type."""
+    found = _field_of(settings.decimals, column, kind)
+    check: Callable[[Any], Any] | None = finite if found.type in ("float", "double") else None
+    if settings.encoding == "avro":
+        check = fitting(found.type, found.parameters)
+    if check is None:
+        return found
+    return replace(found, write=partial(_checked, check, found.write))
+
+
+def _checked(check: Callable[[Any], Any], write: Write, value: Any) -> Any:
+    return check(write(value))
+
+
+def _field_of(decimals: Decimals, column: Column, kind: QlikType) -> FieldType:
     if kind.name in ("NUMERIC", "UINT8"):
         return _number(decimals, kind)
     if kind.name == "DATETIME":
-        if is_zoned(column.type):
-            return FieldType(type="string", write=iso_time, name="io.debezium.time.ZonedTimestamp")
-        if _fraction(column.type):
-            return FieldType(type="int64", write=_since(_MILLI), name="io.debezium.time.Timestamp")
-        return FieldType(type="int64", write=_since(_MICRO), name="io.debezium.time.MicroTimestamp")
+        return _moment(column)
     meaning = _SEMANTIC.get(type_name(column.type)) if kind.name == "STRING" else None
     if meaning is not None:
         return FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
     return _TYPES[kind.name]
+
+
+def _moment(column: Column) -> FieldType:
+    if is_zoned(column.type):
+        return FieldType(type="string", write=iso_time, name="io.debezium.time.ZonedTimestamp")
+    if _fraction(column.type):
+        return FieldType(type="int64", write=_since(_MILLI), name="io.debezium.time.Timestamp")
+    return FieldType(type="int64", write=_since(_MICRO), name="io.debezium.time.MicroTimestamp")
 
 
 def _number(decimals: Decimals, kind: QlikType) -> FieldType:
@@ -178,18 +252,18 @@ def _number(decimals: Decimals, kind: QlikType) -> FieldType:
     if decimals == "string":
         return FieldType(type="string", write=plain_digits)
     if decimals == "double":
-        return FieldType(type="double", write=lambda value: finite(float(value)))
+        return FieldType(type="double", write=float)
     stated = kind.digits
     if stated is None:
         return FieldType(type="struct", write=_variable, name="io.debezium.data.VariableScaleDecimal")
     precision, scale = stated
-    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision or UNSIGNED_DIGITS)}
+    parameters = {"scale": str(scale), CONNECT_DIGITS: str(precision or UNSIGNED_DIGITS)}
     return FieldType(type="bytes", write=partial(_scaled, scale), name=CONNECT_DECIMAL, parameters=parameters)
 
 
-def _scaled(scale: int, value: Decimal | int) -> str:
+def _scaled(scale: int, value: Decimal | int) -> bytes:
     """The digits of a number with a fixed scale."""
-    return base64(big_endian(_digits(Decimal(value), scale)))
+    return big_endian(_digits(Decimal(value), scale))
 
 
 def _variable(value: Decimal | int) -> JsonRow:
@@ -197,7 +271,7 @@ def _variable(value: Decimal | int) -> JsonRow:
     number = Decimal(value)
     exponent = number.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    return {"scale": scale, "value": base64(big_endian(_digits(number, scale)))}
+    return {"scale": scale, "value": big_endian(_digits(number, scale))}
 
 
 def _digits(number: Decimal, scale: int) -> int:
@@ -239,10 +313,10 @@ _TYPES: Final[Mapping[str, FieldType]] = {
     **dict.fromkeys(("INT1", "UINT1", "INT2"), FieldType(type="int16", write=as_it_is)),
     **dict.fromkeys(("UINT2", "INT4"), FieldType(type="int32", write=as_it_is)),
     **dict.fromkeys(("UINT4", "INT8"), FieldType(type="int64", write=as_it_is)),
-    "REAL4": FieldType(type="float", write=finite),
-    "REAL8": FieldType(type="double", write=finite),
+    "REAL4": FieldType(type="float", write=as_it_is),
+    "REAL8": FieldType(type="double", write=as_it_is),
     **dict.fromkeys(("STRING", "CLOB", "NCLOB"), FieldType(type="string", write=as_it_is)),
-    **dict.fromkeys(("BYTES", "BLOB"), FieldType(type="bytes", write=base64)),
+    **dict.fromkeys(("BYTES", "BLOB"), FieldType(type="bytes", write=as_it_is)),
     "DATE": FieldType(type="int32", write=lambda value: (value - _DAY).days, name="io.debezium.time.Date"),
     "TIME": FieldType(type="int64", write=_of_day, name="io.debezium.time.MicroTime"),
 }

@@ -20,10 +20,15 @@ from eventlog.sinks.events.settings import (
 
 if TYPE_CHECKING:
     from eventlog.core.schema import Table
-    from eventlog.sinks.events.write import EventTable
+    from eventlog.sinks.events.write import EventTable, TransactionMarks
 
 
-def _format(order: FormatOrder, table: Callable[[Table], EventTable], **named: str) -> Format:
+def _format(
+    order: FormatOrder,
+    table: Callable[[Table], EventTable],
+    transactions: TransactionMarks | None = None,
+    **named: str,
+) -> Format:
     from eventlog.sinks.events.write import EventFormat
 
     settings: EventSettings = order.settings
@@ -38,6 +43,7 @@ def _format(order: FormatOrder, table: Callable[[Table], EventTable], **named: s
         address=address,
         array=sink.answers,
         rising=sink.sorts_ids and order.publisher.handle_future_events,
+        transactions=transactions,
     )
 
 
@@ -54,8 +60,21 @@ def _lines(order: FormatOrder) -> Format:
 
 def _debezium(order: FormatOrder) -> Format:
     from eventlog.sinks.events.debezium import DebeziumTable
+    from eventlog.sinks.events.transactions import TransactionTopic
 
-    return _format(order, partial(DebeziumTable, settings=order.settings), server=order.settings.server)
+    settings: DebeziumSettings = order.settings
+    if settings.encoding == "avro":
+        if not order.sink.takes_values:
+            said = 'output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.'
+            raise ConfigError(said)
+        if not getattr(order.output, "registry", ""):
+            said = 'output.registry is missing: output.debezium.encoding = "avro" needs one.'
+            raise ConfigError(said)
+    if settings.transaction_topic and not order.sink.takes_values:
+        raise ConfigError('output.debezium.transaction_topic needs sink = "kafka".')
+    transactions = TransactionTopic(settings) if settings.transaction_topic else None
+    table = partial(DebeziumTable, settings=settings)
+    return _format(order, table, transactions, server=settings.server)
 
 
 def _cloudevents(order: FormatOrder) -> Format:
@@ -73,5 +92,9 @@ def _cloudevents(order: FormatOrder) -> Format:
 
 
 JSON_LINES: Final = FormatPlugin(build=_lines, settings=JsonLinesSettings)
-DEBEZIUM: Final = FormatPlugin(build=_debezium, settings=DebeziumSettings)
+DEBEZIUM: Final = FormatPlugin(
+    build=_debezium,
+    settings=DebeziumSettings,
+    counts=lambda settings: bool(settings.transaction_topic),
+)
 CLOUDEVENTS: Final = FormatPlugin(build=_cloudevents, settings=CloudEventsSettings)

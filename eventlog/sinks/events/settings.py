@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
-from eventlog.core.places import PlaceTemplate
+from eventlog.core.places import PlaceTemplate, topic_name
 
 MOST_EVENTS: Final = 10_000
 BATCH_EVENTS: Final = 500
 """Events in one document where nobody says how many, and no receiver answers each document."""
 
 Decimals = Literal["precise", "string", "double"]
+Encoding = Literal["json", "avro"]
 
 
 class EventSettings(Struct, frozen=True, kw_only=True):
@@ -51,18 +52,33 @@ class JsonLinesSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown
 
 class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The envelope that Debezium writes. `server` is its topic.prefix and `database` the name in `source.db`. With `schemas`
-    each key and value carries its schema of Kafka Connect; `decimals` is Debezium's decimal.handling.mode.
+    each key and value in JSON carries its schema of Kafka Connect; those of Avro are in a registry.
+    `decimals` is Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in
+    their transactions, and messages there say where these begin and end.
     """
 
+    encoding: Encoding = "json"
     topic: str = "{server}.{schema}.{table}"
     server: str = "eventlog"
     database: str = ""
     schemas: bool = False
     tombstones: bool = True
     decimals: Decimals = "precise"
+    transaction_topic: str = ""
 
     key: ClassVar[str] = "debezium"
     topic_fields: ClassVar[tuple[str, ...]] = ("schema", "table", "server")
+
+    def __post_init__(self) -> None:
+        """Refuses schemas in two places, and a topic that cannot be."""
+        EventSettings.__post_init__(self)
+        if self.schemas and self.encoding == "avro":
+            said = "output.debezium.schemas is for JSON: the schemas of Avro are in a registry."
+            raise ConfigError(said, hint='Take it out, or say encoding = "json".')
+        topic = self.transaction_topic
+        if topic and (topic_name(topic) is None or topic == self.topic):
+            said = f"output.debezium.transaction_topic is {topic!r}"
+            raise ConfigError(f"{said}; name a topic of its own, with a-z A-Z 0-9 . _ - only.")
 
 
 class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

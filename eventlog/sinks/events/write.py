@@ -10,19 +10,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
-from eventlog.core.model import Change, Document, Position, Refusal, RowId
+from eventlog.core.model import Change, CutTransaction, Document, Position, Refusal, RowId
 from eventlog.core.on_value import OnValue, refused, written_otherwise
 from eventlog.core.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
+from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.sinks.events.rows import RowEvent, TableRows
 from eventlog.xds.write import document_id, rising_id
 
 
 class EventBytes(Struct, frozen=True, kw_only=True):
     """One event: the key and the value of a message and its headers. `document` is what files and requests are given, if
-    that is something else. With `tombstone` a message without a value follows.
+    that is something else. With `tombstone` a message without a value follows. `key_schema` and
+    `value_schema` are in a registry. `block_at` is where nothing is said of the transaction, in a
+    format that may say it later.
     """
 
     key: bytes | None
@@ -30,6 +33,23 @@ class EventBytes(Struct, frozen=True, kw_only=True):
     headers: tuple[Header, ...] = ()
     document: bytes | None = None
     tombstone: bool = False
+    key_schema: str | None = None
+    value_schema: str | None = None
+    block_at: int | None = None
+
+
+class TransactionPart(Struct, frozen=True, kw_only=True):
+    """What an event knows of its transaction: its `mark`, what it is called, and its time. Once it
+    is counted, `tables` are how many events each table had with this one, and `last` says that none
+    follows.
+    """
+
+    mark: int
+    id: str
+    time: int
+    table: str
+    tables: Mapping[str, int] | None = None
+    last: bool = False
 
 
 class WrittenEvent(Struct, frozen=True, kw_only=True):
@@ -40,16 +60,58 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
     event: EventBytes
     topic: str = ""
     route: str = ""
+    part: TransactionPart | None = None
+
+    @property
+    def transaction(self) -> int | None:
+        """The number of its transaction; None where it is not counted."""
+        return None if self.part is None else self.part.mark
+
+    @property
+    def collection(self) -> str:
+        """What its table is called where transactions are counted."""
+        return "" if self.part is None else self.part.table
+
+    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
+        """The same, where so many events of each table were told with it."""
+        if self.part is None:
+            return self
+        return replace(self, part=replace(self.part, tables=tables, last=last))
 
     def messages(self) -> Iterator[Message]:
         """The event as a message, and the one without a value behind it."""
         event = self.event
         message = Message(
-            topic=self.topic, key=event.key, value=event.value, positions=self.positions, headers=event.headers
+            topic=self.topic,
+            key=event.key,
+            value=event.value,
+            positions=self.positions,
+            headers=event.headers,
+            key_schema=schema_ref(f"{self.topic}-key", event.key_schema),
+            value_schema=schema_ref(f"{self.topic}-value", event.value_schema),
         )
         yield message
         if event.tombstone and event.key is not None:
-            yield replace(message, value=None)
+            yield replace(message, value=None, value_schema=None)
+
+
+def schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
+    """The schema as a registry knows it, under the name that Kafka Connect's converters give it."""
+    return None if schema is None else SchemaRef(subject=subject, text=schema)
+
+
+class TransactionMarks(Protocol):
+    """Says of events which one of their transaction's they are, and where it begins and ends."""
+
+    @property
+    def topic(self) -> str:
+        """Where that is said, and nothing else."""
+
+    def part(self, change: Change) -> TransactionPart | None:
+        """What is known of a change's transaction; None where it has none."""
+
+    def messages(self, event: WrittenEvent) -> Iterator[Message]:
+        """The messages of an event that was counted."""
 
 
 class EventTable(Protocol):
@@ -66,7 +128,7 @@ class EventTable(Protocol):
 class EventFormat(Struct, frozen=True, kw_only=True):
     """Writes documents of at most `batch_size` events. `table` makes what writes a table's; `topic` is a template where the
     sink takes messages, and `address` one where documents go to addresses of their own. With `array` a document of
-    several events is an array, else they are lines.
+    several events is an array, else they are lines. With `transactions` events are counted.
     """
 
     table: Callable[[Table], EventTable]
@@ -77,10 +139,14 @@ class EventFormat(Struct, frozen=True, kw_only=True):
     address: PlaceTemplate | None = None
     array: bool = False
     rising: bool = False
+    transactions: TransactionMarks | None = None
 
     former_names: ClassVar[FormerNames] = FormerNames.OWN
-    counts: ClassVar[bool] = False
-    """An event says nothing of its place in its transaction."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether an event says which one of its transaction's it is."""
+        return self.transactions is not None
 
     @property
     def suffix(self) -> str:
@@ -125,13 +191,24 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                 identity = after = rising_id(identity, after)
             covers = {event.event_id: event.positions for event in events}
             if self.topic is not None:
-                messages = tuple([message for event in events for message in event.messages()])
-                yield MessagesDocument(id=identity, body=b"", covers=covers, messages=messages)
+                messages = tuple([message for event in events for message in self._messages(event)])
+                yield MessagesDocument(
+                    id=identity,
+                    body=b"",
+                    covers=covers,
+                    messages=messages,
+                    cut=cut_by(events),
+                )
             else:
                 yield Document(id=identity, body=self._body(events), covers=covers, route=events[0].route)
 
     def heartbeat(self) -> None:
         """There is none."""
+
+    def _messages(self, event: WrittenEvent) -> Iterator[Message]:
+        if self.transactions is None or event.part is None or event.part.tables is None:
+            return event.messages()
+        return self.transactions.messages(event)
 
     def _body(self, events: Sequence[WrittenEvent]) -> bytes:
         bodies = [one.event.document or one.event.value for one in events]
@@ -147,7 +224,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         try:
             topic = self._topic({**named, **self.topic_values})
             route = "" if self.address is None else place(self.address, named, "address")
-            return EventPlace(self.table(table), topic, route)
+            return EventPlace(self.table(table), topic, route, self.transactions)
         except NoPlace as error:
             return ExpressionError(f"{table.name} has no place to go to: {error}")
         except ExpressionError as error:
@@ -160,14 +237,24 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         name = ".".join(filter(None, self.topic.filled(values).split(".")))
         if topic_name(name) is None:
             raise ExpressionError(f"no topic can be called {value_shown(name)}: it has a-z A-Z 0-9 . _ - only")
+        if self.transactions is not None and name == self.transactions.topic:
+            problem = f"its topic would be {name}, which is that of transactions"
+            raise ExpressionError(f"{problem}; name another one for these")
         return name
 
 
 class EventPlace:
     """What writes a table's events, and where they go."""
 
-    def __init__(self, table: EventTable, topic: str, route: str) -> None:
+    def __init__(
+        self,
+        table: EventTable,
+        topic: str,
+        route: str,
+        transactions: TransactionMarks | None,
+    ) -> None:
         self.table = table
+        self._transactions = transactions
         self._topic = topic
         self._route = route
 
@@ -186,7 +273,28 @@ class EventPlace:
             event=event,
             topic=change.route or self._topic,
             route=change.route or self._route,
+            part=None if self._transactions is None else self._transactions.part(change),
         )
+
+
+def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
+    """The transactions that have a part here: how much was told of each before and after."""
+    first: dict[int, Mapping[str, int]] = {}
+    latest: dict[int, TransactionPart] = {}
+    for event in events:
+        part = event.part
+        if part is None or part.tables is None:
+            continue
+        if part.mark not in first:
+            without = {**part.tables, part.table: part.tables[part.table] - 1}
+            first[part.mark] = {table: count for table, count in without.items() if count}
+        latest[part.mark] = part
+    cut = []
+    for mark, before in first.items():
+        part = latest[mark]
+        if before or not part.last:
+            cut.append(CutTransaction(mark, before, part.tables or {}, part.last))
+    return tuple(cut)
 
 
 def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list[WrittenEvent]]:

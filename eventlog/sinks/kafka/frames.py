@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.core.errors import ConfigError, ExpressionError
+from eventlog.core.errors import ConfigError, ExpressionError, SinkError
 from eventlog.qlik.change_seq import CHARACTERS
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
@@ -21,6 +21,9 @@ FRAME_BYTES: Final = 5
 
 END_BYTES: Final = 1000
 """What a message has at most beside its head and tail."""
+
+BLOCK_BYTES: Final = 150
+"""What an event says of its transaction at most, beside the id."""
 
 LAST_PLACE_NUMBERS: Final = 1_000_000
 """A number in a transaction that takes as much room as any."""
@@ -50,14 +53,17 @@ class Frames:
                 refused.append((message, too_large(framed)))
             else:
                 taken.append(framed)
+        for message, why in refused:
+            # It is no row's: a transaction would lack its beginning or its end, and nobody would see it.
+            if not message.positions:
+                said = f"A message about a transaction cannot be written: {why}"
+                raise SinkError(said, may_pass=False)
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
         """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
         if isinstance(written, WrittenEvent):
-            [message, *_] = written.messages()
-            size = len(message.key or b"") + len(message.value or b"")
-            return too_large(message) if size > self._settings.max_message_bytes else None
+            return self._refuses_event(written)
         if not isinstance(written, WrittenMessage):
             return None  # a document of XDS has no number to come, so its length is judged when it is sent
         key, limit = len(written.key or b""), self._settings.max_message_bytes
@@ -65,9 +71,20 @@ class Frames:
             return None
         head, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
         message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
-        frames = sum(FRAME_BYTES for schema in (message.value_schema, message.key_schema) if schema is not None)
-        too_long = len(message.value or b"") + key + frames > limit
+        too_long = len(message.value or b"") + key + _frame_bytes(message) > limit
         return too_large(message) if too_long else None
+
+    def _refuses_event(self, written: WrittenEvent) -> str | None:
+        """The same of an event. Once it is counted its number must be there: the registry is asked now."""
+        [message, *_] = written.messages()
+        size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
+        if written.part is not None:
+            size += len(written.part.id) * 2 + BLOCK_BYTES
+            try:
+                self._with_numbers(message)
+            except ExpressionError as error:
+                return f"{error}."
+        return too_large(message) if size > self._settings.max_message_bytes else None
 
     def _with_numbers(self, message: Message) -> Message:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)
@@ -84,9 +101,15 @@ class Frames:
         found = self._frames.get(ref)
         if found is None:
             if self._registry is None:
-                raise ConfigError('output.registry is missing: mode = "registry" needs one.')
+                raise ConfigError("output.registry is missing: schemas in a registry need one.")
             found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
         return found
+
+
+def _frame_bytes(message: Message) -> int:
+    """What the numbers of its schemas take."""
+    schemas = (message.value_schema, message.key_schema)
+    return sum(FRAME_BYTES for schema in schemas if schema is not None)
 
 
 def too_large(message: Message) -> str:

@@ -23,9 +23,17 @@ class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_field
     cloudevents: CloudEventsSettings = CloudEventsSettings()
 
     @property
+    def needs_registry(self) -> bool:
+        """Whether its schemas are in a registry."""
+        if self.format == "messages":
+            return self.messages.mode == "registry"
+        return self.format == "debezium" and self.debezium.encoding == "avro"
+
+    @property
     def places(self) -> Places:
-        """Its topics, but those that say how far it is and what tables look like."""
-        return "topic", "Kafka", (self.marks_topic, self.messages.metadata_topic)
+        """Its topics, but those of marks, of descriptions of tables, and of transactions."""
+        others = (self.marks_topic, self.messages.metadata_topic, self.debezium.transaction_topic)
+        return "topic", "Kafka", tuple(filter(None, others))
 
 
 def _sink(order: SinkOrder) -> Sink:
@@ -45,8 +53,10 @@ def _findings(output: KafkaOutput) -> Iterator[Finding]:
     wanted = [output.topic if output.format == "xds" else getattr(output, output.format).topic]
     if output.format == "messages" and output.messages.mode == "metadata":
         wanted.append(output.messages.metadata_topic)
+    if output.format == "debezium":
+        wanted.append(output.debezium.transaction_topic)
     missing = missing_topics(output, [topic for topic in wanted if topic and "{" not in topic])
-    if output.format == "messages" and output.messages.mode == "registry":
+    if output.needs_registry:
         registry_of(output).reach()
     if missing and not output.create_topics:
         said = f"Kafka at {output.servers} has no topic {missing[0]} yet."

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from msgspec import Struct, field
 
 from eventlog.core.errors import DataError, InstallError, shortened
-from eventlog.core.model import CutTransaction, Outcome, Position, Reason, Status
+from eventlog.core.model import Count, CutTransaction, Outcome, Position, Reason, Status
 from eventlog.core.secrets import masked
 from eventlog.sql.names import LogNames
 
@@ -96,7 +96,7 @@ class FormerOutput(Struct, kw_only=True):
     has: set[int] = field(default_factory=set)
     documents: list[OpenDocument] = []
     said: Mapping[int, Outcome] = {}
-    told: Mapping[int, int] = {}
+    told: Mapping[int, Count] = {}
     attempts: Mapping[int, int] = {}
     paused: str | None = None
 
@@ -186,7 +186,7 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
         said.setdefault(number, outcome)
     done = set(_numbers(progress.done))
     has = vanished | done | {loser for loser, winner in winners.items() if winner[0] in done}
-    told = dict(progress.told if name in notes else counted.told.get(name, {}))
+    told: dict[int, Count] = dict(progress.told if name in notes else counted.told.get(name, {}))
     documents: list[OpenDocument] = []
     seen = set(has)
     for planned in progress.planned:

@@ -10,8 +10,9 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
+from eventlog.core.counting import total_of
 from eventlog.core.errors import InstallError
-from eventlog.core.model import Reason, Status
+from eventlog.core.model import Count, Reason, Status
 from eventlog.core.plural import counted
 from eventlog.sql.journal_tables import MOVED_PLAN
 from eventlog.sql.log import Log
@@ -60,7 +61,7 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
             name=str(row.name),
             position=int(row.position),
             paused=row.paused,
-            told=read_as(row.told, dict[int, int], {}),
+            told=_totals(read_as(row.told, dict[int, Count], {})),
             lacks=set(),
             tries={},
         )
@@ -112,6 +113,11 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
             )
             raise InstallError(message, hint=hint)
     return {one.name for one in outputs if one.lacks == least.lacks}
+
+
+def _totals(told: Mapping[int, Count]) -> dict[int, int]:
+    """Marks know of no counts by tables."""
+    return {transaction: total_of(count) for transaction, count in told.items()}
 
 
 def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str]:

@@ -12,8 +12,12 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Captured, Image, Op, Transaction
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import Format
 from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sources.stream.source import StreamPiece, StreamSource
+from tests.support.connect import told_rightly
+from tests.support.events import event_format
 from tests.support.shares import met, shares
 from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
 from tests.unit.sources.stream.test_source import MemoryMarks
@@ -63,13 +67,19 @@ class Committed:
         """Nothing to give back."""
 
 
-def publish(made: Sequence[Sequence[str]], size: int, limit: int, fails: Sequence[str | None]) -> Topic:
+def publish(
+    made: Sequence[Sequence[str]],
+    size: int,
+    limit: int,
+    fails: Sequence[str | None],
+    form: Format = SENDS,
+) -> Topic:
     """All of it, with a publisher that is started anew after each failure."""
     marks, topic, failures = MemoryMarks(Path()), Topic(), iter(fails)
 
     def begun() -> Pipeline:
         source = StreamSource(Committed(made, size), marks)
-        outputs = [Output(format=SENDS, sink=topic)]
+        outputs = [Output(format=form, sink=topic)]
         return Pipeline(source=source, outputs=outputs, options=Options(user="me"), limit=limit)
 
     going = begun()
@@ -87,13 +97,16 @@ def publish(made: Sequence[Sequence[str]], size: int, limit: int, fails: Sequenc
     raise AssertionError("it never ends")
 
 
-@shares(told=0.3, cut=0.05)
-@given(
+MADE = (
     st.lists(st.lists(st.sampled_from([TOLD, TOLD, REFUSED, INVALID, OURSELVES]), max_size=7), max_size=5),
     st.integers(1, 4),
     st.integers(1, 5),
     st.lists(st.sampled_from([None, None, "before", "after"]), max_size=6),
 )
+
+
+@shares(told=0.3, cut=0.05)
+@given(*MADE)
 def test_each_transaction_has_1_to_n_and_one_last(
     made: list[list[str]], size: int, limit: int, fails: list[str | None]
 ) -> None:
@@ -104,6 +117,25 @@ def test_each_transaction_has_1_to_n_and_one_last(
         places = told.get(number, [])
         assert runs(places) == len(several)
         assert len(places) == sum(whats.count(TOLD) for whats in several)
+
+
+@shares(told=0.3)
+@given(*MADE)
+def test_each_transaction_has_a_beginning_and_an_end_with_its_counts(
+    made: list[list[str]], size: int, limit: int, fails: list[str | None]
+) -> None:
+    form = event_format(
+        "debezium",
+        topics=True,
+        batch=2,
+        on_value="refuse-object",
+        transaction_topic="marks",
+    )
+    plans = publish(made, size, limit, fails, form).plans.values()
+    documents = [one for plan in plans for one in plan if isinstance(one, MessagesDocument)]
+    sent = [message for document in documents for message in document.messages]
+    met(told=sent)
+    assert told_rightly(sent, "marks") == sum(TOLD in whats for whats in made)
 
 
 def test_an_image_that_was_left_begins_the_next_batch_at_once() -> None:

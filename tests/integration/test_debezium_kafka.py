@@ -1,0 +1,304 @@
+"""Debezium's envelopes in Avro at Kafka: readers that are not ours, and schemas that change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from random import Random
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from msgspec import structs
+from sqlalchemy import Engine
+
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
+from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.settling import settle
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.sinks.events.settings import DebeziumSettings
+from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.kafka.sink import KafkaSink
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Style, TriggerOptions, track
+from tests.support.connect import read_as
+from tests.support.events import SHOP, event_format, shop_changes
+from tests.support.logged import run
+from tests.support.messages import read_by_both
+from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
+from tests.support.registry_server import RegistryServer
+from tests.support.servers_kafka import Broker, consumed, settings
+from tests.support.servers_registry import RealRegistry
+from tests.support.told import published, tracked_tables
+
+REFUSED = "the schema registry refuses the schema of"
+
+
+def documents(changes: Sequence[Change], catalog: Catalog, **how: Any) -> list[MessagesDocument]:
+    form = event_format("debezium", topics=True, **how)
+    return [one for one in encode(form, changes, catalog) if isinstance(one, MessagesDocument)]
+
+
+def output(servers: str, transactional_id: str, login: dict[str, Any], **how: Any) -> KafkaOutput:
+    """An output of envelopes in Avro."""
+    found = settings(
+        servers,
+        **login,
+        transactional_id=transactional_id,
+        marks_topic=f"{transactional_id}.marks",
+    )
+    form = DebeziumSettings(encoding="avro", **how)
+    return KafkaOutput(**structs.asdict(found) | {"format": "debezium", "debezium": form})
+
+
+def numbered(content: bytes, schemas: Sequence[str]) -> Any:
+    """What a message says by the schema whose number stands before it."""
+    assert content[:1] == b"\0"
+    return read_by_both(schemas[int.from_bytes(content[1:5], "big") - 1], content[5:])
+
+
+def position(event: dict[str, Any]) -> int:
+    """The last row of the log behind an event: the partitions of a topic have no common order."""
+    return int(event["source"]["position"].rpartition("-")[2])
+
+
+@pytest.mark.in_turn
+def test_readers_of_avro_find_what_the_envelope_in_json_says(broker: Broker) -> None:
+    topic = broker.topic()
+    plain = documents(shop_changes(), SHOP, topic=topic, schemas=True)
+    with (
+        RegistryServer() as registry,
+        closing(KafkaSink(settings(broker.servers, **registry.login))) as sink,
+    ):
+        batch = documents(shop_changes(), SHOP, topic=topic, encoding="avro")
+        assert list(sink.commit("", batch)) == []
+    sent = [one.value for made in plain for one in made.messages]
+    said = [json.loads(one) for one in sent if one is not None]
+    found = [one.value for one in consumed(broker.servers, topic)]
+    assert found.count(None) == 1  # the tombstone
+    told = [numbered(value, registry.schemas) for value in found if value is not None]
+    assert told == [read_as(one["schema"], one["payload"]) for one in said]
+    assert list(registry.subjects) == [f"{topic}-value", f"{topic}-key"]
+
+
+def test_a_type_that_changes_is_set_aside_in_the_words_of_the_registry(mock_cluster: str) -> None:
+    columns = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
+    other = (columns[0], Column(name="v", type="date"))
+    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
+    with (
+        RegistryServer() as registry,
+        closing(KafkaSink(settings(mock_cluster, **registry.login))) as sink,
+    ):
+        how = {"topic": "mock.dbz.clash", "encoding": "avro"}
+        former, latter = (Catalog([Table(name="t", columns=one)]) for one in (columns, other))
+        assert list(sink.commit("", documents([change], former, **how))) == []
+        [said] = sink.commit("", documents([change], latter, **how))
+    assert (said.status, said.reason) == (Status.ERROR, Reason.REFUSED)
+    assert (said.note or "").startswith(f"{REFUSED} mock.dbz.clash-value: ")
+
+
+def test_the_schema_changes_at_the_row_whose_definition_changed(
+    postgresql: Engine,
+    mock_cluster: str,
+) -> None:
+    """Rows that waited while columns came and went are told under the schemas of their time."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, a TEXT, b TEXT)")
+    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET b = 'z' WHERE idu = 1")
+    run(postgresql, "ALTER TABLE usr DROP COLUMN b", "ALTER TABLE usr ADD COLUMN n INTEGER")
+    run(postgresql, "UPDATE usr SET n = 7 WHERE idu = 1", "ALTER TABLE usr DROP COLUMN n")
+    run(postgresql, "INSERT INTO usr VALUES (2, 'last')")
+    with RegistryServer() as registry:
+        source = SourceConfig(
+            url=postgresql.url.render_as_string(hide_password=False),
+            user="nobody",
+        )
+        found = output(mock_cluster, "dbz-times", registry.login, topic="dbz.times")
+        config = Config(
+            source=source,
+            publisher=PublisherConfig(polling_interval=1),
+            output=(found,),
+        )
+        with Publisher(config, engine=postgresql) as publisher:
+            for _ in publisher.rounds(until_empty=True):
+                pass
+        values = [one.value or b"" for one in consumed(mock_cluster, "dbz.times")]
+    values.sort(key=lambda value: position(numbered(value, registry.schemas)))
+    assert [numbered(value, registry.schemas)["after"] for value in values] == [
+        {"idu": 1, "a": "x", "b": "y"},
+        {"idu": 1, "a": "x", "b": "z"},
+        {"idu": 1, "a": "x", "n": 7},
+        {"idu": 2, "a": "last"},
+    ]
+    first, same, second, third = [value[1:5] for value in values]
+    assert first == same
+    assert len({first, second, third}) == 3
+    assert len(registry.subjects["dbz.times-value"]) == 3
+    assert len(registry.subjects["dbz.times-key"]) == 1
+
+
+def publish_all(config: Config) -> None:
+    with Publisher(config) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_the_transaction_topic_counts_what_is_there_however_batches_cut_and_publishers_die(
+    postgresql: Engine, mock_cluster: str, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    tracked_tables(postgresql, Style.IMAGE)
+    work, chance, topic = RandomWork(postgresql, Random(5)), Random(6), f"dbz.tx.{encoding}"
+    for _ in range(25):
+        work.transact()
+    form = DebeziumSettings(
+        encoding="avro" if encoding == "avro" else "json",
+        topic=f"{topic}.{{table}}",
+        transaction_topic=topic,
+        tombstones=False,
+        batch_size=3,
+    )
+
+    def dying(*given: Any, **named: Any) -> None:
+        if chance.random() < 0.3:
+            raise SinkError("It dies before it settles.")
+        settle(*given, **named)
+
+    with RegistryServer() as registry:
+        found = output(mock_cluster, topic, registry.login)
+        source = SourceConfig(url=postgresql.url.render_as_string(hide_password=False))
+        limits = PublisherConfig(allow_loopback=True, query_limit=7)
+        config = Config(
+            source=source,
+            publisher=limits,
+            output=(structs.replace(found, debezium=form),),
+        )
+        with monkeypatch.context() as crashes:
+            crashes.setattr("eventlog.publisher.journal.settle", dying)
+            for _ in range(6):
+                with suppress(SinkError):
+                    publish_all(config)
+        publish_all(config)
+        schemas = registry.schemas
+
+    def said(of: str) -> list[Any]:
+        values = [one.value or b"" for one in consumed(mock_cluster, of)]
+        return [json.loads(one) if encoding == "json" else numbered(one, schemas) for one in values]
+
+    begun = counted_rightly(said(topic), {table: said(f"{topic}.{table}") for table in KEYS})
+    assert len(begun) > 10
+    with postgresql.connect() as connection:
+        told_left = connection.exec_driver_sql("SELECT told FROM event_log_output").scalars()
+        assert not any(told_left)
+        ids = connection.exec_driver_sql(
+            "SELECT DISTINCT eventlog_transaction::text FROM event_log",
+        )
+        assert begun <= set(ids.scalars())
+
+
+def counted_rightly(marks: Sequence[Any], events: Mapping[str, Sequence[Any]]) -> set[str]:
+    """The transactions, each of which has one BEGIN and one END, with the counts of the events."""
+    begun = [one["id"] for one in marks if one["status"] == "BEGIN"]
+    ended = {one["id"]: one for one in marks if one["status"] == "END"}
+    assert sorted(begun) == sorted(ended)
+    assert len(marks) == 2 * len(begun)
+    places: dict[str, list[tuple[int, str, int]]] = {name: [] for name in begun}
+    for table, told in events.items():
+        for block in (event["transaction"] for event in told):
+            place = (block["total_order"], f"public.{table}", block["data_collection_order"])
+            places[block["id"]].append(place)
+    for name, several in places.items():
+        several.sort()
+        assert [place for place, *_ in several] == [*range(1, ended[name]["event_count"] + 1)]
+        counts: dict[str, int] = {}
+        for _, table, of_table in several:
+            counts[table] = counts.get(table, 0) + 1
+            assert of_table == counts[table]
+        said = ended[name]["data_collections"]
+        assert {one["data_collection"]: one["event_count"] for one in said} == counts
+    return set(begun)
+
+
+def test_an_event_that_the_registry_refuses_takes_no_number(mock_cluster: str) -> None:
+    """It is asked before events are numbered, so a transaction is counted without it."""
+    former = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
+    latter = (former[0], Column(name="v", type="date"))
+    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
+    in_transaction = structs.replace(change, transaction=Transaction(id=1))
+    how: dict[str, Any] = {
+        "topic": "mock.dbz.refused",
+        "encoding": "avro",
+        "transaction_topic": "mock.dbz.refused.tx",
+    }
+    form = event_format("debezium", topics=True, **how)
+    with RegistryServer() as registry:
+        refuses = KafkaSink(settings(mock_cluster, **registry.login)).capabilities.refuses
+        assert refuses is not None
+        said = [
+            refuses(one)
+            for columns in (former, latter)
+            for one in form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction])
+        ]
+    assert said[0] is None
+    assert (said[1] or "").startswith(f"{REFUSED} mock.dbz.refused-value: ")
+
+
+@pytest.fixture
+def official(real_registry: RealRegistry) -> Iterator[SchemaRegistryClient]:
+    with closing(SchemaRegistryClient({"url": real_registry.url})) as made:
+        yield made
+
+
+def typed_row(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The row with values that can be compared: Debezium's dates are days since 1970."""
+    if row is None:
+        return None
+    day = row.get("born")
+    dates = {} if day is None else {"born": dt.date(1970, 1, 1) + dt.timedelta(days=day)}
+    return typed({**row, **dates})
+
+
+def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
+    postgresql: Engine,
+    real_registry: RealRegistry,
+    official: SchemaRegistryClient,
+    mock_cluster: str,
+) -> None:
+    """By triggers and a publisher to Kafka; each row before stood, and in the end all stand."""
+    tracked_tables(postgresql, Style.IMAGE)
+    work = RandomWork(postgresql, Random(41), truncates=True)
+    login = {"registry": real_registry.url, "registry_timeout": 30.0}
+    found = output(mock_cluster, "dbz-work", login, topic="dbz.work.{table}", tombstones=False)
+    published(work, found, rounds=3, transactions=15)
+    theirs, told = AvroDeserializer(official), []
+    for table in KEYS:
+        topic = f"dbz.work.{table}"
+        for one in consumed(mock_cluster, topic):
+            value = theirs(one.value, SerializationContext(topic, MessageField.VALUE))
+            row = value["after"] or value["before"]
+            if one.key is not None:
+                key = theirs(one.key, SerializationContext(topic, MessageField.KEY))
+                assert key == {name: row[name] for name in KEYS[table]}
+            told.append((position(value), table, value))
+    rows: dict[Any, Any] = {}
+    for _, table, event in sorted(told, key=lambda one: one[0]):
+        if event["op"] == "t":
+            rows = {place: row for place, row in rows.items() if place[0] != table}
+            continue
+        before, after = (typed_row(event[side]) for side in ("before", "after"))
+        place = (table, keyed(table, after or before or {}))
+        assert rows.pop(place, None) == before
+        rows |= {} if after is None else {place: after}
+    with postgresql.connect() as connection:
+        assert rows == standing(connection)
+    assert {event["op"] for *_, event in told} >= {"c", "u", "d"}
