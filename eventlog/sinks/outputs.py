@@ -102,14 +102,19 @@ def _needs(output: FilesOutput) -> Iterator[Need]:
 
 
 def _folder_findings(output: FilesOutput) -> Iterator[Finding]:
-    if is_address(output.path):
+    return place_findings(output.path, output.store)
+
+
+def place_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
+    """Whether a folder, or a place in an object store, can be used."""
+    if is_address(path):
         from eventlog.sinks.store.objects import objects_at
         from eventlog.sinks.store.plans import POSITION
 
-        objects_at(output.path, output.store, "output.path").read(POSITION)
-        yield Finding(said=f"{output.path} can be read; whether it can be written shows the publisher's start")
+        objects_at(path, store, "output.path").read(POSITION)
+        yield Finding(said=f"{path} can be read; whether it can be written shows the publisher's start")
         return
-    folder = Path(output.path)
+    folder = Path(path)
     standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
     if not standing.is_dir():
         message = f"{folder} cannot be a folder: {standing} is something else."

@@ -33,7 +33,11 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "files in a store": sink_places.stored_files,
     "change files in a store": sink_places.stored_change_files,
 }
-EVERYWHERE = {**KINDS, **STORES}
+LAKES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "delta": sink_places.delta,
+    "delta mirror": sink_places.delta_mirror,
+}
+EVERYWHERE = {**KINDS, **STORES, **LAKES}
 NOTHING = Resolved()
 
 

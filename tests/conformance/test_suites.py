@@ -58,6 +58,17 @@ class TestChangeTables(SinkSuite):
         engine.dispose()  # or its connection is garbage, which Python 3.13 and later warn of
 
 
+class TestDelta(SinkSuite):
+    @pytest.fixture
+    def target(self, tmp_path: Path) -> Iterator[SinkTarget]:
+        with sink_places.delta(tmp_path) as place:
+            yield SinkTarget(
+                make=place.make,
+                ids=lambda: [place.document(number).id for number in place.found()],
+                document=place.document,
+            )
+
+
 class TestXds(FormatSuite):
     @pytest.fixture
     def form(self) -> Format:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from msgspec import Struct
 from msgspec.structs import replace
 from obstore.store import MemoryStore
@@ -28,6 +30,9 @@ from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
+from eventlog.sinks.lake.delta import DeltaTables, storage_options
+from eventlog.sinks.lake.plugin import DeltaOutput
+from eventlog.sinks.lake.sink import LakeSink
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import HIDDEN, POSITION, StoredPlans
@@ -140,6 +145,34 @@ def change_files(folder: Path) -> Iterator[Place]:
         breaking=lambda at: broken(Path, "replace", at, CutError()),
         spoilt=spoilt,
     )
+
+
+@contextmanager
+def delta(folder: Path | str, mode: Literal["append", "mirror"] = "append", **chosen: Any) -> Iterator[Place]:
+    """Tables of Delta Lake in a folder or at an address."""
+    settings = DeltaOutput(path=str(folder), mode=mode, **chosen)
+    name = "usr" if mode == "mirror" else "usr__ct"
+
+    def found() -> list[int]:
+        place, options = DeltaTables(settings).place(name), storage_options(settings)
+        if not DeltaTable.is_deltatable(place, options):
+            return []
+        rows = pa.table(DeltaTable(place, storage_options=options).to_pyarrow_table()).to_pylist()
+        return [row["idu"] for row in sorted(rows, key=lambda row: (row.get("header__change_seq"), row["idu"]))]
+
+    yield Place(
+        make=lambda: LakeSink(settings, DeltaTables(settings)),
+        document=row,
+        found=found,
+        breaking=lambda at: broken(DeltaTables, "_put", at, CutError()),
+        spoilt=lambda: (Path(folder) / "_eventlog" / "eventlog" / "_position.json").write_text("{"),
+    )
+
+
+@contextmanager
+def delta_mirror(folder: Path | str) -> Iterator[Place]:
+    with delta(folder, "mirror") as place:
+        yield place
 
 
 def _stored(objects: Bucket, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:

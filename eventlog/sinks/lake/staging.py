@@ -1,0 +1,165 @@
+"""The rows of a plan, a table at a time, as they wait beside the tables until all of these have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.core.errors import ExpressionError, SinkError
+from eventlog.core.model import Position
+from eventlog.qlik.change_tables.folding import fold
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument, folder_of
+from eventlog.sinks.change_files.settings import SET_ASIDE
+from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
+from eventlog.sinks.lake.rows import Bad, fitted, missing_fields, refuse_doubled, together
+from eventlog.sinks.lake.settings import LakeSettings
+
+Notes = list[tuple[Position, str]]
+LookUp = Callable[[str], pa.Schema | None]
+"""The columns of the table of that name, None where there is none."""
+
+
+class StagedTable(Struct, frozen=True, kw_only=True):
+    """What a plan has for one table, and where in the file of the plan its rows are.
+
+    Of a merge, `columns` are those of its c0…, and `key` those of its m0…; rows that are appended have none.
+    """
+
+    name: str
+    start: int = 0
+    size: int = 0
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    emptied: bool = False
+
+    def schema(self, rows: pa.Table) -> pa.Schema:
+        """The columns that the table must have for these rows."""
+        if not self.key:
+            return rows.schema
+        types = [rows.schema.field(f"c{place}").type for place in range(len(self.columns))]
+        return pa.schema(list(zip(self.columns, types, strict=True)))
+
+
+Staged = tuple[StagedTable, pa.Table]
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
+    """The rows of all tables as one file, and where each has its own."""
+    body, tables = bytearray(), []
+    for table, rows in several:
+        into = pa.BufferOutputStream()
+        with pa.ipc.new_stream(into, rows.schema, options=_COMPRESSED) as stream:
+            stream.write_table(rows)
+        start = len(body)
+        body += into.getvalue()
+        place = {"start": start, "size": len(body) - start}
+        tables.append(StagedTable(**{name: getattr(table, name) for name in _TOLD}, **place))
+    return tuple(tables), bytes(body)
+
+
+_TOLD: Final = ("name", "columns", "key", "emptied")
+
+
+def unpacked(table: StagedTable, body: bytes) -> pa.Table:
+    """The rows of a table."""
+    piece = memoryview(body)[table.start : table.start + table.size]
+    return pa.ipc.open_stream(piece).read_all()
+
+
+class Staging:
+    """Brings the rows of documents into what their tables take. `look_up` tells what stands there."""
+
+    def __init__(self, settings: LakeSettings, look_up: LookUp) -> None:
+        self._settings = settings
+        self._look_up = look_up
+
+    def staged(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
+        """What each table gets, and the rows that do not get there."""
+        blocks: dict[str, list[RowBlock]] = {}
+        for document in documents:
+            for block in document.blocks:
+                blocks.setdefault(self._name_of(block), []).append(block)
+        found: list[Staged] = []
+        refused: Notes = []
+        for name, several in blocks.items():
+            staged, notes = self._of_table(name, several)
+            refused += notes
+            if staged is not None:
+                found.append(staged)
+        return found, refused
+
+    def _name_of(self, block: RowBlock) -> str:
+        """A mirror is called as its source, a change table as change tables are."""
+        if self._settings.mode == "append":
+            return block.folder
+        return folder_of(block.table, block.target.removesuffix(self._settings.change_tables.suffix))
+
+    def _of_table(self, name: str, blocks: Sequence[RowBlock]) -> tuple[Staged | None, Notes]:
+        there, merging = self._look_up(name), self._settings.mode == "mirror"
+        notes: Notes = []
+        rows: list[pa.Table] = []
+        kept: list[RowBlock] = []
+        for block in blocks:
+            try:
+                (_refuse_other_mirror if merging else _refuse_other_table)(block, there)
+                bad = without_key(block) if merging else {}
+                found = fitted(block.without(bad) if bad else block, there)
+            except ExpressionError as error:
+                notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
+                continue
+            notes += self._refused(name, bad | found.bad)
+            if found.block.positions:
+                rows.append(found.rows)
+                kept.append(found.block)
+        if not kept:
+            return None, notes
+        staged = _merged(name, kept, there) if merging else (StagedTable(name=name), together(rows))
+        return (staged if staged[1].num_rows or staged[0].emptied else None), notes
+
+    def _refused(self, name: str, bad: Bad) -> Notes:
+        if bad and self._settings.on_refused == "stop":
+            why = next(iter(bad.values()))
+            raise SinkError(f"{name} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
+        notes = {position: f"{name}: {why}." for positions, why in bad.items() for position in positions}
+        return list(notes.items())
+
+
+def _refuse_other_table(block: RowBlock, there: pa.Schema | None) -> None:
+    headers = pa.schema([(column.name, pa.null()) for column in block.columns if column.header])
+    if there is not None and len(headers) and len(missing_fields(headers, there)) == len(headers):
+        raise ExpressionError(f"it is there and is no change table: it has no column {headers[0].name}")
+
+
+def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
+    key = pa.schema([(name, pa.null()) for name in key_of(block.columns)])
+    missing = [] if there is None else missing_fields(key, there)
+    if missing:
+        raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
+
+
+def _merged(name: str, blocks: Sequence[RowBlock], there: pa.Schema | None) -> Staged:
+    """All that is told of a mirror, as one merge."""
+    by_name = {column.name: column for block in blocks for column in block.columns if not column.header}
+    columns, key = list(by_name.values()), key_of(blocks[-1].columns)
+    refuse_doubled(columns)
+    merge = Merging(key).merged(fold((row for block in blocks for row in told(block)), key))
+    rows = merge_table(merge, columns, key)
+    known = {} if there is None else {field.name.casefold(): field for field in there}
+    names = {column.name: known[column.name.casefold()].name for column in columns if column.name.casefold() in known}
+    types = {f"c{place}": known.get(column.name.casefold()) for place, column in enumerate(columns)}
+    types |= {f"m{place}": known.get(column.casefold()) for place, column in enumerate(key)}
+    table = StagedTable(
+        name=name,
+        columns=tuple([names.get(column.name, column.name) for column in columns]),
+        key=tuple([names.get(column, column) for column in key]),
+        emptied=merge.emptied,
+    )
+    return table, rows.cast(pa.schema([_typed(field, types.get(field.name)) for field in rows.schema]))
+
+
+def _typed(field: pa.Field, there: Any) -> pa.Field:
+    return field if there is None else pa.field(field.name, there.type)
