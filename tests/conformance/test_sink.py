@@ -28,16 +28,17 @@ from tests.support.sinks import opened, tenure
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]
 LAKES = ["delta", "delta mirror"]
+STORED_LAKES = ["delta in S3"]
 STORES = ["files in S3", "change files in S3"]
 RECEIVERS = ["http", "http over four"]
 STAND_INS = ["kafka", "kafka messages"]
 BROKERS = ["broker", "broker messages"]
 DATABASES = [f"tables in {name}" for name in databases()]
-OWNED = [*FOLDERS, *LAKES, *STORES, *DATABASES, *STAND_INS, *BROKERS]
+OWNED = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *STAND_INS, *BROKERS]
 """Targets in which stands whose they are."""
 LAKE_PLACES = {"delta": sink_places.delta, "delta mirror": sink_places.delta_mirror}
 LASTING = [*OWNED, *RECEIVERS]
-STEADY = [*FOLDERS, *LAKES, *STORES, *DATABASES, *BROKERS]
+STEADY = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
 XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
@@ -49,6 +50,9 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
         return kind.get(name, sink_places.change_files)(folder / "out")
     if name in LAKES:
         return LAKE_PLACES[name](folder / "out")
+    if name in STORED_LAKES:
+        server: StoreServer = request.getfixturevalue("s3_store")
+        return sink_places.delta(server.address(), store=server.settings)
     if name in STORES:
         store: StoreServer = request.getfixturevalue("s3_store")
         objects = store.objects(store.address())
@@ -76,7 +80,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
-    groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys(STORES, "s3")
+    groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
     found = [pytest.param(one, marks=pytest.mark.xdist_group(groups[one])) if one in groups else one for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
 

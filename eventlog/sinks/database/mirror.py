@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.sql.elements import ColumnElement
 
 from eventlog.core.errors import DataError, UsageError
-from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Key, Moved, Nets, Step, Values, fold
+from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values, fold
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.mirror_keys import refuse_loose_key

@@ -166,4 +166,3 @@ def merge_table(merge: Merge, columns: Sequence[ChangeColumn], key: tuple[str, .
         given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]
         made = made.append_column(f"g{place}", pa.array(given, pa.bool_()))
     return made
-

@@ -5,7 +5,7 @@ Law: a value that a column cannot hold as it is never gets there as another one;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -59,9 +59,7 @@ def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
     folded = [column.name.casefold() for column in columns]
     doubled = [name for name in folded if folded.count(name) > 1]
     if doubled:
-        raise ExpressionError(
-            f"two of its columns are called {doubled[0]!r} but for upper and lower case"
-        )
+        raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
 
 
 def _by_change(block: RowBlock, wrong: dict[int, str]) -> Bad:
@@ -116,5 +114,3 @@ def missing_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
     """The fields that the table there lacks."""
     known = {field.name.casefold() for field in there}
     return [field for field in schema if field.name.casefold() not in known]
-
-

@@ -11,7 +11,7 @@ from msgspec import Struct
 from eventlog.core.errors import ExpressionError, SinkError
 from eventlog.core.model import Position
 from eventlog.qlik.change_tables.folding import fold
-from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument, folder_of
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
 from eventlog.sinks.lake.rows import Bad, fitted, missing_fields, refuse_doubled, together
