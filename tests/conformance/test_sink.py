@@ -27,7 +27,7 @@ from tests.support.sinks import opened, tenure
 
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]
-LAKES = ["delta", "delta mirror"]
+LAKES = ["delta", "delta mirror", "iceberg", "iceberg mirror"]
 STORED_LAKES = ["delta in S3"]
 STORES = ["files in S3", "change files in S3"]
 RECEIVERS = ["http", "http over four"]
@@ -36,7 +36,6 @@ BROKERS = ["broker", "broker messages"]
 DATABASES = [f"tables in {name}" for name in databases()]
 OWNED = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *STAND_INS, *BROKERS]
 """Targets in which stands whose they are."""
-LAKE_PLACES = {"delta": sink_places.delta, "delta mirror": sink_places.delta_mirror}
 LASTING = [*OWNED, *RECEIVERS]
 STEADY = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
@@ -49,10 +48,11 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
         kind = {"files": sink_places.files, "message files": sink_places.message_files}
         return kind.get(name, sink_places.change_files)(folder / "out")
     if name in LAKES:
-        return LAKE_PLACES[name](folder / "out")
+        kind, _, mode = name.partition(" ")
+        return sink_places.lake(kind, folder / "out", "mirror" if mode else "append")
     if name in STORED_LAKES:
         server: StoreServer = request.getfixturevalue("s3_store")
-        return sink_places.delta(server.address(), store=server.settings)
+        return sink_places.lake("delta", server.address(), store=server.settings)
     if name in STORES:
         store: StoreServer = request.getfixturevalue("s3_store")
         objects = store.objects(store.address())

@@ -9,12 +9,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from msgspec import Struct
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.lake.delta import DeltaTables, schema_of, storage_options
-from eventlog.sinks.lake.plugin import DeltaOutput
+from eventlog.sinks.lake.iceberg import IcebergTables
+from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
+from eventlog.sinks.lake.rows import plain_schema
 from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.lake.sink import LakeSink, LakeTables
 from tests.support.changerows import documents
@@ -53,13 +57,37 @@ def delta(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
         place = DeltaTables(settings).place(name)
         if not DeltaTable.is_deltatable(place, options):
             return None
-        found = DeltaTable(place, storage_options=options)
-        return found.to_pyarrow_table().cast(schema_of(found))
+        return delta_rows(DeltaTable(place, storage_options=options))
 
     return Lake(settings=settings, tables=lambda: DeltaTables(settings), read=read)
 
 
-LAKES: dict[str, Callable[..., Lake]] = {"delta": delta}
+def delta_rows(table: DeltaTable) -> pa.Table:
+    """The rows by the library's own engine: with that of pyarrow a process may abort at its end."""
+    return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()).cast(schema_of(table))
+
+
+def iceberg(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
+    """Tables of Iceberg with a catalog in SQLite."""
+    folder = Path(chosen.pop("catalog_folder", path))
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}
+    settings = IcebergOutput(path=str(path), mode=mode, catalog=catalog, **chosen)
+
+    def read(name: str) -> pa.Table | None:
+        schema, point, table = name.partition(".")
+        try:
+            found = load_catalog(**settings.properties).load_table(
+                (schema, table) if point else (settings.namespace, schema)
+            )
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        return found.scan().to_arrow().cast(plain_schema(found.schema().as_arrow()))
+
+    return Lake(settings=settings, tables=lambda: IcebergTables(settings), read=read)
+
+
+LAKES: dict[str, Callable[..., Lake]] = {"delta": delta, "iceberg": iceberg}
 
 
 def put(sink: LakeSink, plan: str, *changes: Any, **chosen: Any) -> Sequence[Any]:

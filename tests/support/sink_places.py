@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from msgspec import Struct
 from msgspec.structs import replace
 from obstore.store import MemoryStore
@@ -30,13 +28,12 @@ from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
-from eventlog.sinks.lake.delta import DeltaTables, storage_options
-from eventlog.sinks.lake.plugin import DeltaOutput
 from eventlog.sinks.lake.sink import LakeSink
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import HIDDEN, POSITION, StoredPlans
 from tests.support import changerows, messages
+from tests.support.lakes import LAKES, Mode
 from tests.support.servers_kafka import consumed, settings
 from tests.support.sinks import broken
 
@@ -148,31 +145,16 @@ def change_files(folder: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def delta(folder: Path | str, mode: Literal["append", "mirror"] = "append", **chosen: Any) -> Iterator[Place]:
-    """Tables of Delta Lake in a folder or at an address."""
-    settings = DeltaOutput(path=str(folder), mode=mode, **chosen)
-    name = "usr" if mode == "mirror" else "usr__ct"
-
-    def found() -> list[int]:
-        place, options = DeltaTables(settings).place(name), storage_options(settings)
-        if not DeltaTable.is_deltatable(place, options):
-            return []
-        rows = pa.table(DeltaTable(place, storage_options=options).to_pyarrow_table()).to_pylist()
-        return [row["idu"] for row in sorted(rows, key=lambda row: (row.get("header__change_seq"), row["idu"]))]
-
+def lake(kind: str, folder: Path | str, mode: Mode = "append", **chosen: Any) -> Iterator[Place]:
+    """Tables of a lake in a folder or at an address."""
+    made = LAKES[kind](folder, mode, **chosen)
     yield Place(
-        make=lambda: LakeSink(settings, DeltaTables(settings)),
+        make=lambda: LakeSink(made.settings, made.tables()),
         document=row,
-        found=found,
-        breaking=lambda at: broken(DeltaTables, "_put", at, CutError()),
+        found=lambda: made.keys("usr" if mode == "mirror" else "usr__ct"),
+        breaking=lambda at: broken(type(made.tables()), "_put", at, CutError()),
         spoilt=lambda: (Path(folder) / "_eventlog" / "eventlog" / "_position.json").write_text("{"),
     )
-
-
-@contextmanager
-def delta_mirror(folder: Path | str) -> Iterator[Place]:
-    with delta(folder, "mirror") as place:
-        yield place
 
 
 def _stored(objects: Bucket, kind: Callable[[StoredPlans], Sink], document: Callable[[int], Document]) -> Place:

@@ -13,6 +13,7 @@ import pytest
 
 from eventlog.core.seams import Sink, Tenure
 from eventlog.sinks.lake.delta import DeltaTables
+from eventlog.sinks.lake.iceberg import IcebergTables
 
 Opened = TypeVar("Opened", bound=Sink)
 STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")
@@ -82,7 +83,7 @@ def _stepping(look: Callable[[], None]) -> Iterator[None]:
 
 def patch_steps(patch: pytest.MonkeyPatch, stepping: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Wraps whatever a sink can ask of a file system or of an object store."""
-    for module, names in ((os, STEPS), (obstore, REQUESTS), (DeltaTables, LAKE)):
+    for module, names in ((os, STEPS), (obstore, REQUESTS), (DeltaTables, LAKE), (IcebergTables, LAKE)):
         for name in names:
             patch.setattr(module, name, stepping(getattr(module, name)))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import environ
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -19,17 +19,13 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Schema
 
-from eventlog.core.errors import SinkError
 from eventlog.sinks.lake.merging import GONE, OPER
-from eventlog.sinks.lake.rows import aligned, missing_fields
+from eventlog.sinks.lake.rows import aligned, missing_fields, plain_schema
 from eventlog.sinks.lake.settings import DeltaSettings
 from eventlog.sinks.lake.staging import StagedTable
-from eventlog.sinks.lake.troubles import pause, told, trouble
+from eventlog.sinks.lake.troubles import COMMIT_TRIES, pause, told, trouble, writes_elsewhere
 from eventlog.sinks.store.address import is_address
 from eventlog.sinks.store.objects import ANSWER_SECONDS, TRIES, TRYING_SECONDS
-
-COMMIT_TRIES: Final = 10
-"""How often a commit is tried anew because others changed the table meanwhile."""
 
 LIBRARY: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """What the library raises."""
@@ -55,6 +51,10 @@ class DeltaTables:
             found = self._latest(name)
             return None if found is None else schema_of(found)
 
+    def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
+        """The library cannot give a column another type."""
+        return False
+
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
         """Puts the rows into the table with the number of the plan, unless it has one as high."""
         for attempt in range(COMMIT_TRIES):
@@ -71,7 +71,7 @@ class DeltaTables:
                     self._known.pop(table.name, None)
             _log.warning("Others write to %s as well; the rows are put there again.", self.place(table.name))
             pause(attempt)
-        raise SinkError(f"Others write to {self.place(table.name)} without a pause.", hint="It is tried again.")
+        raise writes_elsewhere(self.place(table.name))
 
     def place(self, name: str) -> str:
         """Where a table stands."""
@@ -176,15 +176,7 @@ def storage_options(settings: DeltaSettings) -> dict[str, str] | None:
 
 def schema_of(table: DeltaTable) -> pa.Schema:
     """The columns of the table, as Arrow has them."""
-    found = pa.schema(table.schema())
-    return pa.schema([pa.field(field.name, _plain(field.type)) for field in found])
-
-
-def _plain(kind: pa.DataType) -> Any:
-    """The type as our rows have it: texts and binary data have several in Arrow."""
-    if kind in (pa.large_string(), pa.string_view()):
-        return pa.string()
-    return pa.binary() if kind in (pa.large_binary(), pa.binary_view()) else kind
+    return plain_schema(pa.schema(table.schema()))
 
 
 def _quoted(name: str) -> str:

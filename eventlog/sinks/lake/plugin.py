@@ -8,7 +8,7 @@ from typing import Final
 
 from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
-from eventlog.sinks.lake.settings import DeltaSettings, LakeSettings
+from eventlog.sinks.lake.settings import DeltaSettings, IcebergSettings, LakeSettings
 from eventlog.sinks.outputs import place_findings
 from eventlog.sinks.store.address import MODULE, is_address
 
@@ -17,11 +17,29 @@ class DeltaOutput(DeltaSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Tables of Delta Lake."""
 
 
+class IcebergOutput(
+    IcebergSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="iceberg"
+):
+    """Tables of Apache Iceberg."""
+
+
 def _delta(order: SinkOrder) -> Sink:
     from eventlog.sinks.lake.delta import DeltaTables
     from eventlog.sinks.lake.sink import LakeSink
 
     return LakeSink(order.output, DeltaTables(order.output))
+
+
+def _iceberg(order: SinkOrder) -> Sink:
+    from eventlog.sinks.lake.iceberg import IcebergTables
+    from eventlog.sinks.lake.sink import LakeSink
+
+    return LakeSink(order.output, IcebergTables(order.output))
+
+
+def _iceberg_needs(output: IcebergOutput) -> Iterator[Need]:
+    yield Need('An output with sink = "iceberg"', "pyiceberg")
+    yield from _needs(output)
 
 
 def _delta_needs(output: DeltaOutput) -> Iterator[Need]:
@@ -51,4 +69,12 @@ DELTA: Final = SinkPlugin(
     formats=("change-tables",),
     check=_findings,
     needs=_delta_needs,
+)
+ICEBERG: Final = SinkPlugin(
+    settings=IcebergOutput,
+    build=_iceberg,
+    place=_place,
+    formats=("change-tables",),
+    check=_findings,
+    needs=_iceberg_needs,
 )

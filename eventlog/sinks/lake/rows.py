@@ -5,7 +5,7 @@ Law: a value that a column cannot hold as it is never gets there as another one;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,7 +31,11 @@ class Fitted(Struct, frozen=True, kw_only=True):
     bad: Bad
 
 
-def fitted(block: RowBlock, there: pa.Schema | None) -> Fitted:
+Widens = Callable[[pa.DataType, pa.DataType], bool]
+"""Whether a table's column can get another type without a loss."""
+
+
+def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
     """The rows in the types and under the names of the table that is there, if one is."""
     refuse_doubled(block.columns)
     bad: Bad = {}
@@ -43,15 +47,44 @@ def fitted(block: RowBlock, there: pa.Schema | None) -> Fitted:
             raise
         block = block.without(bad)
         rows = arrow_columns(block.columns, block.cells)
-    known = {} if there is None else {field.name.casefold(): field for field in there}
-    fields = [known.get(field.name.casefold(), field) for field in rows.schema]
+    fields = list(agreed(rows.schema, there, widens))
     wrong: dict[int, str] = {}
     columns = [_cast(column, field, wrong) for column, field in zip(rows.columns, fields, strict=True)]
     if wrong:
         more = _by_change(block, wrong)
-        found = fitted(block.without(more), there)
+        found = fitted(block.without(more), there, widens)
         return Fitted(block=found.block, rows=found.rows, bad=bad | more | found.bad)
     return Fitted(block=block, rows=pa.table(columns, schema=pa.schema(fields)), bad=bad)
+
+
+def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
+    """The columns under the names that the table has, in its types, or in those to which it can be widened."""
+    known = {} if there is None else {field.name.casefold(): field for field in there}
+    found = []
+    for field in schema:
+        former = known.get(field.name.casefold())
+        if former is not None:
+            field = pa.field(former.name, field.type if widens(former.type, field.type) else former.type)  # noqa: PLW2901
+        found.append(field)
+    return pa.schema(found)
+
+
+def is_wider(former: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether every value of a type is one of the other as well, by the rules of Iceberg."""
+    if pa.types.is_decimal(former) and pa.types.is_decimal(kind):
+        return bool(former.scale == kind.scale and former.precision < kind.precision)
+    return (former, kind) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns in the types that our rows have: texts and binary data have several in Arrow."""
+    return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if kind in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    return pa.binary() if kind in (pa.large_binary(), pa.binary_view()) else kind
 
 
 def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
@@ -108,6 +141,13 @@ def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def together(several: Sequence[pa.Table]) -> pa.Table:
     """Rows of one table that came in several blocks; its columns may have become more between them."""
     return pa.concat_tables(several, promote_options="default").combine_chunks()
+
+
+def changed_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
+    """The fields that the table there lacks, or has in a type that is too narrow."""
+    known = {field.name: field.type for field in there}
+    wider = [field for field in schema if field.name in known and is_wider(known[field.name], field.type)]
+    return [*missing_fields(schema, there), *wider]
 
 
 def missing_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:

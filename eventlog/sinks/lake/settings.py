@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from eventlog.core.errors import ConfigError
@@ -65,3 +66,34 @@ class DeltaSettings(LakeSettings, frozen=True, kw_only=True):
         LakeSettings.__post_init__(self)
         if self.optimize_every < 0:
             raise ConfigError("output.optimize_every is below 0; it counts plans, and 0 is never.")
+
+
+class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
+    """`catalog` are the properties of the catalog as PyIceberg has them: name, type, uri, warehouse and others; readers
+    of a catalog in a database must call it by the same name. Tables stand in
+    a namespace that is called as the schema of their source; those of tables without a schema in `namespace`.
+    `path` is where plans wait, and the warehouse where the catalog names none.
+    """
+
+    catalog: dict[str, str]
+    namespace: str = "eventlog"
+
+    def __post_init__(self) -> None:
+        """Refuses a catalog that is none."""
+        LakeSettings.__post_init__(self)
+        if not self.catalog.get("type") and not self.catalog.get("uri"):
+            hint = 'As { type = "sql", uri = "sqlite:////data/catalog.db" }, or { type = "rest", uri = "https://…" }.'
+            raise ConfigError("output.catalog has neither a type nor a uri.", hint=hint)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties, with what the other keys say already."""
+        said = {
+            "name": "eventlog",
+            "s3.endpoint": self.store.endpoint,
+            "s3.region": self.store.region,
+            "warehouse": self.path,
+        }
+        if not is_address(self.path):
+            said["warehouse"] = f"file://{Path(self.path).absolute()}"
+        return {name: value for name, value in said.items() if value} | self.catalog

@@ -41,6 +41,9 @@ class LakeTables(Protocol):
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
 
+    def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
+        """Whether a column can get the other type without a loss."""
+
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
         """Puts the rows into the table, with the number of the plan in the same commit, unless it has one as high.
 
@@ -86,7 +89,7 @@ class LakeSink:
         found = place_of(plans_path(settings), settings.store, ordered=False) if place is None else place
         self._plans: Plans = PlanFolder(found, lambda: [found]) if isinstance(found, Path) else found
         self._tables = tables
-        self._staging = Staging(settings, tables.schema)
+        self._staging = Staging(settings, tables.schema, tables.widens)
         self._state = LakeState()
         self._converting = False
         self._in_tables = 0

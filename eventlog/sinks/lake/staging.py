@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -14,7 +14,7 @@ from eventlog.qlik.change_tables.folding import fold
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
-from eventlog.sinks.lake.rows import Bad, fitted, missing_fields, refuse_doubled, together
+from eventlog.sinks.lake.rows import Bad, Widens, agreed, fitted, missing_fields, refuse_doubled, together
 from eventlog.sinks.lake.settings import LakeSettings
 
 Notes = list[tuple[Position, str]]
@@ -73,9 +73,10 @@ def unpacked(table: StagedTable, body: bytes) -> pa.Table:
 class Staging:
     """Brings the rows of documents into what their tables take. `look_up` tells what stands there."""
 
-    def __init__(self, settings: LakeSettings, look_up: LookUp) -> None:
+    def __init__(self, settings: LakeSettings, look_up: LookUp, widens: Widens) -> None:
         self._settings = settings
         self._look_up = look_up
+        self._widens = widens
 
     def staged(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
         """What each table gets, and the rows that do not get there."""
@@ -107,7 +108,7 @@ class Staging:
             try:
                 (_refuse_other_mirror if merging else _refuse_other_table)(block, there)
                 bad = without_key(block) if merging else {}
-                found = fitted(block.without(bad) if bad else block, there)
+                found = fitted(block.without(bad) if bad else block, there, self._widens)
             except ExpressionError as error:
                 notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
                 continue
@@ -117,7 +118,7 @@ class Staging:
                 kept.append(found.block)
         if not kept:
             return None, notes
-        staged = _merged(name, kept, there) if merging else (StagedTable(name=name), together(rows))
+        staged = _merged(name, kept, there, self._widens) if merging else (StagedTable(name=name), together(rows))
         return (staged if staged[1].num_rows or staged[0].emptied else None), notes
 
     def _refused(self, name: str, bad: Bad) -> Notes:
@@ -141,25 +142,21 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
         raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
 
 
-def _merged(name: str, blocks: Sequence[RowBlock], there: pa.Schema | None) -> Staged:
+def _merged(name: str, blocks: Sequence[RowBlock], there: pa.Schema | None, widens: Widens) -> Staged:
     """All that is told of a mirror, as one merge."""
     by_name = {column.name: column for block in blocks for column in block.columns if not column.header}
     columns, key = list(by_name.values()), key_of(blocks[-1].columns)
     refuse_doubled(columns)
     merge = Merging(key).merged(fold((row for block in blocks for row in told(block)), key))
     rows = merge_table(merge, columns, key)
-    known = {} if there is None else {field.name.casefold(): field for field in there}
-    names = {column.name: known[column.name.casefold()].name for column in columns if column.name.casefold() in known}
-    types = {f"c{place}": known.get(column.name.casefold()) for place, column in enumerate(columns)}
-    types |= {f"m{place}": known.get(column.casefold()) for place, column in enumerate(key)}
+    own = pa.schema([(column.name, rows.schema.field(f"c{place}").type) for place, column in enumerate(columns)])
+    fields = dict(zip(own.names, agreed(own, there, widens), strict=True))
+    types = {f"c{place}": fields[column.name].type for place, column in enumerate(columns)}
+    types |= {f"m{place}": fields[name].type for place, name in enumerate(key)}
     table = StagedTable(
         name=name,
-        columns=tuple([names.get(column.name, column.name) for column in columns]),
-        key=tuple([names.get(column, column) for column in key]),
+        columns=tuple([fields[column.name].name for column in columns]),
+        key=tuple([fields[column].name for column in key]),
         emptied=merge.emptied,
     )
-    return table, rows.cast(pa.schema([_typed(field, types.get(field.name)) for field in rows.schema]))
-
-
-def _typed(field: pa.Field, there: Any) -> pa.Field:
-    return field if there is None else pa.field(field.name, there.type)
+    return table, rows.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in rows.schema]))
