@@ -22,7 +22,18 @@ SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd
 """What the name of a secret holds, without the signs between its words: sslpassword, oauth_client_secret, new-password."""
 
 SECRET_NAMES: Final = frozenset(
-    ("accesskey", "accountkey", "apikey", "credential", "pass", "pw", "scramclientkey", "scramserverkey", "sig")
+    (
+        "accesskey",
+        "accountkey",
+        "adlsaccountkey",
+        "apikey",
+        "credential",
+        "pass",
+        "pw",
+        "scramclientkey",
+        "scramserverkey",
+        "sig",
+    )
 )
 """Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none."""
 

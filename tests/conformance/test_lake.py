@@ -356,6 +356,8 @@ def test_names_may_have_any_signs(lake: Make) -> None:
     catalog = Catalog([Table(name="usr", columns=(*USR.columns, Column(name='a "b" c.d', type="text"))), GRP])
     found = lake("mirror")
     sink = found.sink()
-    put(sink, "a", told(1, Op.ADD, 1, **{'a "b" c.d': "x"}), catalog=catalog)
-    put(sink, "b", told(2, Op.MODIFY, 1, **{'a "b" c.d': ("x", "y")}), catalog=catalog)
+    first: dict[str, Any] = {'a "b" c.d': "x"}
+    then: dict[str, Any] = {'a "b" c.d': ("x", "y")}
+    put(sink, "a", told(1, Op.ADD, 1, **first), catalog=catalog)
+    put(sink, "b", told(2, Op.MODIFY, 1, **then), catalog=catalog)
     assert found.rows("usr")[0]['a "b" c.d'] == "y"

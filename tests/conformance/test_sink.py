@@ -48,8 +48,8 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
         kind = {"files": sink_places.files, "message files": sink_places.message_files}
         return kind.get(name, sink_places.change_files)(folder / "out")
     if name in LAKES:
-        kind, _, mode = name.partition(" ")
-        return sink_places.lake(kind, folder / "out", "mirror" if mode else "append")
+        sort, _, mode = name.partition(" ")
+        return sink_places.lake(sort, folder / "out", "mirror" if mode else "append")
     if name in STORED_LAKES:
         server: StoreServer = request.getfixturevalue("s3_store")
         return sink_places.lake("delta", server.address(), store=server.settings)

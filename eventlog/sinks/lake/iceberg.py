@@ -43,6 +43,11 @@ LIBRARY: Final = (
 )
 """What the library raises: its errors have no class in common."""
 
+_in: Any = In
+_least: Any = GreaterThanOrEqual
+_most: Any = LessThanOrEqual
+"""What takes a name and values, although its types do not say so."""
+
 _log = logging.getLogger(__name__)
 Identifier = tuple[str, str]
 
@@ -167,10 +172,10 @@ def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
     for place, name in enumerate(key):
         values = pc.drop_null(pc.unique(rows.column(f"m{place}")))
         if len(values) <= NAMED_VALUES:
-            found = And(found, In(name, values.to_pylist()))
+            found = And(found, _in(name, values.to_pylist()))
         else:
             least, greatest = pc.min(values).as_py(), pc.max(values).as_py()
-            found = And(found, And(GreaterThanOrEqual(name, least), LessThanOrEqual(name, greatest)))
+            found = And(found, And(_least(name, least), _most(name, greatest)))
     return found
 
 

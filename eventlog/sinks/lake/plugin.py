@@ -9,8 +9,8 @@ from typing import Final
 from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
 from eventlog.sinks.lake.settings import DeltaSettings, IcebergSettings, LakeSettings
-from eventlog.sinks.outputs import place_findings
 from eventlog.sinks.store.address import MODULE, is_address
+from eventlog.sinks.store.findings import place_findings
 
 
 class DeltaOutput(DeltaSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="delta"):

@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError, SinkError
 from eventlog.core.model import Position
@@ -56,12 +57,8 @@ def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
             stream.write_table(rows)
         start = len(body)
         body += into.getvalue()
-        place = {"start": start, "size": len(body) - start}
-        tables.append(StagedTable(**{name: getattr(table, name) for name in _TOLD}, **place))
+        tables.append(replace(table, start=start, size=len(body) - start))
     return tuple(tables), bytes(body)
-
-
-_TOLD: Final = ("name", "columns", "key", "emptied")
 
 
 def unpacked(table: StagedTable, body: bytes) -> pa.Table:
