@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Schema
 
-from eventlog.sinks.lake.merging import GONE, OPER
+from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, missing_fields, plain_schema
 from eventlog.sinks.lake.settings import DeltaSettings
 from eventlog.sinks.lake.staging import StagedTable
@@ -121,11 +121,11 @@ class DeltaTables:
         merging = found.merge(
             rows, same, source_alias="s", target_alias="t", streamed_exec=False, commit_properties=commit
         )
-        merging = merging.when_matched_delete(predicate=f"s.{OPER} = {GONE}").when_matched_update(
+        merging = merging.when_matched_delete(predicate=f"s.{OPER} = {Does.GONE:d}").when_matched_update(
             {column: f"CASE WHEN s.g{place} THEN s.c{place} ELSE t.{column} END" for place, column in names}
         )
         merging = merging.when_not_matched_insert(
-            {column: f"s.c{place}" for place, column in names}, predicate=f"s.{OPER} <> {GONE}"
+            {column: f"s.c{place}" for place, column in names}, predicate=f"s.{OPER} <> {Does.GONE:d}"
         )
         if table.emptied:
             merging = merging.when_not_matched_by_source_delete()

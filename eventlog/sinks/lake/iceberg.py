@@ -26,7 +26,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterTha
 from pyiceberg.table import Table
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from eventlog.sinks.lake.merging import GONE, OPER
+from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, changed_fields, is_wider, plain_schema
 from eventlog.sinks.lake.settings import IcebergSettings
 from eventlog.sinks.lake.staging import StagedTable
@@ -197,7 +197,7 @@ def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
             told = rows.column(f"c{place}").cast(kind)
             column = pc.if_else(rows.column(f"g{place}"), told, column)
         columns.append(column)
-    made = pa.table(columns, schema=there.schema).filter(pc.not_equal(rows.column(OPER), GONE))
+    made = pa.table(columns, schema=there.schema).filter(pc.not_equal(rows.column(OPER), int(Does.GONE)))
     return pa.concat_tables([there.filter(pa.array(keep, pa.bool_())), made])
 
 

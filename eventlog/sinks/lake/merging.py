@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,11 +16,15 @@ from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.lake.rows import Bad
 
-GONE: Final = 0
-WHOLE: Final = 1
-CHANGED: Final = 2
-"""What a row of a merge says: the row goes, it is as told, or some of its columns are."""
 OPER: Final = "oper"
+
+
+class Does(IntEnum):
+    """What a row of a merge says: the row goes, it is as told, or some of its columns are."""
+
+    GONE = 0
+    WHOLE = 1
+    CHANGED = 2
 
 
 class MergeRow(Struct, kw_only=True):
@@ -160,7 +165,7 @@ def merge_table(merge: Merge, columns: Sequence[ChangeColumn], key: tuple[str, .
     cells: list[Sequence[Any]] = [[origin[place] for origin in origins] for place in range(len(key))]
     cells += [gone + [row.values.get(name) for row in merge.rows] for name in names]
     made = arrow_columns([*matched, *valued], cells)
-    opers = [GONE] * len(gone) + [WHOLE if row.whole else CHANGED for row in merge.rows]
+    opers = [Does.GONE] * len(gone) + [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
     made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
     for place, name in enumerate(names):
         given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]

@@ -60,13 +60,13 @@ def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
 def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
     """The columns under the names that the table has, in its types, or in those to which it can be widened."""
     known = {} if there is None else {field.name.casefold(): field for field in there}
-    found = []
-    for field in schema:
-        former = known.get(field.name.casefold())
-        if former is not None:
-            field = pa.field(former.name, field.type if widens(former.type, field.type) else former.type)  # noqa: PLW2901
-        found.append(field)
-    return pa.schema(found)
+    return pa.schema([_agreed(field, known.get(field.name.casefold()), widens) for field in schema])
+
+
+def _agreed(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.Field:
+    if there is None:
+        return field
+    return pa.field(there.name, field.type if widens(there.type, field.type) else there.type)
 
 
 def is_wider(former: pa.DataType, kind: pa.DataType) -> bool:
