@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,21 @@ from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.acceptance.command import eventlog
 from tests.integration.test_object_store import answering
 from tests.support.changerows import told
+from tests.support.converting import log_row, write_lines
+from tests.support.forking import Forked
 from tests.support.lakes import LAKES, Lake, delta, put
 from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer
+
+SCHEMA = """{"tables": [{"name": "usr", "columns": [
+    {"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(8)"}]}]}"""
+DYING_AT_A_TABLE = """
+import os, signal
+from eventlog.sinks.lake import sink
+def die(self, staged):
+    os.kill(os.getpid(), signal.SIGKILL)
+sink.LakeSink._put = die
+"""
+"""A process that is killed when a plan is shown and no table has it."""
 
 TABLE = "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(40), pay NUMERIC(10,2), photo BLOB)"
 
@@ -201,3 +215,29 @@ def test_signs_in_names_of_tables_lead_nowhere_else_in_a_store(s3_store: StoreSe
     assert tables.schema("a/../b c%2f") is None
     with pytest.raises(SinkError, match="has no such bucket"):
         delta("s3://none/p", store=s3_store.settings).sink()
+
+
+@pytest.mark.parametrize("kind", sorted(LAKES))
+def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: Path, kind: str) -> None:
+    lines = write_lines(
+        tmp_path / "log.jsonl", [log_row(n, table_key=f"idu={n}", new_value=f"n{n}") for n in range(1, 21)]
+    )
+    (tmp_path / "schema.json").write_text(SCHEMA)
+    lake = LAKES[kind](tmp_path / "lake")
+    output = output_of(lake)
+    file = tmp_path / "eventlog.toml"
+    catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
+    file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
+    words = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
+    words += ("--to-lake", "lake", "--config", str(file), "--out", str(tmp_path / "outcomes"), "--engine", "local")
+    killed = Forked(*words, environment={}, program=DYING_AT_A_TABLE)
+    assert killed.wait(120) == -signal.SIGKILL
+    assert lake.read("usr__ct") is None
+    done = eventlog(*words)
+    assert done.returncode == 0, done.stderr
+    assert lake.keys("usr__ct") == list(range(1, 21))
+    again = eventlog(*words)
+    assert again.returncode == 0, again.stderr
+    assert lake.keys("usr__ct") == list(range(1, 21))
+    other = eventlog(*words[:-6], "--config", str(file), "--to-lake", "lak", "--out", str(tmp_path / "x"))
+    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (64, True)

@@ -23,32 +23,28 @@ class IcebergOutput(
     """Tables of Apache Iceberg."""
 
 
-def _delta(order: SinkOrder) -> Sink:
-    from eventlog.sinks.lake.delta import DeltaTables
+def _sink(order: SinkOrder) -> Sink:
+    return lake_sink(order.output)
+
+
+def lake_sink(output: LakeSettings) -> Sink:
+    """What writes into the tables of such an output."""
     from eventlog.sinks.lake.sink import LakeSink
 
-    return LakeSink(order.output, DeltaTables(order.output))
+    if isinstance(output, DeltaSettings):
+        from eventlog.sinks.lake.delta import DeltaTables
 
-
-def _iceberg(order: SinkOrder) -> Sink:
+        return LakeSink(output, DeltaTables(output))
     from eventlog.sinks.lake.iceberg import IcebergTables
-    from eventlog.sinks.lake.sink import LakeSink
 
-    return LakeSink(order.output, IcebergTables(order.output))
-
-
-def _iceberg_needs(output: IcebergOutput) -> Iterator[Need]:
-    yield Need('An output with sink = "iceberg"', "pyiceberg")
-    yield from _needs(output)
+    assert isinstance(output, IcebergSettings)
+    return LakeSink(output, IcebergTables(output))
 
 
-def _delta_needs(output: DeltaOutput) -> Iterator[Need]:
-    yield Need('An output with sink = "delta"', "deltalake")
-    yield from _needs(output)
-
-
-def _needs(output: LakeSettings) -> Iterator[Need]:
-    yield Need(f'An output with sink = "{output.sink}"', "pyarrow")
+def needs_of(output: LakeSettings) -> Iterator[Need]:
+    """The modules that such an output cannot do without."""
+    for module in ("deltalake" if output.sink == "delta" else "pyiceberg", "pyarrow"):
+        yield Need(f'An output with sink = "{output.sink}"', module)
     if is_address(output.path):
         yield Need(f'An output with path = "{output.path.partition("://")[0]}://…"', MODULE)
 
@@ -64,17 +60,17 @@ def _place(output: LakeSettings) -> str:
 
 DELTA: Final = SinkPlugin(
     settings=DeltaOutput,
-    build=_delta,
+    build=_sink,
     place=_place,
     formats=("change-tables",),
     check=_findings,
-    needs=_delta_needs,
+    needs=needs_of,
 )
 ICEBERG: Final = SinkPlugin(
     settings=IcebergOutput,
-    build=_iceberg,
+    build=_sink,
     place=_place,
     formats=("change-tables",),
     check=_findings,
-    needs=_iceberg_needs,
+    needs=needs_of,
 )
