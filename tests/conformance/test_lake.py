@@ -14,7 +14,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
@@ -361,3 +363,57 @@ def test_names_may_have_any_signs(lake: Make) -> None:
     put(sink, "a", told(1, Op.ADD, 1, **first), catalog=catalog)
     put(sink, "b", told(2, Op.MODIFY, 1, **then), catalog=catalog)
     assert found.rows("usr")[0]['a "b" c.d'] == "y"
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_wider_type_is_followed_where_the_lake_can_do_that(lake: Make, mode: str) -> None:
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    put(sink, "a", ADD)
+    more = wider(pay="numeric(12,2)")
+    outcomes = put(sink, "b", told(2, Op.ADD, 2, pay="2.25"), told(3, Op.ADD, 3, pay="1234567890.12"), catalog=more)
+    widens = found.settings.sink == "iceberg"
+    assert [one.position for one in outcomes] == ([] if widens else [(3,)])
+    there = [(row["idu"], row["pay"]) for row in found.rows(name)]
+    rest = [(3, Decimal("1234567890.12"))] if widens else []
+    assert there == [(1, Decimal("1.50")), (2, Decimal("2.25")), *rest]
+    put(found.sink(2), "c", told(4, Op.ADD, 4, pay="3.00"))
+    assert found.rows(name)[-1]["pay"] == Decimal("3.00")
+
+
+def test_small_files_are_joined_now_and_then(tmp_path: Path) -> None:
+    found = LAKES["delta"](tmp_path, optimize_every=4)
+    sink, files = found.sink(), list[int]()
+    for number in range(1, 9):
+        put(sink, str(number), told(number, Op.ADD, number))
+        files.append(len(DeltaTable(str(tmp_path / "usr__ct")).file_uris()))
+    assert files == [1, 2, 3, 1, 2, 3, 4, 1]
+    assert found.keys("usr__ct") == list(range(1, 9))
+    assert found.sink(2).resolve("8").documents is None
+
+
+def test_a_table_that_cannot_be_joined_now_has_its_rows_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr("deltalake.table.TableOptimizer.compact", fails)
+    found = LAKES["delta"](tmp_path, optimize_every=1)
+    put(found.sink(), "a", ADD)
+    assert found.keys("usr__ct") == [1]
+    assert "is not put together this time: no room" in caplog.text
+
+
+def test_another_reader_of_parquet_finds_the_same_rows(tmp_path: Path) -> None:
+    for kind in sorted(LAKES):
+        found = LAKES[kind](tmp_path / kind)
+        put(found.sink(), "a", ADD, told(2, Op.MODIFY, 1, fname=("Jack", "Joe")))
+        put(found.sink(2), "b", told(3, Op.ADD, 3))
+        paths = sorted((tmp_path / kind).rglob("*.parquet"))
+        rows = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+        assert sorted(rows, key=_in_order) == sorted(found.rows("usr__ct"), key=_in_order)
+
+
+def _in_order(row: dict[str, Any]) -> tuple[str, str]:
+    return row["header__change_seq"], row["header__change_oper"]

@@ -28,7 +28,7 @@ from tests.support.sinks import opened, tenure
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]
 LAKES = ["delta", "delta mirror", "iceberg", "iceberg mirror"]
-STORED_LAKES = ["delta in S3"]
+STORED_LAKES = ["delta in S3", "iceberg in S3"]
 STORES = ["files in S3", "change files in S3"]
 RECEIVERS = ["http", "http over four"]
 STAND_INS = ["kafka", "kafka messages"]
@@ -52,7 +52,7 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
         return sink_places.lake(sort, folder / "out", "mirror" if mode else "append")
     if name in STORED_LAKES:
         server: StoreServer = request.getfixturevalue("s3_store")
-        return sink_places.lake("delta", server.address(), store=server.settings)
+        return sink_places.lake(name.partition(" ")[0], server.address(), store=server.settings, catalog_folder=folder)
     if name in STORES:
         store: StoreServer = request.getfixturevalue("s3_store")
         objects = store.objects(store.address())

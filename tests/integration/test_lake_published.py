@@ -228,7 +228,7 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
     file = tmp_path / "eventlog.toml"
     catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
     file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
-    words = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
+    words: tuple[str, ...] = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
     words += ("--to-lake", "lake", "--config", str(file), "--out", str(tmp_path / "outcomes"), "--engine", "local")
     killed = Forked(*words, environment={}, program=DYING_AT_A_TABLE)
     assert killed.wait(120) == -signal.SIGKILL

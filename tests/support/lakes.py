@@ -50,6 +50,7 @@ class Lake(Struct, frozen=True, kw_only=True):
 
 
 def delta(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
+    chosen.pop("catalog_folder", None)
     settings = DeltaOutput(path=str(path), mode=mode, **chosen)
     options = storage_options(settings)
 
