@@ -40,7 +40,10 @@ def benchmark(*, quick: bool) -> Benchmark:
         name="lake",
         question="how fast do changes get into tables of a lake?",
         unit="row",
-        contestants=[Contestant(name=FLOOR, run=partial(filed, number), units=rows, floor=True), *ways],
+        contestants=[
+            Contestant(name=FLOOR, run=partial(filed, number), units=rows, floor=True),
+            *ways,
+        ],
         targets=partial(_targets, number),
         note=(
             "Finished rows of a table with seven columns, in 20 plans, each durable before the next, in local files. An"

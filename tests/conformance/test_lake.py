@@ -1,4 +1,6 @@
-"""Tables of a lake: what is in them, how they follow their sources, and plans that touch several of them."""
+"""Tables of a lake: what is in them, how they follow their sources, and plans that touch several of
+them.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,11 @@ def _step(chance: random.Random, rows: dict[int, str | None], numbers: Any) -> l
     return [told(number, Op.MODIFY, key, fname=(former, name))]
 
 
-BOTH = [told(2, Op.ADD, 2, fname="Ada"), told(3, Op.ADD, 3, "grp", name="staff"), told(4, Op.ADD, 4, fname="Eve")]
+BOTH = [
+    told(2, Op.ADD, 2, fname="Ada"),
+    told(3, Op.ADD, 3, "grp", name="staff"),
+    told(4, Op.ADD, 4, fname="Eve"),
+]
 
 
 @pytest.mark.parametrize("mode", ["append", "mirror"])
@@ -146,7 +152,10 @@ def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it
         there = heir.resolve("b").documents is None
         assert place.keys(names[0]) == ([1, 2, 4] if there else [1])
         assert place.keys(names[1]) == ([3] if there else [])
-        heir.commit("b" if there else "c", documents(*BOTH, after=place.sink(2).last() if there else heir.last()))
+        heir.commit(
+            "b" if there else "c",
+            documents(*BOTH, after=place.sink(2).last() if there else heir.last()),
+        )
         assert place.keys(names[0]) == [1, 2, 4]
         assert place.keys(names[1]) == [3]
         with pytest.raises(OccupiedError):
@@ -215,7 +224,10 @@ def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
     for thread in threads:
         thread.join(120)
     assert not failed
-    assert sorted(lake(mode).keys("usr" if mode == "mirror" else "usr__ct")) == [*range(1, 9), *range(101, 109)]
+    assert sorted(lake(mode).keys("usr" if mode == "mirror" else "usr__ct")) == [
+        *range(1, 9),
+        *range(101, 109),
+    ]
 
 
 @pytest.mark.parametrize("mode", ["append", "mirror"])
@@ -236,7 +248,11 @@ def test_a_column_that_comes_in_the_middle_of_a_plan_is_added(lake: Make) -> Non
     found = lake("mirror")
     sink = found.sink()
     first = documents(ADD)
-    then = documents(told(2, Op.MODIFY, 1, email=(None, "a@b")), after=first[-1].id, catalog=wider(email="varchar(40)"))
+    then = documents(
+        told(2, Op.MODIFY, 1, email=(None, "a@b")),
+        after=first[-1].id,
+        catalog=wider(email="varchar(40)"),
+    )
     sink.commit("a", [*first, *then])
     [row] = found.rows("usr")
     assert (row["fname"], row["email"]) == ("Jack", "a@b")
@@ -253,7 +269,10 @@ def test_a_value_for_which_the_table_has_no_room_is_refused_with_its_row(lake: M
     [refusal] = outcomes
     assert refusal.position == (3,)
     assert "column pay is decimal128(10, 2) in the table there" in refusal.note
-    assert [(row["idu"], row["pay"]) for row in found.rows(name)] == [(1, Decimal("1.50")), (2, Decimal("2.25"))]
+    assert [(row["idu"], row["pay"]) for row in found.rows(name)] == [
+        (1, Decimal("1.50")),
+        (2, Decimal("2.25")),
+    ]
     assert list(found.sink(2).resolve("b").answers) == list(outcomes)
 
 
@@ -290,7 +309,12 @@ def test_a_table_of_somebody_else_is_not_touched(lake: Make) -> None:
 
 def test_a_mirror_needs_a_key(lake: Make) -> None:
     found = lake("mirror")
-    keyless = Catalog([Table(name="usr", columns=tuple([Column(name=c.name, type=c.type) for c in USR.columns])), GRP])
+    keyless = Catalog(
+        [
+            Table(name="usr", columns=tuple([Column(name=c.name, type=c.type) for c in USR.columns])),
+            GRP,
+        ]
+    )
     [refusal] = put(found.sink(), "a", told(1, Op.ADD, 1), catalog=keyless)
     assert "nobody knows its key" in refusal.note
 
@@ -371,7 +395,13 @@ def test_a_wider_type_is_followed_where_the_lake_can_do_that(lake: Make, mode: s
     sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
     put(sink, "a", ADD)
     more = wider(pay="numeric(12,2)")
-    outcomes = put(sink, "b", told(2, Op.ADD, 2, pay="2.25"), told(3, Op.ADD, 3, pay="1234567890.12"), catalog=more)
+    outcomes = put(
+        sink,
+        "b",
+        told(2, Op.ADD, 2, pay="2.25"),
+        told(3, Op.ADD, 3, pay="1234567890.12"),
+        catalog=more,
+    )
     widens = found.settings.sink == "iceberg"
     assert [one.position for one in outcomes] == ([] if widens else [(3,)])
     there = [(row["idu"], row["pay"]) for row in found.rows(name)]

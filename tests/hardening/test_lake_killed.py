@@ -1,4 +1,6 @@
-"""Publishers into a lake are killed again and again, at its steps and at any moment, and every change is there once."""
+"""Publishers into a lake are killed again and again, at its steps and at any moment, and every
+change is there once.
+"""
 
 from __future__ import annotations
 

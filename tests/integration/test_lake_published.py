@@ -1,4 +1,6 @@
-"""The whole way on SQLite: triggers, publisher, tables of a lake; and stores that do not answer as they should."""
+"""The whole way on SQLite: triggers, publisher, tables of a lake; and stores that do not answer as
+they should.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ TABLE = "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(40), pay NUME
 
 
 def output_of(lake: Lake) -> dict[str, Any]:
-    found: dict[str, Any] = {"sink": lake.settings.sink, "path": lake.settings.path, "mode": lake.settings.mode}
+    found: dict[str, Any] = {
+        "sink": lake.settings.sink,
+        "path": lake.settings.path,
+        "mode": lake.settings.mode,
+    }
     if isinstance(lake.settings, IcebergOutput):
         found["catalog"] = lake.settings.catalog
     return found
@@ -139,7 +145,12 @@ def test_check_says_what_it_finds_and_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_catalog_keeps_its_secrets() -> None:
-    catalog = {"type": "rest", "uri": "https://u:pw-of-uri@c", "token": "tok-1", "credential": "me:cred-2"}
+    catalog = {
+        "type": "rest",
+        "uri": "https://u:pw-of-uri@c",
+        "token": "tok-1",
+        "credential": "me:cred-2",
+    }
     catalog |= {"s3.secret-access-key": "key-3", "adls.account-key": "key-4", "warehouse": "w"}
     output = IcebergOutput(path="s3://bucket/lake", catalog=catalog)
     assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= set(secrets_in(output))
@@ -220,7 +231,8 @@ def test_signs_in_names_of_tables_lead_nowhere_else_in_a_store(s3_store: StoreSe
 @pytest.mark.parametrize("kind", sorted(LAKES))
 def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: Path, kind: str) -> None:
     lines = write_lines(
-        tmp_path / "log.jsonl", [log_row(n, table_key=f"idu={n}", new_value=f"n{n}") for n in range(1, 21)]
+        tmp_path / "log.jsonl",
+        [log_row(n, table_key=f"idu={n}", new_value=f"n{n}") for n in range(1, 21)],
     )
     (tmp_path / "schema.json").write_text(SCHEMA)
     lake = LAKES[kind](tmp_path / "lake")
@@ -228,8 +240,24 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
     file = tmp_path / "eventlog.toml"
     catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
     file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
-    words: tuple[str, ...] = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
-    words += ("--to-lake", "lake", "--config", str(file), "--out", str(tmp_path / "outcomes"), "--engine", "local")
+    words: tuple[str, ...] = (
+        "convert",
+        str(lines),
+        "--schema",
+        str(tmp_path / "schema.json"),
+        "--to",
+        "change-tables",
+    )
+    words += (
+        "--to-lake",
+        "lake",
+        "--config",
+        str(file),
+        "--out",
+        str(tmp_path / "outcomes"),
+        "--engine",
+        "local",
+    )
     killed = Forked(*words, environment={}, program=DYING_AT_A_TABLE)
     assert killed.wait(120) == -signal.SIGKILL
     assert lake.read("usr__ct") is None
@@ -240,4 +268,7 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
     assert again.returncode == 0, again.stderr
     assert lake.keys("usr__ct") == list(range(1, 21))
     other = eventlog(*words[:-6], "--config", str(file), "--to-lake", "lak", "--out", str(tmp_path / "x"))
-    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (64, True)
+    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (
+        64,
+        True,
+    )

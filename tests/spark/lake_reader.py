@@ -1,4 +1,6 @@
-"""Reads tables of a lake that outputs have written, on the Spark of the level `lakes`: the jars, and kinds with places."""
+"""Reads tables of a lake that outputs have written, on the Spark of the level `lakes`: the jars,
+and kinds with places.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ Mode = Literal["append", "mirror"]
 
 
 class Lake(Struct, frozen=True, kw_only=True):
-    """A lake. `tables` makes another reader and writer of it, `read` gives the rows of a table, None where there is none."""
+    """A lake. `tables` makes another reader and writer of it, `read` gives the rows of a table,
+    None where there is none.
+    """
 
     settings: LakeSettings
     tables: Callable[[], LakeTables]

@@ -1,7 +1,8 @@
-"""Tables of Delta Lake. The number of a plan is the version of an application transaction, in the commit of the rows.
+"""Tables of Delta Lake. The number of a plan is the version of an application transaction, in the
+commit of the rows.
 
-Law: two commits of one writer never stand beside each other. The log refuses the later one, which looks again then, and
-finds that its plan is there.
+Law: two commits of one writer never stand beside each other. The log refuses the later one, which
+looks again then, and finds that its plan is there.
 """
 
 from __future__ import annotations
@@ -64,7 +65,12 @@ class DeltaTables:
                     there = found.transaction_version(writer) or 0
                     if there >= number:
                         return int(there)
-                    self._put(found, table, rows, CommitProperties(app_transactions=[Transaction(writer, number)]))
+                    self._put(
+                        found,
+                        table,
+                        rows,
+                        CommitProperties(app_transactions=[Transaction(writer, number)]),
+                    )
                     self._optimize(found, table.name, number)
                     return number
                 except CommitFailedError:
@@ -119,20 +125,28 @@ class DeltaTables:
         same = " AND ".join(f"t.{_quoted(column)} = s.m{place}" for place, column in enumerate(table.key))
         # Without the statistics of the rows that come, every file of the table would be read.
         merging = found.merge(
-            rows, same, source_alias="s", target_alias="t", streamed_exec=False, commit_properties=commit
+            rows,
+            same,
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=False,
+            commit_properties=commit,
         )
         merging = merging.when_matched_delete(predicate=f"s.{OPER} = {Does.GONE:d}").when_matched_update(
             {column: f"CASE WHEN s.g{place} THEN s.c{place} ELSE t.{column} END" for place, column in names}
         )
         merging = merging.when_not_matched_insert(
-            {column: f"s.c{place}" for place, column in names}, predicate=f"s.{OPER} <> {Does.GONE:d}"
+            {column: f"s.c{place}" for place, column in names},
+            predicate=f"s.{OPER} <> {Does.GONE:d}",
         )
         if table.emptied:
             merging = merging.when_not_matched_by_source_delete()
         merging.execute()
 
     def _optimize(self, found: DeltaTable, name: str, number: int) -> None:
-        """Puts small files together. The rows are there already, so what fails here waits for another time."""
+        """Puts small files together. The rows are there already, so what fails here waits for
+        another time.
+        """
         every = self._settings.optimize_every
         if not every or number % every:
             return
@@ -168,7 +182,10 @@ def storage_options(settings: DeltaSettings) -> dict[str, str] | None:
     }
     endpoint = settings.store.endpoint or environ.get("AWS_ENDPOINT_URL", "")
     if endpoint:
-        options |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower()}
+        options |= {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower(),
+        }
     if settings.store.region:
         options["AWS_REGION"] = settings.store.region
     return options

@@ -1,7 +1,9 @@
-"""Tables of Apache Iceberg. The number of a plan is a property of the table and of the snapshot, in the commit of the rows.
+"""Tables of Apache Iceberg. The number of a plan is a property of the table and of the snapshot, in
+the commit of the rows.
 
-Law: a commit counts on the snapshot that it was made from. Who was not the first is refused by the catalog, looks again,
-and finds whether its plan is there. The library would try again by itself, and add the rows a second time.
+Law: a commit counts on the snapshot that it was made from. Who was not the first is refused by the
+catalog, looks again, and finds whether its plan is there. The library would try again by itself,
+and add the rows a second time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+)
 from pyiceberg.table import Table
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -33,7 +42,9 @@ from eventlog.sinks.lake.staging import StagedTable
 from eventlog.sinks.lake.troubles import COMMIT_TRIES, pause, trouble, writes_elsewhere
 
 NAMED_VALUES: Final = 500
-"""Values of a key that are asked for one by one; of more of them everything between the least and the greatest is read."""
+"""Values of a key that are asked for one by one; of more of them everything between the least and
+the greatest is read.
+"""
 
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 

@@ -1,4 +1,6 @@
-"""What the changes of a plan do to a mirror, as one merge: each row of it is named once, by the key that it had before."""
+"""What the changes of a plan do to a mirror, as one merge: each row of it is named once, by the key
+that it had before.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Does(IntEnum):
 
 
 class MergeRow(Struct, kw_only=True):
-    """What becomes of one row. `origin` is the key that the table has it under, None where it does not have it."""
+    """What becomes of one row. `origin` is the key that the table has it under, None where it does
+    not have it.
+    """
 
     origin: Key | None
     values: Values
@@ -155,7 +159,9 @@ def told(block: RowBlock) -> Iterable[ChangeRow]:
 
 
 def merge_table(merge: Merge, columns: Sequence[ChangeColumn], key: tuple[str, ...]) -> pa.Table:
-    """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say which are told."""
+    """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say
+    which are told.
+    """
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}
     gone: list[Any] = [None] * len(merge.gone)

@@ -13,12 +13,24 @@ from eventlog.sinks.store.address import MODULE, is_address
 from eventlog.sinks.store.findings import place_findings
 
 
-class DeltaOutput(DeltaSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="delta"):
+class DeltaOutput(
+    DeltaSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="delta",
+):
     """Tables of Delta Lake."""
 
 
 class IcebergOutput(
-    IcebergSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="iceberg"
+    IcebergSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="iceberg",
 ):
     """Tables of Apache Iceberg."""
 

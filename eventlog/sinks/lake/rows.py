@@ -1,4 +1,5 @@
-"""Rows of change tables as a table of a lake takes them: in the types that it has, and which rows do not fit.
+"""Rows of change tables as a table of a lake takes them: in the types that it has, and which rows
+do not fit.
 
 Law: a value that a column cannot hold as it is never gets there as another one; its row is refused.
 """
@@ -58,7 +59,9 @@ def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
 
 
 def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
-    """The columns under the names that the table has, in its types, or in those to which it can be widened."""
+    """The columns under the names that the table has, in its types, or in those to which it can be
+    widened.
+    """
     known = {} if there is None else {field.name.casefold(): field for field in there}
     return pa.schema([_agreed(field, known.get(field.name.casefold()), widens) for field in schema])
 
@@ -88,7 +91,9 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
-    """ExpressionError where two names differ in their case alone, which tables of a lake take for one."""
+    """ExpressionError where two names differ in their case alone, which tables of a lake take for
+    one.
+    """
     folded = [column.name.casefold() for column in columns]
     doubled = [name for name in folded if folded.count(name) > 1]
     if doubled:

@@ -1,4 +1,6 @@
-"""The settings of tables of a lake: where they stand, and whether they are change tables or mirrors."""
+"""The settings of tables of a lake: where they stand, and whether they are change tables or
+mirrors.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ MIRRORED: tuple[Header, ...] = ("change_oper", "change_mask")
 
 
 class LakeSettings(OutputKeys, frozen=True, kw_only=True):
-    """`task` names the plans there: two publishers into one folder have two. With `mode` "append" the rows of change
-    tables are added to one table for each source table; with "mirror" a table is kept equal to its source.
-    New tables are partitioned by those of the columns `partition_by` that they have.
+    """`task` names the plans there: two publishers into one folder have two. With `mode` "append"
+    the rows of change tables are added to one table for each source table; with "mirror" a table is
+    kept equal to its source. New tables are partitioned by those of the columns `partition_by` that
+    they have.
     """
 
     path: str
@@ -69,10 +72,10 @@ class DeltaSettings(LakeSettings, frozen=True, kw_only=True):
 
 
 class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
-    """`catalog` are the properties of the catalog as PyIceberg has them: name, type, uri, warehouse and others; readers
-    of a catalog in a database must call it by the same name. Tables stand in
-    a namespace that is called as the schema of their source; those of tables without a schema in `namespace`.
-    `path` is where plans wait, and the warehouse where the catalog names none.
+    """`catalog` are the properties of the catalog as PyIceberg has them: name, type, uri, warehouse
+    and others; readers of a catalog in a database must call it by the same name. Tables stand in a
+    namespace that is called as the schema of their source; those of tables without a schema in
+    `namespace`. `path` is where plans wait, and the warehouse where the catalog names none.
     """
 
     catalog: dict[str, str]

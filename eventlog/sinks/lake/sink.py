@@ -1,11 +1,13 @@
-"""The sinks of lakes: a plan is kept whole beside the tables first, and then goes into one table after the other.
+"""The sinks of lakes: a plan is kept whole beside the tables first, and then goes into one table
+after the other.
 
     <path>/_eventlog/<task>/_plan.arrow      the rows of the last plan
     <path>/_eventlog/<task>/_position.json   its number, its tables, and what was refused of it
 
-Law: a plan is there from the moment at which its file and the position are shown (`sinks.plans`), which only the owner
-does. Each table notes the number of the plan with its rows, in the same commit. So whoever comes next puts the rest of
-the plan where it is not yet, and a former owner that goes on doubles nothing: a table takes a number once.
+Law: a plan is there from the moment at which its file and the position are shown (`sinks.plans`),
+which only the owner does. Each table notes the number of the plan with its rows, in the same
+commit. So whoever comes next puts the rest of the plan where it is not yet, and a former owner that
+goes on doubles nothing: a table takes a number once.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class LakeTables(Protocol):
         """Whether a column can get the other type without a loss."""
 
     def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
-        """Puts the rows into the table, with the number of the plan in the same commit, unless it has one as high.
+        """Puts the rows into the table, with the number of the plan in the same commit, unless it
+        has one as high.
 
         Returns the highest number of this writer that the table has.
         """
@@ -55,9 +58,11 @@ class LakeTables(Protocol):
 
 
 class LakeState(Struct, frozen=True, kw_only=True):
-    """How far the lake is. `writer` is what its tables know this task as, `number` is that of the last plan.
+    """How far the lake is. `writer` is what its tables know this task as, `number` is that of the
+    last plan.
 
-    `plan` and `converted` are the last plans of a publisher and of a conversion; `refusals` are theirs.
+    `plan` and `converted` are the last plans of a publisher and of a conversion; `refusals` are
+    theirs.
     """
 
     change_seq: str = ""
@@ -70,7 +75,9 @@ class LakeState(Struct, frozen=True, kw_only=True):
 
 
 class PreparedPlan(Struct, frozen=True, kw_only=True):
-    """A plan whose files are hidden, and how far the lake is once they are shown; `before` is how far it was."""
+    """A plan whose files are hidden, and how far the lake is once they are shown; `before` is how
+    far it was.
+    """
 
     documents: Sequence[RowsDocument]
     before: LakeState
@@ -111,7 +118,9 @@ class LakeSink:
         return self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
-        """Puts the rest of a plan that was begun where it belongs; of one that was not nothing is there."""
+        """Puts the rest of a plan that was begun where it belongs; of one that was not nothing is
+        there.
+        """
         self._settle()
         there = self._has(plan)
         answers = tuple(refusals(self._state.refusals.get(plan, ()))) if there else ()
@@ -126,7 +135,9 @@ class LakeSink:
             self._prepared[plan] = self._made(plan, rows)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Puts the rows into their tables, durable when it returns; answers which events have no row there."""
+        """Puts the rows into their tables, durable when it returns; answers which events have no
+        row there.
+        """
         rows, state = _rows_of(documents), self._state
         if self._in_tables != state.number:
             self._settle()
@@ -155,7 +166,9 @@ class LakeSink:
         return bool(plan) and plan == (self._state.converted if self._converting else self._state.plan)
 
     def _settle(self) -> None:
-        """Finishes what was begun: the plan is shown or gone, and if it is shown, its tables have it."""
+        """Finishes what was begun: the plan is shown or gone, and if it is shown, its tables have
+        it.
+        """
         self._forget()
         try:
             self._plans.settle()
@@ -182,14 +195,18 @@ class LakeSink:
         self._in_tables = self._state.number
 
     def _refuse_later(self, name: str, number: int) -> None:
-        """A table that is ahead of us tells that somebody has taken the lake over, or that something was restored."""
+        """A table that is ahead of us tells that somebody has taken the lake over, or that
+        something was restored.
+        """
         self._plans.settle()  # OccupiedError where it is so
         message = f"The table {name} has plan {number} already, and {self._place(POSITION)} knows {self._state.number}."
         hint = f"Restore {self._place(POSITION)} as it was, or the table to its state of then."
         raise DataError(message, hint=hint)
 
     def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
-        """The rows of documents, hidden. They come together or not at all also where they have no plan."""
+        """The rows of documents, hidden. They come together or not at all also where they have no
+        plan.
+        """
         state = self._state
         staged, refused = self._staging.staged(documents)
         tables, body = packed(staged)
@@ -207,12 +224,20 @@ class LakeSink:
             after = replace(after, refusals=kept)
         try:
             self._plans.make(self._plans.folder)
-            files = [(self._plans.folder / ROWS, body), (self._plans.folder / POSITION, msgspec.json.encode(after))]
+            files = [
+                (self._plans.folder / ROWS, body),
+                (self._plans.folder / POSITION, msgspec.json.encode(after)),
+            ]
             hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
             raise self._failed(error) from error
         return PreparedPlan(
-            documents=documents, before=state, after=after, staged=staged, refused=refused, hidden=hidden
+            documents=documents,
+            before=state,
+            after=after,
+            staged=staged,
+            refused=refused,
+            hidden=hidden,
         )
 
     def _read(self) -> LakeState:

@@ -1,4 +1,6 @@
-"""The rows of a plan, a table at a time, as they wait beside the tables until all of these have them."""
+"""The rows of a plan, a table at a time, as they wait beside the tables until all of these have
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from eventlog.qlik.change_tables.folding import fold
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
-from eventlog.sinks.lake.rows import Bad, Widens, agreed, fitted, missing_fields, refuse_doubled, together
+from eventlog.sinks.lake.rows import (
+    Bad,
+    Widens,
+    agreed,
+    fitted,
+    missing_fields,
+    refuse_doubled,
+    together,
+)
 from eventlog.sinks.lake.settings import LakeSettings
 
 Notes = list[tuple[Position, str]]
@@ -26,7 +36,8 @@ LookUp = Callable[[str], pa.Schema | None]
 class StagedTable(Struct, frozen=True, kw_only=True):
     """What a plan has for one table, and where in the file of the plan its rows are.
 
-    Of a merge, `columns` are those of its c0…, and `key` those of its m0…; rows that are appended have none.
+    Of a merge, `columns` are those of its c0…, and `key` those of its m0…; rows that are appended
+    have none.
     """
 
     name: str

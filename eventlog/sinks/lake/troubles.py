@@ -1,4 +1,6 @@
-"""What goes wrong in a lake, in our words: a store's own answer may hold what is secret, so little of it is told."""
+"""What goes wrong in a lake, in our words: a store's own answer may hold what is secret, so little
+of it is told.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,15 @@ def trouble(place: str, error: Exception) -> SinkError:
     if number:
         may_pass = number not in PERMANENT
         hint = "It is tried again." if may_pass else "Correct that and start again; nothing is lost."
-        return SinkError(f"The table {place} cannot be written: {os.strerror(number)}.", hint=hint, may_pass=may_pass)
-    return SinkError(f"The table {place} cannot be written: {told(error)}.", hint="It is tried again; nothing is lost.")
+        return SinkError(
+            f"The table {place} cannot be written: {os.strerror(number)}.",
+            hint=hint,
+            may_pass=may_pass,
+        )
+    return SinkError(
+        f"The table {place} cannot be written: {told(error)}.",
+        hint="It is tried again; nothing is lost.",
+    )
 
 
 def pause(attempt: int) -> None:
@@ -52,4 +61,7 @@ def pause(attempt: int) -> None:
 
 def writes_elsewhere(place: str) -> SinkError:
     """What to tell where each commit comes too late."""
-    return SinkError(f"Others write to the table {place} without a pause.", hint="It is tried again; nothing is lost.")
+    return SinkError(
+        f"Others write to the table {place} without a pause.",
+        hint="It is tried again; nothing is lost.",
+    )

@@ -1,4 +1,6 @@
-"""One merge does what the changes one by one do, in whatever order keys come, go, move and come again."""
+"""One merge does what the changes one by one do, in whatever order keys come, go, move and come
+again.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def one_by_one(table: Rows, changes: list[ChangeRow]) -> Rows:
 
 
 def done(table: Rows, merge: Merge) -> Rows:
-    """The rows as a lake has them that does the merge: each row that is there is matched once at most."""
+    """The rows as a lake has them that does the merge: each row that is there is matched once at
+    most.
+    """
     rows = {} if merge.emptied else {key: dict(row) for key, row in table.items()}
     named = [*merge.gone, *[row.origin for row in merge.rows if row.origin is not None]]
     assert len(named) == len(set(named))
