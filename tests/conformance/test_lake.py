@@ -447,3 +447,35 @@ def test_another_reader_of_parquet_finds_the_same_rows(tmp_path: Path) -> None:
 
 def _in_order(row: dict[str, Any]) -> tuple[str, str]:
     return row["header__change_seq"], row["header__change_oper"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_type_that_changes_in_the_middle_of_a_plan_is_taken_as_the_first_one_allows(
+    lake: Make, mode: str, is_there: bool
+) -> None:
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    if is_there:
+        put(sink, "a", ADD)
+    plan = documents(told(2, Op.ADD, 2, pay="2.25"), after=sink.last())
+    later = [(wider(pay="numeric(12,2)"), "1234567890.12"), (wider(pay="varchar(20)", FNAME="text"), "4.00")]
+    later += [(wider(pay="varchar(20)"), "much"), (wider(pay="varchar(20)"), "5.5")]
+    for number, (catalog, pay) in enumerate(later, 3):
+        plan += documents(told(number, Op.ADD, number, pay=pay), after=plan[-1].id, catalog=catalog)
+    outcomes = sink.commit("b", plan)
+    widens = found.settings.sink == "iceberg"
+    assert sorted(one.position for one in outcomes) == [*([] if widens else [(3,)]), (4,), (5,)]
+    there = {row["idu"]: row["pay"] for row in found.rows(name)}
+    expected = {2: Decimal("2.25"), 6: Decimal("5.50")} | ({3: Decimal("1234567890.12")} if widens else {})
+    assert there == expected | ({1: Decimal("1.50")} if is_there else {})
+
+
+def test_a_column_whose_name_changes_its_case_stays_the_same(lake: Make) -> None:
+    found = lake("mirror")
+    upper = [Column(name=c.name.upper() if c.name == "fname" else c.name, type=c.type, key=c.key) for c in USR.columns]
+    plan = documents(told(1, Op.ADD, 1, fname="Jack"))
+    catalog = Catalog([Table(name="usr", columns=tuple(upper)), GRP])
+    plan += documents(told(2, Op.MODIFY, 1, FNAME=("Jack", "Joe")), after=plan[-1].id, catalog=catalog)
+    assert not found.sink().commit("a", plan)
+    assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == [(1, "Joe")]

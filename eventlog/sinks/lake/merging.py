@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values
@@ -158,19 +159,32 @@ def told(block: RowBlock) -> Iterable[ChangeRow]:
         yield ChangeRow(oper=letter, values=values, changed=known[bits])
 
 
-def merge_table(merge: Merge, columns: Sequence[ChangeColumn], key: tuple[str, ...]) -> pa.Table:
+def merge_table(
+    merge: Merge,
+    columns: Sequence[ChangeColumn],
+    key: tuple[str, ...],
+    known: pa.Schema,
+    *,
+    is_mixed: bool = False,
+) -> pa.Table:
     """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say
-    which are told.
+    which are told. Where values are `is_mixed` of several types, they are those of the table already.
     """
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}
     gone: list[Any] = [None] * len(merge.gone)
     origins = [*merge.gone, *[row.origin or (None,) * len(key) for row in merge.rows]]
-    matched = [ChangeColumn(name=f"m{place}", type=by_name[name].type) for place, name in enumerate(key)]
-    valued = [ChangeColumn(name=f"c{place}", type=column.type) for place, column in enumerate(columns)]
+    matched = [replace(by_name[name], name=f"m{place}") for place, name in enumerate(key)]
+    valued = [replace(column, name=f"c{place}") for place, column in enumerate(columns)]
     cells: list[Sequence[Any]] = [[origin[place] for origin in origins] for place in range(len(key))]
     cells += [gone + [row.values.get(name) for row in merge.rows] for name in names]
-    made = arrow_columns([*matched, *valued], cells)
+    named = [column.name for column in (*matched, *valued)]
+    schema = pa.schema(list(zip(named, [known.field(name).type for name in (*key, *names)], strict=True)))
+    if is_mixed:
+        arrays = [pa.array(values, field.type) for values, field in zip(cells, schema, strict=True)]
+        made = pa.Table.from_arrays(arrays, schema=schema)
+    else:
+        made = arrow_columns([*matched, *valued], cells).cast(schema)
     opers = [Does.GONE] * len(gone) + [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
     made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
     for place, name in enumerate(names):

@@ -17,15 +17,7 @@ from eventlog.qlik.change_tables.folding import fold
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
-from eventlog.sinks.lake.rows import (
-    Bad,
-    Widens,
-    agreed,
-    fitted,
-    missing_fields,
-    refuse_doubled,
-    together,
-)
+from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fitted, grown, missing_fields, together
 from eventlog.sinks.lake.settings import LakeSettings
 
 Notes = list[tuple[Position, str]]
@@ -109,24 +101,27 @@ class Staging:
 
     def _of_table(self, name: str, blocks: Sequence[RowBlock]) -> tuple[Staged | None, Notes]:
         there, merging = self._look_up(name), self._settings.mode == "mirror"
+        known = there  # and what blocks before bring
         notes: Notes = []
-        rows: list[pa.Table] = []
-        kept: list[RowBlock] = []
+        kept: list[Fitted] = []
         for block in blocks:
             try:
                 (_refuse_other_mirror if merging else _refuse_other_table)(block, there)
                 bad = without_key(block) if merging else {}
-                found = fitted(block.without(bad) if bad else block, there, self._widens)
+                found = fitted(block.without(bad) if bad else block, known, self._widens)
             except ExpressionError as error:
                 notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
                 continue
             notes += self._refused(name, bad | found.bad)
             if found.block.positions:
-                rows.append(found.rows)
-                kept.append(found.block)
-        if not kept:
+                known = grown(known, found.rows.schema)
+                kept.append(found)
+        if known is None or not kept:
             return None, notes
-        staged = _merged(name, kept, there, self._widens) if merging else (StagedTable(name=name), together(rows))
+        if merging:
+            staged = _merged(name, kept, known)
+        else:
+            staged = StagedTable(name=name), together([one.rows for one in kept], known)
         return (staged if staged[1].num_rows or staged[0].emptied else None), notes
 
     def _refused(self, name: str, bad: Bad) -> Notes:
@@ -150,21 +145,24 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
         raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
 
 
-def _merged(name: str, blocks: Sequence[RowBlock], there: pa.Schema | None, widens: Widens) -> Staged:
+def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
     """All that is told of a mirror, as one merge."""
+    types: dict[str, set[str]] = {}
+    for one in several:
+        for column, field in zip(one.block.columns, one.rows.schema, strict=True):
+            types.setdefault(field.name, set()).add(column.type)
+    is_mixed = any(len(found) > 1 for found in types.values())
+    blocks = [_as_there(one, values=is_mixed) for one in several]
     by_name = {column.name: column for block in blocks for column in block.columns if not column.header}
     columns, key = list(by_name.values()), key_of(blocks[-1].columns)
-    refuse_doubled(columns)
     merge = Merging(key).merged(fold((row for block in blocks for row in told(block)), key))
-    rows = merge_table(merge, columns, key)
-    own = pa.schema([(column.name, rows.schema.field(f"c{place}").type) for place, column in enumerate(columns)])
-    fields = dict(zip(own.names, agreed(own, there, widens), strict=True))
-    types = {f"c{place}": fields[column.name].type for place, column in enumerate(columns)}
-    types |= {f"m{place}": fields[name].type for place, name in enumerate(key)}
-    table = StagedTable(
-        name=name,
-        columns=tuple([fields[column.name].name for column in columns]),
-        key=tuple([fields[column].name for column in key]),
-        emptied=merge.emptied,
-    )
-    return table, rows.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in rows.schema]))
+    table = StagedTable(name=name, columns=tuple(by_name), key=key, emptied=merge.emptied)
+    return table, merge_table(merge, columns, key, known, is_mixed=is_mixed)
+
+
+def _as_there(found: Fitted, *, values: bool) -> RowBlock:
+    """The block with the names that the table has, and with its values where blocks have several types."""
+    names = found.rows.column_names
+    columns = [replace(one, name=name) for one, name in zip(found.block.columns, names, strict=True)]
+    cells = tuple([column.to_pylist() for column in found.rows.columns]) if values else found.block.cells
+    return replace(found.block, columns=tuple(columns), cells=cells)
