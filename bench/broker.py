@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.ending import at_end
-from tests.support.servers_kafka import jars_here, running
+from tests.support.servers_kafka import JavaProgram, jars_here, running
 
 
 def local_broker(*topics: str) -> str | None:
@@ -18,7 +18,7 @@ def local_broker(*topics: str) -> str | None:
         return None
     open_until_exit = ExitStack()
     at_end(open_until_exit.close)
-    broker = open_until_exit.enter_context(running(jars))
+    broker = open_until_exit.enter_context(running(lambda _folder: JavaProgram(jars)))
     admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 2})
     if topics:
         for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():

@@ -19,7 +19,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Change
 from eventlog.core.policies import Policy
 from eventlog.core.rules.screen import HIDDEN, Identities
-from eventlog.core.schema import Catalog
+from eventlog.core.schema import WHOLE_ROW, Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
 
@@ -50,6 +50,8 @@ class Mask:
             if naming.table is None:
                 return True
             hidden = self._hidden.get((naming.table.schema, naming.table.name), frozenset())
+            if naming.table.whole_row and column == WHOLE_ROW:  # the text of all that the row holds
+                return bool(hidden)
             return bool(hidden) and naming.attribute(column) in hidden
         except DataError:
             return True
@@ -58,6 +60,8 @@ class Mask:
         """A key without what is hidden of it."""
         try:
             found = self._identities.naming(table).table
+            if found is not None and found.whole_row and self._hidden.get((found.schema, found.name)):
+                return key and HIDDEN
             names = self._keys[found.schema, found.name] if found is not None else None
             if key is None or (names is not None and not names):
                 return key

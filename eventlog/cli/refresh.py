@@ -18,7 +18,7 @@ from eventlog.cli.site import (
     site_options,
 )
 from eventlog.cli.watching import RowTally, Watching, watching
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import EX_CONFIG, OK, ConfigError, InstallError
 from eventlog.core.plural import counted
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
@@ -69,7 +69,7 @@ def refresh(
     only: str | None,
     again: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Publishes every row that tables have now: a full load, while changes continue.
 
     It writes one row into the log for each row of the table. An interrupted refresh continues
@@ -89,7 +89,11 @@ def refresh(
     reading = reading_engine(log.engine, site.config.source.reader)
     with watching() as watch:
         for load in found:
-            work = Refresh(log, load, RefreshPace(chunk=chunk, backlog=backlog), reading=reading)
+            try:
+                work = Refresh(log, load, RefreshPace(chunk=chunk, backlog=backlog), reading=reading)
+            except InstallError as error:
+                say(f"{load.called} is left out: {error}", err=True)
+                continue
             one = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(one)
             if not as_json:
@@ -100,6 +104,7 @@ def refresh(
                 )
     if as_json:
         show_json(done)
+    return OK if len(done) == len(found) else EX_CONFIG
 
 
 def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) -> tuple[Log, list[Load]]:

@@ -37,6 +37,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--key", multiple=True, callback=_names, metavar="A,B", help="The columns that identify a row; default: its key."
 )
+@click.option("--whole-row", is_flag=True, help="For tables without a key: the whole row is the key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
     "--row-triggers", "rows", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
@@ -54,6 +55,7 @@ def track(
     tables: tuple[str, ...],
     every: bool,
     style: str | None,
+    whole_row: bool,
     sql: bool,
     as_json: bool,
     **asked: Any,
@@ -67,6 +69,7 @@ def track(
     Example: eventlog track usr grp --events field
     """
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
+    from eventlog.core.schema import WHOLE_ROW
     from eventlog.sql.triggers import Style, TrackRequest, track_sql
     from eventlog.sql.triggers import track as make
 
@@ -74,6 +77,10 @@ def track(
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
     if not (every or tables):
         raise click.MissingParameter(param_hint="'TABLES...'", param_type="argument")
+    if whole_row:
+        if asked["key"]:
+            raise UsageError("--whole-row is for tables that have no key; leave it out, or --key.")
+        asked["key"] = (WHOLE_ROW,)
     request = TrackRequest(style=None if style is None else Style(style), **asked)
     engine, wanted = site.engine(), ("*",) if every else tables
     left: list[str] = []

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -22,6 +22,9 @@ from eventlog.core.view_columns import read_column_name
 
 if TYPE_CHECKING:
     from eventlog.core.rules.definitions import Definitions
+
+WHOLE_ROW: Final = "eventlog_whole_row"
+"""The key column of a table without a key, which no table has: the hash of a row's canonical text."""
 
 
 class Made(StrEnum):
@@ -101,6 +104,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
             return tuple(column.name for column in self.columns if read_column_name(column.name).key)
         keyed = sorted((column.key, column.name) for column in self.columns if column.key is not None)
         return tuple(name for _, name in keyed)
+
+    @cached_property
+    def whole_row(self) -> bool:
+        """Whether nothing but the whole row says which row is meant, so that several may be equal."""
+        return self.key == (WHOLE_ROW,)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

@@ -193,6 +193,7 @@ class LogPost(Post):
 
     def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         self._watch.look(self.name, vitals, journal)
+        self._gauge.measure(vitals)
 
     def confirm(self) -> None:
         self.lock.confirm_lease()

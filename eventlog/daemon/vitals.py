@@ -366,7 +366,7 @@ PART: Final = 50
 
 
 class Gauge:
-    """Counts what waits when somebody watches, and not too often."""
+    """Counts what waits when somebody watches, and not too often; also for who stands by: the one who publishes may hang."""
 
     def __init__(self, log: Log, settings: Polling) -> None:
         self._log = log
@@ -379,7 +379,10 @@ class Gauge:
             return
         began, known = monotonic(), vitals.reading()
         with self._log.transaction() as connection:
-            found, _ = read_flow(connection, self._log, self._settings, failing=failing(known.outputs))
+            # Who stands by learns from there whether the one who publishes fails, or only does nothing.
+            noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
+            is_failing = failing(newest(noted, known.outputs))
+            found, _ = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
         vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
         self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))

@@ -28,6 +28,7 @@ from eventlog.sources.log.reading import (
     Request,
     WaitingRows,
     continuing,
+    end_with_a_change,
     torn_places,
 )
 from eventlog.sources.marks import Run, Stretches
@@ -70,14 +71,25 @@ class UnsealedRows:
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
             # Some numbers more than are wanted: rows of one change stand near each other, and the end may be among them.
             if late := self._late(connection, memory, known, limit + NEAR_ROWS):
-                request = Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(late)})
-                between = self._rows.next(connection, request)
-                full = len(late) >= limit or found.weight + between.weight > room
-                found = between if full else _together(between, found)
+                found = self._with_late(connection, late, found, limit)
         if not found.events:
             return None
         rows = self._with_faults(connection, found.rows) if self._checks_numbers else found.rows
         return Sealed(Stretches.of(event.position[0] for event in rows), found.weight, rows, is_new=True)
+
+    def _with_late(self, connection: Connection, late: Sequence[int], beyond: Batch, limit: int) -> Batch:
+        """The first of all these rows. Where not all go, they are read once more together: only so it shows where the last
+        change ends, whichever of its rows are late.
+        """
+        room = self._settings.share
+        if len(late) < limit and not beyond.behind:
+            request = Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(late)})
+            between = self._rows.next(connection, request)
+            if between.weight + beyond.weight <= room:
+                return _together(between, beyond)
+        numbers = [*late, *[event.position[0] for event in beyond.rows], *beyond.left, *beyond.behind]
+        bounds = {"ids": id_list(sorted(numbers)[: limit + NEAR_ROWS])}
+        return self._rows.next(connection, Request(limit=limit, room=room, among="among_noted", bounds=bounds))
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events; nothing is told of one whose number cannot be its own: a document would take another one's place.
@@ -122,7 +134,7 @@ class UnsealedRows:
         rows = [*(self._rows.unread(connection, noted) if late else ()), *above]
         if len({row[0] for row in rows}) < len(rows):
             return []
-        end = len(rows) - NEAR_ROWS if len(above) == asked else len(rows)
+        end = end_with_a_change(rows, len(rows) - NEAR_ROWS) if len(above) == asked else len(rows)
         torn = torn_places(rows, end)
         return [(int(row[0]), row[OBJECT]) for place, row in enumerate(rows[:end]) if place not in torn]
 

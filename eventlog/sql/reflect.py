@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Catalog, Child, Table
+from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of
@@ -72,6 +72,8 @@ class Classes:
         if not key:
             return self.named([name], children)[0]
         shape = schema.shape(found)
+        if tuple(key) == (WHOLE_ROW,):
+            return _without_key(shape)
         own = tuple(_column(shape, column) for column in key)
         named = [one for child in children for place, one in self._beside([schema], child) if place.name == schema.name]
         return self._table(schema, shape, named, own)
@@ -196,6 +198,16 @@ class Classes:
             raise InstallError(
                 f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
             )
+
+
+def _without_key(shape: TableShape) -> Table:
+    """A table whose rows are told apart by nothing but themselves."""
+    if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
+        message = f"{shape.name} has a column {WHOLE_ROW}, which is what eventlog calls the hash of a whole row."
+        raise InstallError(message, hint="Rename it, or track the table with --key.")
+    columns = [replace(column, key=None) for column in shape.columns]
+    own = Column(name=WHOLE_ROW, type="varchar(64)", key=1, nullable=False)
+    return Table(name=shape.name, schema=shape.schema, columns=(own, *columns), view=shape.view)
 
 
 _quoted = re.compile(r"""(?:(?P<schema>"(?:[^"]|"")+"|[^."]+)\.)?(?P<table>"(?:[^"]|"")+"|[^."]+)""")

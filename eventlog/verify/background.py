@@ -223,7 +223,8 @@ class RegularProofs:
     def _tables(self, verifier: Verifier) -> list[VerifiedTable]:
         source = self._config.source
         schema = source.schema if dialect_of(source.url).schemas else None
-        return verifier.sources(self._config.verify.tables, schema)
+        found = verifier.sources(self._config.verify.tables, schema)
+        return [one for one in found if not one.table.whole_row]
 
     # --- what was found ------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
     """What was found out about one table: how many objects differ, by kind, and some of them by name.
 
     `waiting` objects differ and are on their way. `problem` says why it could not be compared, `notes` what was not.
-    `more` says that so many differ that the comparison was ended.
+    `more` says that so many differ that the comparison was ended. One that is not `compared` has no rows to compare.
     """
 
     table: str
@@ -67,6 +67,7 @@ class TableProof(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     problem: str | None = None
     seconds: float = 0.0
+    compared: bool = True
 
     @property
     def differing(self) -> int:

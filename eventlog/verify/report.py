@@ -55,6 +55,8 @@ def summary(verified: Verified) -> str:
     proof = verified.proof
     if proof.problem is not None:
         return f"{proof.table}: not compared. {proof.problem}"
+    if not proof.compared:
+        return f"{proof.table}: not compared."
     way = f"; {proof.waiting} on their way" if proof.waiting else ""
     rows = f"{counted(proof.rows, 'row')} in {proof.seconds:.1f} s"
     if proof.equal:
@@ -149,6 +151,7 @@ def as_metrics(report: VerifyReport, seconds: float) -> bytes:
 
 def _cells(proof: TableProof) -> tuple[object, ...]:
     result = proof.problem or ("equal" if proof.equal else "differs")
+    result = result if proof.compared else "not compared"
     counts = (proof.missing, proof.extra, proof.value, proof.double, proof.waiting)
     return (
         proof.table,

@@ -33,6 +33,7 @@ from eventlog.verify.repair import repair
 from eventlog.verify.targets import Target
 
 NOTHING_THERE: Final = "The output has no table for it."
+WITHOUT_KEY: Final = "Its rows have no key, by which verify would name them."
 
 
 class Verified(Struct, frozen=True, kw_only=True):
@@ -106,7 +107,7 @@ class Verifier:
         try:
             expected, notes = self._expected(source)
             if expected is None:
-                return Verified(proof=TableProof(table=source.called, notes=notes))
+                return Verified(proof=TableProof(table=source.called, notes=notes, compared=False))
             table = source.table
             called = (source.called, table.name, table.whole)
             objects = None if self._log is None else Objects(self._log, called)
@@ -130,6 +131,8 @@ class Verifier:
 
     def _expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
         """What the output is to hold of a table, and what is not compared."""
+        if source.table.whole_row:
+            return None, (WITHOUT_KEY,)
         shape = None if self._policy is None else shape_of(source, self._policy)
         if self._policy is not None and shape is None:
             return None, ("The policy of the output leaves it out.",)

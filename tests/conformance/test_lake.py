@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
 from eventlog.core.model import Change, Op
-from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.lake.sink import LakeSink
 from tests.support.changerows import GRP, USR, documents, told
@@ -317,6 +317,16 @@ def test_a_mirror_needs_a_key(lake: Make) -> None:
     )
     [refusal] = put(found.sink(), "a", told(1, Op.ADD, 1), catalog=keyless)
     assert "nobody knows its key" in refusal.note
+
+
+def test_rows_that_are_their_own_key_are_appended_and_not_mirrored(lake: Make) -> None:
+    columns = (Column(name=WHOLE_ROW, type="text", key=1), Column(name="idu", type="integer"))
+    catalog = Catalog([Table(name="usr", columns=columns), GRP])
+    cells: dict[str, Any] = {WHOLE_ROW: "1", "idu": "1"}
+    twice = [told(number, Op.ADD, 1, **cells) for number in (1, 2)]
+    outcomes = put(lake("mirror", task="other").sink(), "a", *twice, catalog=catalog)
+    assert [one.position for one in outcomes] == [(1,), (2,)]
+    assert "append them" in str(outcomes[0].note)
 
 
 def test_a_position_from_a_backup_is_told_and_loses_nothing(lake: Make) -> None:

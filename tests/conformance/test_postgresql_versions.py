@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fetching import fetched
 from tests.support.postgresql_versions import VERSIONS, binaries
 from tests.support.servers import absent, containers_answer, postgres_binaries, running, said
 
@@ -104,25 +105,36 @@ def asked() -> list[Any]:
 def test_the_suites_pass_on_version(major: int, postgresql_version: int, pytestconfig: pytest.Config) -> None:
     if major == postgresql_version:
         pytest.skip("the whole of tests/conformance runs on this version")
+    with server(major) as settings:
+        assert passed(suites(bool(pytestconfig.getoption("--long")), **settings)) >= FEWEST
+
+
+@contextmanager
+def server(major: int) -> Iterator[dict[str, str]]:
+    """What says where a version is: its programs that were fetched, else a container as its makers pack it."""
+    if fetched("postgres-versions") is None and containers_answer():
+        with container(f"postgres:{major}") as url:
+            yield {"EVENTLOG_POSTGRES_URL": url}
+        return
     folder = binaries(major)
     assert f" {major}." in said(folder / "postgres", "--version")
-    assert passed(suites(bool(pytestconfig.getoption("--long")), EVENTLOG_POSTGRES=str(folder))) >= FEWEST
+    yield {"EVENTLOG_POSTGRES": str(folder)}
 
 
 def test_the_suites_pass_in_a_container(pytestconfig: pytest.Config) -> None:
     if not containers_answer():
         absent("postgres-container", "no container engine answers")
-    with container() as url:
+    with container(f"postgres:{max(VERSIONS)}") as url:
         assert passed(suites(bool(pytestconfig.getoption("--long")), EVENTLOG_POSTGRES_URL=url)) >= FEWEST
 
 
 @contextmanager
-def container() -> Iterator[str]:
-    """The newest PostgreSQL as its makers pack it; its superuser needs no password."""
+def container(image: str) -> Iterator[str]:
+    """A PostgreSQL in a container; its superuser needs no password."""
     from testcontainers.community.postgres import PostgresContainer
 
     def make() -> PostgresContainer:
-        packed = PostgresContainer("postgres:18", username="postgres", driver="psycopg")
+        packed = PostgresContainer(image, username="postgres", driver="psycopg")
         return packed.with_env("POSTGRES_HOST_AUTH_METHOD", "trust")
 
     with running("postgres-container", make) as packed:

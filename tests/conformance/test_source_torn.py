@@ -11,14 +11,14 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log.reading import LogSettings, torn_places
+from eventlog.sources.log.reading import LogSettings, end_with_a_change, torn_places
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.examples import examples
 from tests.support.log_rows import LogRows
 
 COLUMNS = ("a", "b", "c")
-LIMIT = 7
-"""More rows than changes can have open at the same time: of a batch in which all are open, none would be left."""
+MOST_ROWS = 7
+"""Of a batch; one that is shorter than what changes have open at the same time has more rows than it is to have."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def rows(*told: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     "told, end, torn",
     [
-        (["1a", "2a", "1b", "2b"], 1, set()),  # nothing would be left
+        (["1a", "2a", "1b", "2b"], 1, {0}),
         (["3a", "1a", "2a", "1b", "2b"], 2, {1}),
         (["3a", "1a", "2a", "1b", "2b"], 3, {1, 2}),
         (["3a", "1a", "2a", "1b", "2b"], 4, {2}),
@@ -55,7 +55,9 @@ def test_another_kind_of_event_is_another_change() -> None:
     assert torn_places([first, second, (2, 4, *second[2:4], "b")], 2) == set()
 
 
-Changes = Sequence[tuple[int, int]]
+@pytest.mark.parametrize("end, whole", [(1, 3), (2, 3), (3, 3), (4, 4)])
+def test_a_batch_has_a_whole_change_however_few_rows_it_is_to_have(end: int, whole: int) -> None:
+    assert end_with_a_change(rows("1a", "2a", "1b", "2b"), end) == whole
 
 
 @st.composite
@@ -76,9 +78,9 @@ def turns(draw: st.DrawFn) -> list[tuple[str, str, int]]:
 
 
 @examples(15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(turns())
-def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str, int]]) -> None:
-    batches = list(read_in_turn(log, told))
+@given(turns(), st.integers(1, MOST_ROWS))
+def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str, int]], limit: int) -> None:
+    batches = list(read_in_turn(log, told, limit))
     places: dict[tuple[str, str], list[int]] = {}
     for number, batch in enumerate(batches):
         for event in batch.events:
@@ -91,13 +93,13 @@ def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str,
         assert [number for number in order if number in mine] == mine
 
 
-def read_in_turn(log: LogTable, told: list[tuple[str, str, int]]) -> Iterator[Batch]:
+def read_in_turn(log: LogTable, told: list[tuple[str, str, int]], limit: int) -> Iterator[Batch]:
     """Batches until no row waits."""
     for table in (log.names.table, log.names.outcomes, log.names.marks, *log.names.journal.values()):
         log.run(f"DELETE FROM {table}")
     for number, (key, column, change) in enumerate(told, 1):
         log.write(number, key=key, event_type=2, column_name=column, new_value=str(change))
     source = LogRows(log.engine, log.names, settings=LogSettings(on_retry="object"))
-    while (batch := source.read(LIMIT)).events:
+    while (batch := source.read(limit)).events:
         yield batch
         source.settle(batch, [Outcome(position=event.position, status=Status.SUCCESS) for event in batch.events])

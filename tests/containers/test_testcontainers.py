@@ -1,36 +1,40 @@
-"""The way of the suite's fixtures to servers in containers: testcontainers starts one, and eventlog works on it."""
+"""The suite's fixtures where servers come in containers: testcontainers starts a PostgreSQL and a broker."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from sqlalchemy import create_engine, text
 
 from eventlog.testing import Capture
+from tests.conformance.test_postgresql_versions import container
 from tests.support.containers import ContainerEngine, base_image
-from tests.support.servers import containers_answer, running
+from tests.support.servers import containers_answer
+from tests.support.servers_kafka import IMAGE, QUIET, PackedProgram, consumed, running
 
 pytestmark = pytest.mark.containers
 
 
-def test_a_server_of_testcontainers_is_captured(
-    container_engine: ContainerEngine, engine_api: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    base_image(container_engine, "docker.io/library/postgres:16-bookworm")
+@pytest.fixture
+def asked_engine(
+    container_engine: ContainerEngine, engine_api: str, monkeypatch: pytest.MonkeyPatch
+) -> ContainerEngine:
+    """The engine, where testcontainers looks for one."""
     monkeypatch.setenv("DOCKER_HOST", engine_api)
     monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # its own image, which no registry may give
     # A machine that looks like a container itself would be told an address inside of the engine's network.
     monkeypatch.setenv("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
     monkeypatch.setenv("TC_HOST", "127.0.0.1")
     assert containers_answer()
-    from testcontainers.community.postgres import PostgresContainer
+    return container_engine
 
-    def make() -> PostgresContainer:
-        return PostgresContainer("postgres:16-bookworm", username="postgres", driver="psycopg")
 
-    with running("containers", make) as container:
-        engine = create_engine(container.get_connection_url())
+def test_a_server_of_testcontainers_is_captured(asked_engine: ContainerEngine, tmp_path: Path) -> None:
+    base_image(asked_engine, "docker.io/library/postgres:16-bookworm")
+    with container("postgres:16-bookworm") as url:
+        engine = create_engine(f"{url}postgres")
         with engine.begin() as connection:
             connection.execute(text("CREATE TABLE usr (id integer PRIMARY KEY, lname text)"))
         capture = Capture(engine, tmp_path / "published", "usr")
@@ -39,3 +43,15 @@ def test_a_server_of_testcontainers_is_captured(
         [document] = capture.published()
         assert "Frost" in document
         engine.dispose()
+
+
+def test_a_broker_of_testcontainers_keeps_what_it_took_when_it_is_killed(asked_engine: ContainerEngine) -> None:
+    base_image(asked_engine, f"docker.io/{IMAGE}")
+    with running(PackedProgram) as broker:
+        topic = broker.topic()
+        producer = Producer({"bootstrap.servers": broker.servers, "acks": "all", **QUIET})
+        producer.produce(topic, b"Frost", key=b"1")
+        assert producer.flush(30) == 0
+        broker.stop()
+        broker.start()
+        assert [(one.key, one.value) for one in consumed(broker.servers, topic)] == [(b"1", b"Frost")]

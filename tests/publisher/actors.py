@@ -67,11 +67,12 @@ class TestConsumer(Consumer):
 
 class Row:
     """A row as the oracle knows it. `past` has, for each time that it was set back after it had its letter, how often
-    it had come to each output by then.
+    it had come to each output by then; `change` is the first row of its change.
     """
 
-    def __init__(self, uid: int, record: int, object_name: str, transaction: int) -> None:
+    def __init__(self, uid: int, record: int, object_name: str, transaction: int, change: int) -> None:
         self.uid, self.record, self.object, self.transaction = uid, record, object_name, transaction
+        self.change = change
         self.setbacks, self.gone, self.foreign, self.was_held = 0, False, False, False
         self.allowed: set[tuple[str, str]] | None = None
         self.past: list[dict[str, int]] = []

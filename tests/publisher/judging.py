@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from tests.publisher.world import World
 
 RANK = "SWEF"
+ROOM_FOR_ALL = 1_000_000
+"""So many bytes have room for every change."""
 
 
 def judge(world: World) -> None:
     if world.waits():
         world.fail("left at rest", world.waits())
-    letters = {int(value): str(status) for value, status in world.ask("SELECT new_value, status FROM event_log")}
+    entries = world.ask("SELECT new_value, status FROM event_log")
+    letters = {int(value.partition("/")[2]): str(status) for value, status in entries}
     for name in world.outputs():
         target = world.targets[name]
         if target.hidden or target.manifest:
@@ -68,9 +71,12 @@ def _records(world: World) -> None:
 def _output(world: World, name: str, target: Target, letters: dict[int, str]) -> None:
     known, must, must_not = world.added.get(name, (set(), set(world.rows), set()))
     came = collections.Counter(one.uid for one in target.came)
+    sure = _not_joined(world, name)
     for uid, row in world.rows.items():
         count, letter = came[uid], letters.get(uid)
-        if is_filtered(name, uid):
+        if uid not in sure:
+            continue
+        if is_filtered(name, row.change):
             if count:
                 world.fail("filtered, and came", name, uid)
             continue
@@ -83,10 +89,48 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
         given_up = bool(world.max_attempts and target.not_taken[uid])
         if count < max(needed) and not given_up:
             world.fail("lost", name, uid, row.record, letter, count, needed)
+    _whole(world, name, target)
     if name[0] != "p":
         _order(world, name, target)
     if name[0] in "ftb" and name in world.first and world.engine.dialect.name == "postgresql":
         _numbers(world, name, target)
+
+
+def _changes(world: World) -> dict[int, list[Row]]:
+    """The rows of each change, by its first one."""
+    found: dict[int, list[Row]] = collections.defaultdict(list)
+    for row in world.rows.values():
+        found[row.change].append(row)
+    return found
+
+
+def _touched(change: list[Row]) -> bool:
+    """Whether somebody did something to a row of it by itself."""
+    return any(row.was_held or row.setbacks or row.gone or row.foreign for row in change)
+
+
+def _not_joined(world: World, name: str) -> set[int]:
+    """Rows of which the output's filter is sure: what is left of a change joins the one before it, or the next one."""
+    filtered = {row.object for row in world.rows.values() if is_filtered(name, row.change)}
+    torn = {change[0].object for change in _changes(world).values() if len(change) > 1 and _touched(change)}
+    return {uid for uid, row in world.rows.items() if row.object not in filtered & torn}
+
+
+def _whole(world: World, name: str, target: Target) -> None:
+    """The rows of a change come together, if nobody touched one of them by itself, and memory has room for them."""
+    if world.query_bytes < ROOM_FOR_ALL:
+        return
+    changes = _changes(world)
+    touched = {first for first, change in changes.items() if _touched(change)}
+    for one in target.came:
+        together = {world.rows[uid].change for uid in one.beside}
+        if together & touched:  # what is left of a change has taken the place of a row of the next one
+            touched |= together
+    for one in target.came:
+        whole = [row.uid for row in changes[world.rows[one.uid].change]]
+        if whole[0] not in touched and not set(one.beside).issuperset(whole):
+            world.fail("half of a change", name, one.beside, "of", whole)
+        world.counts["changes of several rows"] += len(whole) > 1 and one.uid == whole[0]
 
 
 def _numbers(world: World, name: str, target: Target) -> None:
@@ -104,14 +148,14 @@ def _numbers(world: World, name: str, target: Target) -> None:
     spoiled = {
         row.transaction
         for row in world.rows.values()
-        if row.object in touched or (row.object in held and is_filtered(name, row.uid))
+        if row.object in touched or (row.object in held and is_filtered(name, row.change))
     }
     for transaction, several in came.items():
         if transaction in spoiled:
             continue
         world.counts["transactions judged"] += 1
-        numbers = [(one.place, one.last) for one in several]
-        if numbers != [(place, place == len(several)) for place in range(1, len(several) + 1)]:
+        numbers = [(one.place, one.last) for one in several if one.uid == one.beside[0]]
+        if numbers != [(place, place == len(numbers)) for place in range(1, len(numbers) + 1)]:
             world.fail(
                 "numbers of a transaction", name, transaction, [(one.uid, one.record) for one in several], numbers
             )

@@ -36,7 +36,7 @@ class Surroundings(Protocol):
 
 
 class Taken(Struct, frozen=True):
-    """What arrived at a target: one row, in a document."""
+    """What arrived at a target: one row, in the change of a document with other rows."""
 
     uid: int
     record: int
@@ -44,8 +44,10 @@ class Taken(Struct, frozen=True):
     plan: str
     status: str
     place: int
-    """Which change of its transaction it is, from 1 on."""
+    """Which change of its transaction it is of, from 1 on."""
     last: bool
+    beside: tuple[int, ...]
+    """The rows of that change."""
 
 
 class Target:
@@ -69,15 +71,16 @@ class Target:
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         waiting = set[str]()
-        for record, object_name, uid, place, last in json.loads(document.body):
-            status = letters.get(record, "S")
+        for records, object_name, uids, place, last in json.loads(document.body):
+            status = letters.get(records[0], "S")
             if status == "N":
                 waiting.add(object_name)
-                self.again([uid])
+                self.again(uids)
                 continue
-            self.repeats[uid] += object_name in waiting
-            self.world.arrived(self, uid, record, plan)
-            self.came.append(Taken(uid, record, object_name, plan, status, place, last))
+            for record, uid in zip(records, uids, strict=True):
+                self.repeats[uid] += object_name in waiting
+                self.world.arrived(self, uid, record, plan)
+                self.came.append(Taken(uid, record, object_name, plan, status, place, last, tuple(uids)))
 
     def again(self, uids: Iterable[int]) -> None:
         """These rows are to come again."""
@@ -214,16 +217,18 @@ class ModelReceiver(ModelSink):
             answer = []
             if draw < 0.05 + world.stubborn:
                 again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
-                which = world.rng.random()
-                if len(positions) == 1 or which < 0.4:
+                which, changes = world.rng.random(), [*one.covers.values()]
+                if len(changes) == 1 or which < 0.4:
                     self.target.take(one, plan, again)
                     self.point("answered")
                     return again
-                answer = again[1:] if which < 0.7 else again[:-1][-1:]
+                wanted = changes[1:] if which < 0.7 else changes[:-1][-1:]
+                answer = [outcome for outcome in again if any(outcome.position in several for several in wanted)]
             elif draw < 0.23:
                 answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
             elif draw < 0.28:
-                answer = [Outcome(position=positions[-1], status=Status.WARNING, note="odd")]
+                *_, last = one.covers.values()
+                answer = [Outcome(position=one, status=Status.WARNING, note="odd") for one in last]
             self.target.take(one, plan, answer)
             self.target.known[plan, one.id] = answer
         self.point("answered")
@@ -235,7 +240,7 @@ class ModelReceiver(ModelSink):
         """An answer that nobody can read, or none."""
         if self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
-        self.target.again(uid for _, _, uid, *_ in json.loads(document.body))
+        self.target.again(uid for _, _, uids, *_ in json.loads(document.body) for uid in uids)
         positions = [position for several in document.covers.values() for position in several]
         return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, unread=True) for one in positions]
 
@@ -260,7 +265,7 @@ KINDS: dict[str, type[ModelSink]] = {
 class WrittenRow(Struct, frozen=True):
     positions: tuple[tuple[int, ...], ...]
     object: str
-    uid: int
+    uids: tuple[int, ...]
     transaction: int | None
     place: int = 0
     last: bool = True
@@ -270,7 +275,7 @@ class WrittenRow(Struct, frozen=True):
 
 
 class ModelFormat:
-    """Documents of up to three rows, of one object or `mixed`, which say which rows they are; some rows are filtered."""
+    """Documents of up to three changes, of one object or `mixed`, which say which rows they are; some rows are filtered."""
 
     suffix, counts = ".json", True
 
@@ -280,12 +285,13 @@ class ModelFormat:
     def writer(self, _catalog: object) -> Any:
         def write(changes: Iterable[Change]) -> Iterator[WrittenRow | Refusal]:
             for change in changes:
-                uid = int(str(change.edits[0].new))
-                if is_filtered(self.name, uid):
+                named = [str(edit.new).partition("/") for edit in change.edits]  # of which change, and which row
+                uids = tuple(int(uid) for _, _, uid in named)
+                if is_filtered(self.name, int(named[0][0])):
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)
                 else:
                     mark = None if change.transaction is None else change.transaction.mark
-                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uid, mark)
+                    yield WrittenRow(change.positions, f"{change.row.table}/{change.row.key}", uids, mark)
 
         return write
 
@@ -305,17 +311,17 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    rows = [(one.positions[0][0], one.object, one.uid, one.place, one.last) for one in group]
-    body = json.dumps(rows).encode()
+    changes = [([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last) for one in group]
+    body = json.dumps(changes).encode()
     covers = {str(one.positions[0][0]): one.positions for one in group}
     parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
     for one in group:
         if one.transaction:
             before = parts[one.transaction].before or one.place - 1
             parts[one.transaction] = CutTransaction(one.transaction, before, one.place, one.last)
-    return Document(id=f"{rows[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
+    return Document(id=f"{group[-1].positions[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
 
 
 def is_filtered(name: str, uid: int) -> bool:
-    """Single rows, and six neighbours now and then, which may be all that is left of a transaction."""
+    """Of a change by its first row: single ones, and six neighbours now and then, which may be all that is left of a transaction."""
     return uid % 11 == 0 or (uid * 7 + ord(name[0])) % 9 == 0 or (uid // 6 + ord(name[0])) % 5 == 0

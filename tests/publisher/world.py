@@ -34,9 +34,7 @@ from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock
 from tests.publisher.judging import judge
 from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
-
-VALUE_LENGTHS = [0, 0, 0, 700, 3000]
-"""Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
+from tests.publisher.writing import write
 
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
@@ -55,7 +53,7 @@ class World:
         self.total, self.now, self.quiet, self.inside = rng.randint(20, 90), 0, False, False
         self.rows: dict[int, Row] = {}
         self.live: dict[int, int] = {}
-        self.open: list[tuple[int, str]] = []
+        self.open: list[tuple[list[int], str]] = []
         self.busy: set[str] = set()
         self.next = 1
         self.held: dict[int, set[tuple[str, str]]] = {}
@@ -79,6 +77,8 @@ class World:
             [(0.6, [1]), (0.6, [1, 2]), (0.25, [1, 3, 6, 9]), (0.1, [9, 20])]
         )
         """How likely a writer commits, and how many rows it has written then."""
+        self.several = rng.choice([0, 0, 0.3])
+        """How likely a change gets one row more before it is committed, perhaps behind rows of others."""
         self.last_key = rng.choice([1, 3, 3, 20])
         self.busiest = rng.choice([0, 0, 0.8])
         """How likely a row is of one object, which somebody may hold: many come behind it then."""
@@ -191,42 +191,7 @@ class World:
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
         return None if sealed else self.plans_with(record) | self.plans_carrying(record)
 
-    # --- writers and operators ---------------------------------------------------------------------------------------------
-
-    def writer(self) -> None:
-        """Draws a number, and commits it now or later; of an object one writes at a time."""
-        rng = self.rng
-        if len(self.rows) + len(self.open) < self.total and rng.random() < 0.6:
-            name = f"{rng.choice('AB')}/id={rng.randint(0, self.last_key)}"
-            if rng.random() < self.busiest:
-                name = "A/id=0"
-            if name not in self.busy:
-                self.open.append((self.next, name))
-                self.busy.add(name)
-                self.next += 1 + (rng.random() < 0.1)
-        if self.open and rng.random() < self.commits:
-            size = min(len(self.open), rng.choice(self.transaction_rows))
-            committed = [self.open.pop(rng.randrange(len(self.open))) for _ in range(size)]
-            self.busy.difference_update(name for _, name in committed)
-            if rng.random() < 0.05:
-                self.total -= size  # rolled back: a hole
-                return
-            self.counts["transactions"] += 1
-            rows = []
-            for record, name in committed:
-                uid = len(self.rows) + 1
-                self.rows[uid] = Row(uid, record, name, self.counts["transactions"])
-                self.live[record] = uid
-                table, key = name.split("/")
-                value = str(uid) + " " * rng.choice(VALUE_LENGTHS)
-                rows.append({"record": record, "name": table, "key": key, "value": value})
-                self.trace.append((self.now, "row", uid, record, name, self.counts["transactions"]))
-            self.run_sql(
-                "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
-                " VALUES (:record, 'N', 2, :name, :key, 'v', :value)",
-                rows,
-            )
-            self.counts["rows"] += size
+    # --- operators ---------------------------------------------------------------------------------------------
 
     def operator(self, *, inside: bool = False, what: str = "") -> None:
         """Somebody holds, releases, deletes, letters or sets back a row."""
@@ -311,7 +276,7 @@ class World:
         if foremost:
             has = {one.uid for one in self.targets[foremost[0]].came}
             known, its, _ = self.added.get(foremost[0], (set(), set(), set()))
-            must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], uid)}
+            must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], self.rows[uid].change)}
             if self.max_attempts:  # it may have given them up
                 must -= self.targets[foremost[0]].not_taken.keys()
             planned = self.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
@@ -425,7 +390,7 @@ class World:
         self.quiet = False
         while True:
             self.now += 1
-            self.writer()
+            write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 self.operator()
             self.cycle()

@@ -25,7 +25,7 @@ from tests.support.fetching import UnfetchedError, engine_home, fetched, run
 from tests.support.servers import absent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROGRAMS: Final = ("podman", "crun", "iptables", "nsenter", "debootstrap")
+PROGRAMS: Final = ("podman", "crun", "catatonit", "iptables", "nsenter", "debootstrap")
 SETTINGS: Final = """\
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]  # more than these only a machine's owner may have

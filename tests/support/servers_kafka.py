@@ -3,22 +3,22 @@
 The broker listens three times: to everybody, over TLS to clients with a certificate, and over TLS to users with a
 password. Who comes without a name may do everything, and so may the client and the user `writer`; others need rights.
 
-`./dev fetch kafka` gets the broker's jars; it runs on the system's Java. EVENTLOG_REQUIRE=kafka makes its absence a failure.
+`./dev fetch kafka` gets the broker's jars, which run on the system's Java; without them it runs in a container, with the same
+settings, where an engine answers. EVENTLOG_REQUIRE=kafka makes its absence a failure.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 import pytest
@@ -30,11 +30,14 @@ from msgspec import Struct
 from eventlog.sinks.kafka.settings import KafkaSettings
 from tests.kafka.authority import Authority
 from tests.support.fetching import fetched
-from tests.support.servers import PATIENCE, absent, found, free_port
+from tests.support.servers import PATIENCE, absent, containers_answer, found, free_port
 
 QUIET = {"log_level": 0}
 USERS = {"writer": "pa55-of-writer", "clerk": "pa55-of-clerk"}
 """Who may log in, by PLAIN and by SCRAM, and with which password."""
+IMAGE: Final = "apache/kafka:3.9.0"
+"""That of the tour."""
+
 LOGINS = "org.apache.kafka.common.security"
 _numbers = count(1)
 
@@ -48,30 +51,111 @@ class Found(Struct, frozen=True):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+class Program(Protocol):
+    """Kafka's own programs: on this machine, or in a container that sees the broker's folder and the machine's ports."""
+
+    def ended(self, main: str, *arguments: str) -> str:
+        """What a program said that failed; nothing of one that did its work."""
+
+    def start(self, arguments: Sequence[str], log: Path) -> None:
+        """Starts the broker."""
+
+    def runs(self) -> bool: ...
+    def kill(self) -> None: ...
+
+
+JAVA_OPTIONS: Final = ("-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class JavaProgram:
+    """The jars on this machine's Java."""
+
+    def __init__(self, jars: Path) -> None:
+        self._command = [shutil.which("java") or "java", *JAVA_OPTIONS, "-cp", f"{jars}/*"]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ended(self, main: str, *arguments: str) -> str:
+        done = subprocess.run([*self._command, main, *arguments], capture_output=True, text=True, check=False)
+        return done.stderr[-500:] if done.returncode else ""
+
+    def start(self, arguments: Sequence[str], log: Path) -> None:
+        with log.open("ab") as said:
+            self._process = subprocess.Popen([*self._command, *arguments], stdout=said, stderr=said)
+
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+class PackedProgram:
+    """The jars of the image that Apache gives."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "broker.log"
+        self._broker: Any = None
+
+    def ended(self, main: str, *arguments: str) -> str:
+        made = self._container([main, *arguments])
+        try:
+            status = made.get_wrapped_container().wait()["StatusCode"]
+            return b"".join(made.get_logs()).decode(errors="replace")[-500:] if status else ""
+        finally:
+            made.stop()
+
+    def start(self, arguments: Sequence[str], log: Path) -> None:
+        self._broker, self._log = self._container(arguments), log
+
+    def runs(self) -> bool:
+        if self._broker is None:
+            return False
+        container = self._broker.get_wrapped_container()
+        container.reload()
+        is_running = bool(container.status == "running")
+        if not is_running:
+            self._log.write_bytes(container.logs())
+        return is_running
+
+    def kill(self) -> None:
+        if self._broker is not None:
+            self._broker.stop(force=True)
+            self._broker = None
+
+    def _container(self, arguments: Sequence[str]) -> Any:
+        from testcontainers.core.container import DockerContainer
+
+        packed = DockerContainer(IMAGE, entrypoint=["java"], network_mode="host", user=str(os.getuid()))
+        packed = packed.with_volume_mapping(str(self._folder), str(self._folder), "rw")
+        return packed.with_command([*JAVA_OPTIONS, "-cp", "/opt/kafka/libs/*", *arguments]).start()
+
+
 class Broker:
     """A broker with KRaft, alone; what it holds stays when it is stopped and started again."""
 
-    def __init__(self, jars: Path, folder: Path) -> None:
-        self._jars = jars
+    def __init__(self, program: Program, folder: Path) -> None:
+        self._program = program
         self._folder = folder
         self.servers, self.tls, self.login = [f"127.0.0.1:{free_port()}" for _ in range(3)]
         self.authority = Authority(folder)
         self.writer = self.authority.identity("writer")
-        self._process: subprocess.Popen[bytes] | None = None
         self._configure()
 
     def start(self) -> None:
         """Returns when it answers; at once where it runs already."""
-        if self._process is None and not self.began():
+        if not self._program.runs() and not self.began():
             absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
 
     def began(self) -> bool:
         """Whether it answers before it ends: who takes a port that was free a moment ago ends it."""
-        with (self._folder / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(self._java("kafka.Kafka", self._settings), stdout=log, stderr=log)
+        self._program.start(["kafka.Kafka", str(self._settings)], self._folder / "broker.log")
         deadline = time.monotonic() + PATIENCE
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        while self._process.poll() is None and time.monotonic() < deadline:
+        while self._program.runs() and time.monotonic() < deadline:
             with suppress(KafkaException):
                 admin.list_topics(timeout=1)
                 return True
@@ -79,10 +163,7 @@ class Broker:
 
     def stop(self) -> None:
         """Kills it, as a machine that fails does."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        self._program.kill()
 
     def topic(self, *, name: str = "", partitions: int = 1, **config: str) -> str:
         """A new topic."""
@@ -95,11 +176,6 @@ class Broker:
     @property
     def _settings(self) -> Path:
         return self._folder / "server.properties"
-
-    def _java(self, main: str, *arguments: str | Path) -> list[str]:
-        java = shutil.which("java") or "java"
-        options = ["-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return [java, *options, "-cp", f"{self._jars}/*", main, *map(str, arguments)]
 
     def _configure(self) -> None:
         controller = f"127.0.0.1:{free_port()}"
@@ -125,13 +201,12 @@ class Broker:
             **self._secured(),
         }
         self._settings.write_text("".join([f"{name}={value}\n" for name, value in settings.items()]))
-        form = self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._settings)
+        form = ["format", "-t", _cluster_id(), "-c", str(self._settings)]
         for name, password in USERS.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 form += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
-        made = subprocess.run(form, capture_output=True, text=True, check=False)
-        if made.returncode:
-            absent("kafka", made.stderr[-500:])
+        if said := self._program.ended("kafka.tools.StorageTool", *form):
+            absent("kafka", said)
 
     def _secured(self) -> dict[str, str]:
         """Whom the two listeners with TLS believe, and who they say that they are."""
@@ -164,22 +239,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """A real broker, started when the first test asks."""
+    if jars_here() is None and containers_answer():
+        with running(PackedProgram) as made:
+            yield made
+        return
     if shutil.which("java") is None:
         absent("kafka", "there is no Java that runs it")
-    with running(found("kafka", "kafka")) as made:
+    jars = found("kafka", "kafka")
+    with running(lambda _folder: JavaProgram(jars)) as made:
         yield made
 
 
 @contextmanager
-def running(jars: Path) -> Iterator[Broker]:
+def running(program: Callable[[Path], Program]) -> Iterator[Broker]:
     """A broker in a folder of its own, both gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-"))
     (folder / "again").mkdir()
-    made = Broker(jars, folder)
+    made = Broker(program(folder), folder)
     try:
         if not made.began():
             made.stop()
-            made = Broker(jars, folder / "again")
+            made = Broker(program(folder / "again"), folder / "again")
             made.start()
         yield made
     finally:

@@ -76,7 +76,9 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
                 f"Triggers of {one.table} followed a change of the table later: between rows {since} and {one.first} of"
                 f" the log, changes of {columns} may not have been logged."
             )
-            yield warning("triggers", said, f"`eventlog refresh {one.table}` publishes its rows again.")
+            keyless = one.described is not None and one.described.table is not None and one.described.table.whole_row
+            mend = "Make its mirrors again." if keyless else f"`eventlog refresh {one.table}` publishes its rows again."
+            yield warning("triggers", said, mend)
 
 
 def not_followed(log: Log) -> dict[str, str]:

@@ -73,7 +73,7 @@ def loads(
             found.append(
                 Load(
                     table=table,
-                    called=logged_name(plan(table), names),
+                    called=logged_name(plan(table, asked if table.whole_row else None), names),
                     tracked=asked is not None,
                     when=asked.when if asked is not None else None,
                     where=where,

@@ -19,7 +19,7 @@ from eventlog.admin.refresh import ranges
 from eventlog.admin.refresh.loads import Gate, Load, RefreshPace, Statements
 from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.rows import stopped_by_lock
-from eventlog.core.errors import DataError, MachineError, SourceError, UsageError, shortened
+from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
 from eventlog.sources.marks import Marks
@@ -44,6 +44,9 @@ class Refresh:
         pause: Callable[[float], object] | None = None,
         reading: Engine | None = None,
     ) -> None:
+        if load.table.whole_row:
+            problem = f"The rows of {load.called} have no key, so refresh cannot have them read back."
+            raise InstallError(problem, hint="Move them aside before you track the table, and insert them afterwards.")
         self._log = log
         self._reading = reading or log.engine
         self._load = load

@@ -41,7 +41,7 @@ class Shape:
         if found is None or found.child is not None:
             known = [table.whole for table in self._catalog]
             raise ConfigError(f"{where}: {name} is no table.", hint=did_you_mean(name, known))
-        if len(found.table.key) != 1:
+        if len(found.table.key) != 1 or found.table.whole_row:
             raise ConfigError(
                 f"{where}: {name} has no key of one column.", hint="Such a row cannot be named by a value."
             )

@@ -68,7 +68,7 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     """The objects and attributes that must be read back; an empty set stands for a table nobody described."""
     found: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
-        if subject.plain:
+        if subject.plain or (subject.table is not None and subject.table.whole_row):
             continue
         if len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:  # by far the most
             attributes = subject.table.attribute_names if subject.table else frozenset()

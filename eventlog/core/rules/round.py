@@ -42,6 +42,7 @@ from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.times import moment
+from eventlog.core.rules.without_key import is_whole_row, whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
@@ -273,6 +274,9 @@ def _changes(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options:
     changes: list[Change] = []
     merge: Merge = coalesce if options.coalesce else join
     for subject in screened.subjects.values():
+        if is_whole_row(subject):
+            changes += whole_row_changes(screened, subject, subject.events)
+            continue
         if subject.plain:  # nothing to prefer, nothing to close: by far the most
             changes += merge(screened, subject, subject.events, None)
             continue

@@ -12,6 +12,7 @@ as the catalog spells them, so that the later steps look at nothing but kind, co
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final
@@ -23,7 +24,7 @@ from eventlog.core.errors import DataError, KeySyntaxError
 from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
-from eventlog.core.schema import Catalog, Child, Found, Table
+from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Found, Table
 from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
 from eventlog.core.view_columns import read_column_name
 
@@ -152,6 +153,8 @@ class Identities:
         if not naming.own_key:
             return key.canonical
         canonical = arranged(key, naming.own_key, naming.folded)
+        if canonical is not None and naming.table is not None and naming.table.whole_row:
+            return f"{WHOLE_ROW}={_row_hash(key.parts[0][1])}"
         if canonical is None:
             names = " and ".join(naming.own_key.values())
             raise DataError(f"table_key {self._shown(key)} does not name the key of {naming.name}, which is {names}.")
@@ -171,6 +174,12 @@ class Identities:
                 f" {parent} by {names}."
             )
         return canonical
+
+
+def _row_hash(value: str) -> str:
+    """The identity of a row without a key; where the database cannot hash, its log has the row's text."""
+    text = value.startswith("{")
+    return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest() if text else value
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from eventlog.core.schema import WHOLE_ROW
+
 Key = tuple[Any, ...]
 Values = dict[str, Any]
 
@@ -46,6 +48,19 @@ class Emptied(Struct, frozen=True, kw_only=True):
     """All rows go."""
 
 
+class CountedRow(Struct, kw_only=True):
+    """How many rows more there are of one text, or fewer."""
+
+    values: Values
+    more: int = 0
+
+
+class RowCounts(Struct, frozen=True, kw_only=True):
+    """What becomes of rows that have no key: equal ones are counted."""
+
+    rows: dict[Key, CountedRow]
+
+
 Step = Nets | Moved | Emptied
 
 
@@ -68,6 +83,15 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
         before = None
     if nets:
         yield Nets(rows=nets)
+
+
+def count(rows: Iterable[ChangeRow]) -> RowCounts:
+    """What rows without a key amount to, in any order."""
+    found: dict[Key, CountedRow] = {}
+    for row in rows:
+        one = found.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))
+        one.more += {"I": 1, "D": -1}.get(row.oper, 0)
+    return RowCounts(rows=found)
 
 
 def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:

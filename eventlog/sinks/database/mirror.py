@@ -17,7 +17,8 @@ from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.sql.elements import ColumnElement
 
 from eventlog.core.errors import DataError, UsageError
-from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values, fold
+from eventlog.core.schema import WHOLE_ROW
+from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, RowCounts, Step, Values, count, fold
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
@@ -95,8 +96,14 @@ HEADER_ENDINGS: Final = (
 def mirror_table(connection: Connection, of: Origin, name: str, schema: str | None) -> Table:
     taken, types = set(of.headers.values()), dialect_of(connection).types
     columns = [column for column in of.table.columns if column.name not in taken]
+    counted = of.key == (WHOLE_ROW,)  # equal rows have one key
     made = [
-        sa.Column(c.name, types.keyed(c.type) if c.name in of.key else c.type, primary_key=c.name in of.key)
+        sa.Column(
+            c.name,
+            types.keyed(c.type) if c.name in of.key else c.type,
+            primary_key=c.name in of.key and not counted,
+            index=c.name in of.key and counted,
+        )
         for c in columns
     ]
     for column in made:
@@ -107,6 +114,11 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
         table.create(connection)
         return table
     there = {column["name"].casefold() for column in inspector.get_columns(name, schema)}
+    if counted and WHOLE_ROW not in there:
+        raise DataError(
+            f"{name} has no column {WHOLE_ROW}, so no row of it can be found.",
+            hint="Let `eventlog apply` make the mirror, or choose another --suffix.",
+        )
     missing = [column for column in made if column.name.casefold() not in there]
     if missing:
         add_columns(connection, name, schema, {column.name: column.type for column in missing})
@@ -233,7 +245,8 @@ class Mirrors:
         if not rows:
             return 0, mark
         carrier = Carrier(connection, mirror, source.key)
-        for step in fold([source.told(row) for row in rows], source.key):
+        told = [source.told(row) for row in rows]
+        for step in [count(told)] if source.key == (WHOLE_ROW,) else fold(told, source.key):
             carrier.do(step)
         place = source.names.index(source.headers["change_seq"])
         last = str(rows[-1][place])
@@ -264,11 +277,13 @@ class Carrier:
         self._table = table
         self._key = key
 
-    def do(self, step: Step) -> None:
+    def do(self, step: Step | RowCounts) -> None:
         if isinstance(step, Nets):
             self._nets(step)
         elif isinstance(step, Moved):
             self._move(step)
+        elif isinstance(step, RowCounts):
+            self._count(step)
         else:
             self._connection.execute(self._table.delete())
 
@@ -298,6 +313,30 @@ class Carrier:
                 groups.setdefault(tuple(names), []).append((key, values))
         for columns, rows in groups.items():
             self._update(columns, rows)
+
+    def _count(self, step: RowCounts) -> None:
+        """Makes each text stand there as often as it must: all its rows go, and so many come."""
+        changed = {key: one for key, one in step.rows.items() if one.more}
+        there = self._times([key[0] for key in changed])
+        self._delete(changed)
+        names = [column.name for column in self._table.columns]
+        rows = [
+            {name: one.values.get(name) for name in names}
+            for key, one in changed.items()
+            for _ in range(there.get(key[0], 0) + one.more)
+        ]
+        if rows:
+            self._connection.execute(self._table.insert(), rows)
+
+    def _times(self, keys: Sequence[Any]) -> dict[Any, int]:
+        """How many rows there are of each key."""
+        column = self._table.c[WHOLE_ROW]
+        found: dict[Any, int] = {}
+        for start in range(0, len(keys), ASKED_KEYS):
+            asked = column.in_(keys[start : start + ASKED_KEYS])
+            query = sa.select(column, sa.func.count()).where(asked).group_by(column)
+            found |= dict(map(tuple, self._connection.execute(query)))
+        return found
 
     def _delete(self, keys: Iterable[Key], but: Key | None = None) -> None:
         rows = [self._bound(key) for key in keys if key != but]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import WHOLE_ROW
 from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values
 from eventlog.qlik.change_tables.rows import BEFORE, ChangeColumn, RowBlock
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
@@ -122,7 +123,10 @@ def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
     found = sorted([(column.key, column.name) for column in columns if column.key])
     if not found:
         raise ExpressionError("nobody knows its key, and a mirror needs one; give the source table a primary key")
-    return tuple([name for _, name in found])
+    names = tuple([name for _, name in found])
+    if names == (WHOLE_ROW,):
+        raise ExpressionError("it has no key, and a mirror of a lake counts no equal rows; append them")
+    return names
 
 
 def without_key(block: RowBlock) -> Bad:

@@ -115,7 +115,7 @@ class WaitingRows:
             asked = limit + run + len(request.known) if limit > 0 else ALL
             found = self._asked(connection, request, asked, plain)
             rows = [row for row in found if row[0] not in request.known] if request.known else found
-            end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
+            end = end_with_a_change(rows, end_of_object(rows, limit, identities)) if limit > 0 else len(rows)
             goes_on = end == len(rows) and len(found) == asked
             if goes_on and run < most:
                 run = min(run * 16, most)
@@ -178,11 +178,15 @@ class WaitingRows:
         more = more or fit.end < len(rows)
         end = self._end_of_fit(rows, fit, request) if 0 < fit.end < end else fit.end
         torn = torn_places(rows, end)
+        if len(torn) == end:  # there is no room for the whole of a change
+            torn = set()
         whole = [row for place, row in enumerate(rows[:end]) if place not in torn] if torn else rows[:end]
         events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
-        return Batch(events=events, weight=fit.weight, more=more, left=[int(rows[place][0]) for place in sorted(torn)])
+        left = [int(rows[place][0]) for place in sorted(torn)]
+        behind = [int(row[0]) for row in rows[end:]]
+        return Batch(events=events, weight=fit.weight, more=more, left=left, behind=behind)
 
     def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
         """Where the last whole object ends that fits. None comes where others have taken the room of the first object."""
@@ -286,7 +290,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
 
 def torn_places(rows: Rows, end: int) -> set[int]:
-    """Places before `end` of field rows whose change goes on behind it, among rows of others; empty where that is all.
+    """Places before `end` of field rows whose change goes on behind it, among rows of others.
 
     Where a change ends is what the rules say of these rows: its object's next one has another kind, or a column again.
     """
@@ -310,7 +314,14 @@ def torn_places(rows: Rows, end: int) -> set[int]:
     for key, row in objects.items():
         if not _begins(row, last[key], kinds[key]):
             torn.update(last[key].values())
-    return torn if len(torn) < end else set()
+    return torn
+
+
+def end_with_a_change(rows: Rows, end: int) -> int:
+    """The first end from this one on before which a change is whole: few rows may all be of changes that go on."""
+    while end < len(rows) and len(torn_places(rows, end)) == end:
+        end += 1
+    return end
 
 
 def continuing(rows: Rows) -> set[int]:

@@ -65,6 +65,15 @@ END IF;
 -- image_value: a value in the image of a row
 COALESCE(CONCAT('"', REPLACE(REPLACE(/* text */OLD.fname, '\', '\\'), '"', '\"'), '"'), 'null');
 
+-- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
+COALESCE(CONCAT(/* name */',"fname":', '"', REPLACE(REPLACE(/* text */NEW.fname, '\', '\\'), '"', '\"'), '"'), '');
+
+-- whole_row: the text of a row without a key
+CONCAT('{', SUBSTR(/* parts */',"fname":"x"', 2), '}');
+
+-- whole_row_key: the key of a row without one: the hash of its text
+CONCAT(/* name */'eventlog_whole_row=', SHA2(CONVERT(/* text */'{}' USING utf8mb4), 256));
+
 -- before_trigger: the sql_mode that the trigger keeps, whatever its writers have
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES';
 

@@ -87,6 +87,15 @@ SELECT /* key */'idu=1', image.kind, image.name, image.old, image.new FROM (VALU
 -- image_value: a value in the image of a row
 coalesce(to_json(/* text */n.fname)::text, 'null');
 
+-- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
+coalesce(/* name */',"fname":' || to_json(/* text */n.fname)::text, '');
+
+-- whole_row: the text of a row without a key
+'{' || substr(/* parts */',"fname":"x"', 2) || '}';
+
+-- whole_row_key: the key of a row without one: the hash of its text
+/* name */'eventlog_whole_row=' || encode(sha256(convert_to(/* text */'{}', getdatabaseencoding())), 'hex');
+
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,

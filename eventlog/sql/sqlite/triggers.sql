@@ -92,6 +92,15 @@ FROM (VALUES /* values */(2, 'fname', OLD.fname, NEW.fname)) AS image WHERE /* c
 -- image_value: a value in the image of a row
 json_quote(/* text */OLD.fname);
 
+-- whole_row_part: a column in the text of a row without a key; nothing where it is NULL
+coalesce(/* name */',"fname":' || nullif(json_quote(/* text */NEW.fname), 'null'), '');
+
+-- whole_row: the text of a row without a key
+'{' || substr(/* parts */',"fname":"x"', 2) || '}';
+
+-- whole_row_key: the key of a row without one: its text, for SQLite has no hash
+/* name */'eventlog_whole_row=' || '"' || replace(replace(/* text */'{}', '\', '\\'), '"', '\"') || '"';
+
 -- row_trigger: fires for each row
 CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr BEGIN
 /* marker */

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
+from eventlog.core.schema import WHOLE_ROW
 from eventlog.sql.access import fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames
@@ -95,6 +96,8 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
         """The options of a class that has been tracked with others; an empty condition takes the condition away."""
         said = {name: getattr(self, name) for name in OPTIONS}
         options = {name: getattr(kept, name) if value is None else value for name, value in said.items()}
+        if self.key == (WHOLE_ROW,) and self.style is None:
+            options["style"] = Style.IMAGE
         return TriggerOptions(**options | {"when": options["when"] or None})
 
 
@@ -179,11 +182,16 @@ def words(options: TriggerOptions) -> str:
         ("--columns", options.columns),
         ("--exclude", options.exclude),
         ("--child", options.children),
-        ("--key", options.key),
+        ("--key", () if options.whole_row else options.key),
     ):
         said += [option, ",".join(names)] if names else []
     said += ["--when", options.when] if options.when else []
-    flags = {"--row-triggers": options.rows, "--always": options.always, "--follow-ddl": options.follow_ddl}
+    flags = {
+        "--whole-row": options.whole_row,
+        "--row-triggers": options.rows,
+        "--always": options.always,
+        "--follow-ddl": options.follow_ddl,
+    }
     return shlex.join([*said, *(flag for flag, given in flags.items() if given)])
 
 

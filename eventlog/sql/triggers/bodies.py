@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Kind
-from eventlog.core.schema import Column
+from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.plan import (
@@ -45,7 +45,8 @@ class Argument(Struct, frozen=True, kw_only=True):
 
 def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]:
     """The columns of the table that a trigger stands on."""
-    return child.child.columns if child else plan.table.columns
+    own = child.child.columns if child else plan.table.columns
+    return tuple([column for column in own if column.name != WHOLE_ROW])
 
 
 def arguments(dialect: Dialect, target: str, columns: Sequence[Column], body: str) -> list[Argument]:

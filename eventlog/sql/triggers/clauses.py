@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Kind
-from eventlog.core.schema import Column
+from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
@@ -52,6 +52,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return [{"key": key, "condition": ALWAYS, **self._said(one)} for one in alone]
 
     def _said(self, fact: Fact) -> dict[str, str]:
+        if self.plan.table.whole_row:
+            return self._said_of_whole_row(fact)
         told = self._read_back(fact)
         old = self.old.text(fact.watched[0].column) if told.old else "NULL"
         return {
@@ -72,6 +74,24 @@ class Clauses(Struct, frozen=True, kw_only=True):
         parts = [part for pair in zip(literals, values, strict=False) for part in pair] or literals
         return joined(self.dialect, [*parts, self.dialect.literal("}")])
 
+    def _said_of_whole_row(self, fact: Fact) -> dict[str, str]:
+        text = self.whole_row(fact.side)
+        return {
+            "kind": kind_text(self.dialect, fact.kind),
+            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
+            "old": text if fact.image else "NULL",
+            "new": text if fact.new else "NULL",
+        }
+
+    def whole_row(self, side: Side) -> str:
+        """The canonical text of a row (decision 60): what it has, by the names of its columns and in their order."""
+        watched = sorted(self.plan.watched, key=lambda one: one.column.name)
+        parts = []
+        for column in [one.column for one in watched]:
+            name = self.dialect.literal(f",{json.dumps(column.name, ensure_ascii=False)}:")
+            parts.append(statement(self.dialect, "whole_row_part", name=name, text=self.row(side).text(column)))
+        return statement(self.dialect, "whole_row", parts=joined(self.dialect, parts))
+
     def row(self, side: Side) -> Row:
         return self.old if side is Side.OLD else self.new
 
@@ -88,6 +108,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return _variable(side, "key") if self.dialect.procedural_triggers else self.key_text(side)
 
     def key_text(self, side: Side) -> str:
+        if self.plan.table.whole_row:
+            name = self.dialect.literal(f"{WHOLE_ROW}=")
+            return statement(self.dialect, "whole_row_key", name=name, text=self.whole_row(side))
         return self.row(side).key(self.key_columns, self.plan.table.key)
 
     def condition(self, fact: Fact) -> str:
@@ -101,6 +124,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return "(moved > 0)" if self.dialect.procedural_triggers else self.keys_differ()
 
     def keys_differ(self) -> str:
+        if self.plan.table.whole_row:
+            before, after = (self.whole_row(side) for side in Side)
+            return statement(self.dialect, "differs_as_text", before=before, after=after)
         return any_of([self._differs(column) for column in self.key_columns])
 
     def missing(self, side: Side) -> str:

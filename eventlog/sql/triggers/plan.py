@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.model import Kind
-from eventlog.core.schema import Attribute, Child, Column, Table
+from eventlog.core.schema import WHOLE_ROW, Attribute, Child, Column, Table
 from eventlog.core.tablekey import SPECIAL
 
 
@@ -38,7 +38,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was asked for; it is remembered in the triggers, so that they can be planned again from today's schema.
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
-    `key` names the columns that tell rows apart, where that is not the primary key.
+    `key` names the columns that tell rows apart, where that is not the primary key; `WHOLE_ROW` stands for all.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
     `always` asks for triggers that also fire for sessions which replicate from elsewhere.
     `follow_ddl` asks for triggers that the database itself changes when their table is altered.
@@ -62,6 +62,11 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     deferred: bool = False
     at_once: bool = False
     repeated: tuple[str, ...] = ()
+
+    @property
+    def whole_row(self) -> bool:
+        """Whether nothing but the whole row tells rows apart."""
+        return self.key == (WHOLE_ROW,)
 
 
 class ChildPlan(Struct, frozen=True, kw_only=True):
@@ -110,7 +115,8 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[Column, ...]:
-        return self.table.key_columns
+        """The columns of the key that the table has."""
+        return () if self.table.whole_row else self.table.key_columns
 
     @property
     def looks_back(self) -> bool:
@@ -119,7 +125,7 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
         Another row may have it already, where keys may wait for the end of their transaction. Or child rows stand there and
         wait for a parent that comes again, whose values nobody would tell anew.
         """
-        if self.table.view or (self.options.foreign and self.options.when is not None):
+        if self.table.view or self.table.whole_row or (self.options.foreign and self.options.when is not None):
             return False
         return self.options.deferred or (bool(self.children) and self.options.style != Style.ROW_BACK)
 
@@ -134,6 +140,8 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     """What to watch; InstallError where the table cannot be captured, UsageError where the options do not fit it."""
     options = options or TriggerOptions()
     _check_key(table)
+    if table.whole_row:
+        _check_whole_row(table, options)
     chosen = _chosen(table, options)
     children = [ChildPlan(child=child, watched=_of(chosen, child.name)) for child in table.children]
     names = {one.name for one in chosen}
@@ -224,13 +232,29 @@ def _check_key(table: Table) -> None:
         if not table.view:
             why = "no primary key, and no unique index over columns that are NOT NULL"
             hint = (
-                "Give it one, use --key A,B if you know which columns identify a row, or track its parent with --child."
+                "Give it one, use --key A,B if you know which columns identify a row, --whole-row if none do, or track its"
+                " parent with --child."
             )
         raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
     for name in table.key:
         if set(name) & set(SPECIAL) or name != name.strip(" "):
             message = f"The key column {name!r} of {table.name} has a character that a table_key cannot carry."
             raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may stand in it.")
+
+
+def _check_whole_row(table: Table, options: TriggerOptions) -> None:
+    """Refuses what would look at a row for a second time: without a key nobody finds it again."""
+    if table.view:
+        raise UsageError(f"{table.name} is a view; --whole-row is for tables.", hint="Track the tables that it reads.")
+    if options.style != Style.IMAGE:
+        message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
+        raise UsageError(message, hint="Leave out --events, or use --events image.")
+    if options.follow_ddl:
+        message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
+        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
+    if options.when:
+        message = f"--when asks about a row by its key, and {table.name} has none with --whole-row."
+        raise UsageError(message, hint="Leave out --when, or name a key with --key.")
 
 
 class When(StrEnum):
@@ -304,6 +328,8 @@ _updated = {
 
 def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     """What a statement on the class's own table writes for each of its rows."""
+    if when is When.UPDATE and plan.table.whole_row:  # a row that has another text is another one
+        return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
     if when is When.UPDATE:
@@ -331,6 +357,9 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     style = plan.options.style
     if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
+    if plan.table.whole_row:
+        kind = Kind.INSERT_FIELD
+        return [Fact(kind=kind, side=Side.NEW, fate=fate, watched=plan.watched, column=WHOLE_ROW, new=True)]
     if style == Style.IMAGE:
         return [Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True, each=True)]
     kind, new = _inserted[style], style != Style.FIELD_BACK

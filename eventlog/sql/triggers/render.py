@@ -237,7 +237,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _by_statement(self, when: When) -> bool:
         if when is When.TRUNCATE:
             return True
-        return self.dialect.transition_tables and not self.plan.options.rows and not self.plan.table.view
+        by_row = self.plan.options.rows or self.plan.table.view or self.plan.table.whole_row
+        return self.dialect.transition_tables and not by_row
 
     def _form(self, when: When) -> str:
         if when is When.TRUNCATE:

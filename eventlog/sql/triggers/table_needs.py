@@ -119,7 +119,7 @@ class TableNeeds:
 
     def _is_deferred(self, table: Table) -> bool:
         """Whether two rows may have one key while a transaction is open."""
-        if table.view or not offers(self._dialect, "always_unique"):
+        if table.view or table.whole_row or not offers(self._dialect, "always_unique"):
             return False
         return not _holds(unique_columns(self._connection, table.schema, table.name), table.key)
 

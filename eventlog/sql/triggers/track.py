@@ -315,6 +315,9 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
     if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
         message = f"{table.name} stands in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
+    if table.whole_row and not offers(dialect_of(connection), "whole_row"):
+        message = f"{dialect_of(connection).name} has no triggers of eventlog for tables without a key."
+        raise UsageError(message, hint="Give the table a key, or name columns with --key.")
     is_written = not table.view
     if table.view:
         [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})

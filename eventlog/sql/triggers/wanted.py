@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Table
+from eventlog.core.schema import WHOLE_ROW, Table
 from eventlog.core.suggest import nearest
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
@@ -57,15 +57,19 @@ def wanted_classes(
     """
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
-    if request.key and (len(tables) > 1 or is_pattern(tables[0])):
+    if request.key == (WHOLE_ROW,):
+        if any(map(is_pattern, tables)):
+            raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
+    elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
     classes, needs = Classes(connection, schema), TableNeeds(connection)
     kept, there = asked_of(connection, names), by_owner(installed(connection, names))
     standing = {owner: [one.marker.options for one in ones] for owner, ones in there.items()}
     known = {**{owner: options[0] for owner, options in standing.items()}, **kept}
     taken = {child for options in known.values() for child in options.children} | set(request.children or ())
+    keyed = {owner for owner, options in known.items() if options.key}
     wanted = []
-    for table in classes.named(named_tables(classes, tables, names, taken, note), request.children or ()):
+    for table in classes.named(named_tables(classes, tables, names, taken, note, keyed), request.children or ()):
         called = former_name(classes, table, there) if table.whole not in known else None
         owner = called or table.whole
         former = None if request.reset else believed(owner, kept.get(owner), standing.get(owner, ()))
@@ -96,11 +100,20 @@ def former_name(classes: Classes, table: Table, there: Mapping[str, Sequence[Ins
     return None
 
 
-def named_tables(classes: Classes, asked: Sequence[str], names: LogNames, children: set[str], note: Note) -> list[str]:
-    """The tables that names and patterns mean; `children` are known to belong to others."""
+def named_tables(
+    classes: Classes,
+    asked: Sequence[str],
+    names: LogNames,
+    children: set[str],
+    note: Note,
+    keyed: Collection[str] = (),
+) -> list[str]:
+    """The tables that names and patterns mean; `children` are known to belong to others, and of those that are `keyed`
+    somebody has said before what tells their rows apart.
+    """
     patterns = [name for name in asked if is_pattern(name) and not classes.has(name)]
     plain = [name for name in asked if name not in patterns]
-    return [*plain, *(name for pattern in patterns for name in _matching(classes, pattern, names, children, note))]
+    return [*plain, *(name for one in patterns for name in _matching(classes, one, names, children, note, keyed))]
 
 
 def _planned(
@@ -148,7 +161,9 @@ def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: 
         note(f"{one.owner} is tracked as before, with {after}.")
 
 
-def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note) -> list[str]:
+def _matching(
+    classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note, keyed: Collection[str]
+) -> list[str]:
     """The tables that a pattern means: those with a key that are neither a log's own nor children. Views are named by name."""
     first, _, last = pattern.rpartition(".")
     place = classes.schema(first or classes.default)
@@ -161,18 +176,23 @@ def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str
         if not fnmatchcase(name, last.casefold()) or name in logs or name in inner or table in place.parts:
             continue
         (found if place.key(table) else keyless).append(table)
-    if not found and not any(map(place.row_key, keyless)):
+    chosen = [one for one in keyless if place.row_key(one) or _whole(place, one) in keyed]
+    if not found and not chosen:
         near = nearest(last.strip("*?"), {table for table in place.tables if table.casefold() not in logs})
         hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
-    whole = [f"{place.name}.{table}" if place.name else table for table in found]
+    whole = [_whole(place, table) for table in found]
     taken = {child.name for table in classes.named(whole) for child in table.children}
     for table in keyless:
-        if table not in taken and place.row_key(table):
-            whole.append(f"{place.name}.{table}" if place.name else table)
+        if table not in taken and table in chosen:
+            whole.append(_whole(place, table))
         elif table not in taken:
             note(f"{table} is left out: it has no key.")
     return whole
+
+
+def _whole(place: Schema, table: str) -> str:
+    return f"{place.name}.{table}" if place.name else table
 
 
 def _tables_of_logs(place: Schema, names: LogNames) -> frozenset[str]:

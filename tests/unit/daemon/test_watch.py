@@ -34,8 +34,10 @@ from eventlog.daemon.vitals import (
     health,
     ready,
 )
+from eventlog.delivery.output import OutputState
 from eventlog.delivery.pipeline import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
+from eventlog.sources.marks import OUTPUTS, Marks, as_text
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 
@@ -104,6 +106,20 @@ def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
         flow = vitals.reading().flow
         assert flow is not None
         assert flow.publishing is publishes
+
+
+def test_who_stands_by_measures_whether_the_publisher_fails_or_does_nothing(sqlite: Engine) -> None:
+    log = Log(sqlite, installed(sqlite).names)
+    told = []
+    for failed_at in (1.0, 3.0):
+        vitals = PublisherHealth(watched=True)
+        vitals.now("standby")
+        with log.transaction() as connection:
+            Marks(log).set(connection, OUTPUTS, as_text({"far": OutputState(at=2.0, failed_at=failed_at)}))
+        Gauge(log, PublisherConfig()).measure(vitals)
+        flow = vitals.reading().flow
+        told.append(flow is not None and flow.failing)
+    assert told == [False, True]
 
 
 def test_metrics_tell_how_far_each_output_is_behind() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.core.schema import Child, Column, Made, Table
+from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.mysql.dialect import MYSQL
@@ -62,6 +62,14 @@ CLASSES: dict[str, tuple[Table, TriggerOptions]] = {
     "view": (VIEW, TriggerOptions(style=Style.FIELD)),
 }
 LABELLED = replace(ROOM, columns=(*ROOM.columns, Column(name="label", type="varchar(20)", formula="house || '-'")))
+NOTE = Table(
+    name="note",
+    columns=(
+        Column(name=WHOLE_ROW, type="varchar(64)", key=1),
+        *(Column(name=name, type=kind) for name, kind in (("b", "varchar(9)"), ("a", "integer"), ("photo", "blob"))),
+    ),
+)
+WITHOUT_KEY = {"whole-row": (NOTE, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))}
 OWN = {
     "computed": (LABELLED, TriggerOptions(style=Style.FIELD, when="label <> 'x'")),
     "foreign": (USR, TriggerOptions(style=Style.FIELD, foreign=True, always=True)),
@@ -73,7 +81,11 @@ AT_ONCE = {"row-back-at-once": (USR, TriggerOptions(at_once=True)), "view": CLAS
 """What Oracle writes row by row, without a compound trigger."""
 CASES = [
     (dialect, name, *one)
-    for dialect, classes in ((POSTGRESQL, CLASSES | OWN), (MYSQL, SOME), (ORACLE, SOME | AT_ONCE))
+    for dialect, classes in (
+        (POSTGRESQL, CLASSES | OWN | WITHOUT_KEY),
+        (MYSQL, SOME | WITHOUT_KEY),
+        (ORACLE, SOME | AT_ONCE),
+    )
     for name, one in classes.items()
 ]
 

@@ -19,7 +19,7 @@ SQL = Path(eventlog.sql.__file__).parent
 FOLDERS = [folder.name for folder in SQL.iterdir() if list(folder.glob("*.sql")) and folder.name != COMMON]
 ALONE = {
     "postgresql": {"declared_types", "log_row", "log_together"},
-    "oracle": {"session_limits"},
+    "oracle": {"session_limits", "whole_row", "whole_row_key", "whole_row_part"},
     "mysql": set[str](),
     "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table"}
     | {"lock_grasp", "numbers", "server_states", "session"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Child, Column, Made, Table
+from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.core.sql_types import bare_type
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import Dialect, offers
+from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
@@ -24,6 +27,7 @@ from eventlog.sql.triggers.clauses import ALWAYS
 from eventlog.sql.triggers.installed import Installed, TriggerCondition, compare
 from eventlog.sql.triggers.plan import captured
 from eventlog.sql.triggers.render import Trigger
+from eventlog.sql.triggers.track import refuse_unfit
 from tests.support.shares import met, shares
 
 USR = Table(
@@ -295,3 +299,28 @@ def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
 )
 def test_types_are_known_by_their_bare_names(sql_type: str, bare: str) -> None:
     assert bare_type(sql_type) == bare
+
+
+def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_names() -> None:
+    columns = [Column(name=name) for name in ("z", "secret", "a")]
+    label = Column(name="label", formula="z || a")
+    note = Table(name="note", columns=(Column(name=WHOLE_ROW, type="varchar(64)", key=1), *columns, label))
+    options = TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,), exclude=("secret",), foreign=True)
+    for dialect in (POSTGRESQL, SQLITE, MYSQL):
+        texts = ["\n".join(one.create) for one in render(plan(note, options), dialect, NAMES)]
+        speaking = [text for text in texts if ',"a":' in text]
+        assert len(speaking) >= 3
+        for text in speaking:
+            places = [text.index(f',"{name}":') for name in ("a", "label", "z")]
+            assert places == sorted(places)
+            assert not re.search(rf"(NEW|OLD|o|n)\.{WHOLE_ROW}", text)
+            assert '"secret":' not in text
+    assert not offers(ORACLE, "whole_row")
+
+
+def test_a_database_whose_triggers_cannot_tell_of_rows_without_a_key_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Table(name="note", columns=(Column(name=WHOLE_ROW, key=1), Column(name="a")))
+    wanted = plan(note, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
+    monkeypatch.setattr(sys.modules["eventlog.sql.triggers.track"], "dialect_of", lambda _connection: ORACLE)
+    with pytest.raises(UsageError, match="oracle has no triggers of eventlog for tables without a key"):
+        refuse_unfit(Mock(), wanted, NAMES)

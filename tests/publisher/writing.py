@@ -1,0 +1,68 @@
+"""What writers of a history do: changes of one or more rows, in transactions that are committed now or later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tests.publisher.actors import Row
+
+if TYPE_CHECKING:
+    from tests.publisher.world import World
+
+VALUE_LENGTHS = [0, 0, 0, 700, 3000]
+"""Bytes that values have beside what they say: some have more than a batch may have where `query_bytes` are few."""
+
+COLUMNS = ("v", "w", "x")
+"""Of which a change has the first ones: the first column of the next change ends it."""
+
+
+def write(world: World) -> None:
+    """Begins a change, perhaps gives another one more rows, and commits some now or later; of an object one writes at a time."""
+    rng = world.rng
+    if len(world.rows) + sum(len(records) for records, _ in world.open) < world.total and rng.random() < 0.6:
+        name = f"{rng.choice('AB')}/id={rng.randint(0, world.last_key)}"
+        if rng.random() < world.busiest:
+            name = "A/id=0"
+        if name not in world.busy:
+            world.open.append(([_draw(world)], name))
+            world.busy.add(name)
+        for records, _ in world.open:
+            if len(records) < len(COLUMNS) and rng.random() < world.several:
+                records.append(_draw(world))
+    if world.open and rng.random() < world.commits:
+        size = min(len(world.open), rng.choice(world.transaction_rows))
+        committed = [world.open.pop(rng.randrange(len(world.open))) for _ in range(size)]
+        world.busy.difference_update(name for _, name in committed)
+        if rng.random() < 0.05:
+            world.total -= sum(len(records) for records, _ in committed)  # rolled back: a hole
+            return
+        _commit(world, committed)
+
+
+def _draw(world: World) -> int:
+    record = world.next
+    world.next += 1 + (world.rng.random() < 0.1)
+    return record
+
+
+def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
+    """One transaction."""
+    world.counts["transactions"] += 1
+    rows = []
+    for records, name in changes:
+        first = len(world.rows) + 1
+        for record, column in zip(records, COLUMNS, strict=False):
+            uid = len(world.rows) + 1
+            world.rows[uid] = Row(uid, record, name, world.counts["transactions"], first)
+            world.live[record] = uid
+            table, key = name.split("/")
+            value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
+            rows.append({"record": record, "name": table, "key": key, "column": column, "value": value})
+            world.trace.append((world.now, "row", uid, record, name, world.counts["transactions"]))
+    world.run_sql(
+        "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
+        " VALUES (:record, 'N', 2, :name, :key, :column, :value)",
+        rows,
+    )
+    world.counts["rows"] += len(rows)
