@@ -33,6 +33,7 @@ NAMES = (
     "verify",
     "convert",
     "changetables",
+    "lake",
     "spark.engines",
     "spark.plans",
     "spark.growth",

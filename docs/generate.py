@@ -55,7 +55,9 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
     "verify": (VerifyConfig,),
-    "output": tuple(whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka")),
+    "output": tuple(
+        whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka", "delta", "iceberg")
+    ),
     "output.change_tables": (ChangeTableSettings,),
     "output.row_files": (RowFileSettings,),
     "output.store": (StoreSettings,),

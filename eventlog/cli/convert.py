@@ -53,7 +53,7 @@ PART_EVENTS = 100_000
     default="auto",
     show_default=True,
     help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for 5 million"
-    " rows of a database and 256 MB of files. Never with --jobs, --resume or --to-database.",
+    " rows of a database and 256 MB of files. Never with --jobs, --resume, --to-database or --to-lake.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
@@ -80,6 +80,7 @@ PART_EVENTS = 100_000
 )
 @click.option("--metadata-topic", metavar="NAME", help="Also write metadata messages, into this topic.")
 @click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
+@click.option("--to-lake", metavar="NAME", help="Change tables into the lake of this output (local engine).")
 @click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka.")
 @click.option(
     "--part-events",

@@ -113,7 +113,7 @@ def seconds_between_looks(order: ConversionOrder) -> int:
 
 def worth_spark(order: ConversionOrder) -> bool:
     """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
-    if order.resume or order.jobs is not None or order.to_database is not None:
+    if order.resume or order.jobs is not None or order.to_database is not None or order.to_lake is not None:
         return False
     if order.master or order.conf:
         return True
@@ -161,7 +161,12 @@ def _refuse_addresses(order: ConversionOrder) -> None:
     One in the place of a path would be taken for a folder of that name, here.
     """
     if order.stored:
-        unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
+        unfit = {
+            "--mark": order.mark,
+            "--kafka": order.kafka,
+            "--to-database": order.to_database,
+            "--to-lake": order.to_lake,
+        }
         _refuse_any(unfit, f"does not go with an address: {order.stored}.", "Take a folder.")
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
         if place is not None and name not in order.addresses and _scheme(str(place)):
@@ -173,7 +178,12 @@ def _refuse_addresses(order: ConversionOrder) -> None:
                 f"{what} is an address, and the local engine reads and writes folders.",
                 hint="Say --engine spark; with --out alone, s3://, gs:// and az:// go with the local engine too.",
             )
-        unfit = {"--mark": order.mark, "--kafka": order.kafka, "--to-database": order.to_database}
+        unfit = {
+            "--mark": order.mark,
+            "--kafka": order.kafka,
+            "--to-database": order.to_database,
+            "--to-lake": order.to_lake,
+        }
         unfit |= {f"--from {order.source}": order.source != "log"}
         unfit |= {"A database as INPUT": order.from_database and not order.follow}
         _refuse_any(unfit, f"does not go with an address: {what}.", "Take folders that all nodes mount.")
@@ -197,6 +207,7 @@ def _refuse_following(order: ConversionOrder) -> None:
         "--overwrite": order.overwrite,
         "--snapshot": order.snapshot,
         "--to-database": order.to_database,
+        "--to-lake": order.to_lake,
     }
     _refuse_any(unfit, "does not go with --follow.", "Leave it out; `eventlog convert --help` says more.")
     if not order.from_database:

@@ -28,6 +28,7 @@ from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
 
@@ -56,6 +57,7 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     file_format: str | None
     metadata_topic: str | None
     to_database: str | None
+    to_lake: str | None = None
     kafka: str | None
     part_events: int
     coalesce: bool
@@ -110,12 +112,24 @@ def _refuse_sending(order: ConversionOrder) -> None:
     """What does not go with a database or a Kafka as the destination."""
     if order.to_database is not None and order.target != "change-tables":
         raise UsageError("--to-database goes with --to change-tables.")
+    if order.to_lake is not None:
+        _refuse_with_lake(order)
     if order.kafka is not None and order.target != "messages":
         raise UsageError("--kafka goes with --to messages.")
     if order.to_database is not None and order.file_format is not None:
         raise UsageError("--format says what files are written, and with --to-database there are none.")
     if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
         raise UsageError("--to-database goes with the local engine: use --engine local.")
+
+
+def _refuse_with_lake(order: ConversionOrder) -> None:
+    """What does not go with tables of a lake as the destination."""
+    if order.target != "change-tables":
+        raise UsageError("--to-lake goes with --to change-tables.")
+    if order.file_format is not None or order.to_database is not None:
+        raise UsageError("--to-lake writes no files and into no database; leave --format and --to-database out.")
+    if order.engine == "spark" or order.master or order.conf:
+        raise UsageError("--to-lake goes with the local engine: use --engine local.")
 
 
 def target_of(order: ConversionOrder, config: Config) -> Target:
@@ -192,6 +206,8 @@ def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]
 
 def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
     outputs = _nearest_first(order, config)
+    if order.to_lake is not None:
+        return _lake(order.to_lake, config)
     databases = [one for one in outputs if isinstance(one, DatabaseOutput)]
     files = [one for one in outputs if isinstance(one, FilesOutput)]
     sent = [one.change_tables for one in databases]
@@ -204,6 +220,14 @@ def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
     settings = [*sent, *written, ChangeTableSettings()][0]
     known: DatabaseSettings = databases[0] if databases else DatabaseSettings(url="", task=OWN_TASK)
     return SentTables(settings=settings, into=replace(known, url=order.to_database))
+
+
+def _lake(name: str, config: Config) -> SentTables:
+    lakes = {name_of(one): one for one in config.output if isinstance(one, LakeSettings)}
+    if name not in lakes:
+        hint = did_you_mean(name, lakes) if lakes else "The configuration has no output with sink = delta or iceberg."
+        raise UsageError(f"--to-lake {name} is no output of the configuration into a lake. {hint}")
+    return SentTables(settings=lakes[name].change_tables, into=lakes[name])
 
 
 def _messages(order: ConversionOrder, config: Config) -> MessageFiles | SentMessages:

@@ -22,6 +22,7 @@ from eventlog.core.durable_files import write_file
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.core.seams import Sink
+from eventlog.sinks.lake.settings import LakeSettings
 
 SENDING: Final = "sending"
 NOTHING_YET: Final = "Nothing was done yet; give the command again when it answers."
@@ -45,7 +46,14 @@ class Sent(Struct, frozen=True, kw_only=True):
 def sink_of(target: SentTables | SentMessages) -> Sink:
     """What takes the documents, taken over from whoever wrote there; its modules are loaded only now."""
     sink: Sink
-    if isinstance(target, SentTables):
+    if isinstance(target.into, LakeSettings):
+        from eventlog.core.packages import require
+        from eventlog.sinks.lake.plugin import lake_sink, needs_of
+
+        for need in needs_of(target.into):
+            require(need.what, need.module)
+        sink = lake_sink(target.into)
+    elif isinstance(target, SentTables):
         from eventlog.sinks.database.sink import DatabaseSink
 
         sink = DatabaseSink(target.into)

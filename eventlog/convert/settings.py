@@ -18,6 +18,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.clocks import UTC
@@ -47,10 +48,10 @@ class MessageFiles(Struct, frozen=True, kw_only=True):
 
 
 class SentTables(Struct, frozen=True, kw_only=True):
-    """Change tables of a database."""
+    """Change tables of a database, or tables of a lake."""
 
     settings: ChangeTableSettings = ChangeTableSettings()
-    into: DatabaseSettings
+    into: DatabaseSettings | LakeSettings
 
 
 class SentMessages(Struct, frozen=True, kw_only=True):

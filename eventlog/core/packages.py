@@ -25,6 +25,8 @@ EXTRAS: Final[Mapping[str, str]] = {
     "cryptography": "policies",
     "opentelemetry": "otel",
     "obstore": "store",
+    "deltalake": "lake",
+    "pyiceberg": "lake",
 }
 """Which extra brings a module; drivers of databases stand in the databases' rooms."""
 

@@ -21,7 +21,20 @@ HIDDEN: Final = "***"
 SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd", "secret", "token")
 """What the name of a secret holds, without the signs between its words: sslpassword, oauth_client_secret, new-password."""
 
-SECRET_NAMES: Final = frozenset(("accesskey", "apikey", "pass", "pw", "scramclientkey", "scramserverkey", "sig"))
+SECRET_NAMES: Final = frozenset(
+    (
+        "accesskey",
+        "accountkey",
+        "adlsaccountkey",
+        "apikey",
+        "credential",
+        "pass",
+        "pw",
+        "scramclientkey",
+        "scramserverkey",
+        "sig",
+    )
+)
 """Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none."""
 
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -134,7 +147,7 @@ def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 
 
-OPTIONS: Final = frozenset(("", "connect", "options"))
+OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
 Place = tuple[str | int, ...]

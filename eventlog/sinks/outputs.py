@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, Places
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
@@ -18,9 +16,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
 from eventlog.sinks.http.address import HttpSettings, reach
 from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, place_of, refuse_unknown
-
-LEAST_FREE_BYTES: Final = 1 << 20
-"""With less than this no document of any size gets written."""
+from eventlog.sinks.store.findings import place_findings
 
 
 class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
@@ -102,29 +98,7 @@ def _needs(output: FilesOutput) -> Iterator[Need]:
 
 
 def _folder_findings(output: FilesOutput) -> Iterator[Finding]:
-    if is_address(output.path):
-        from eventlog.sinks.store.objects import objects_at
-        from eventlog.sinks.store.plans import POSITION
-
-        objects_at(output.path, output.store, "output.path").read(POSITION)
-        yield Finding(said=f"{output.path} can be read; whether it can be written shows the publisher's start")
-        return
-    folder = Path(output.path)
-    standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
-    if not standing.is_dir():
-        message = f"{folder} cannot be a folder: {standing} is something else."
-        raise ConfigError(message, hint="Change the output's `path`.")
-    if not os.access(standing, os.W_OK | os.X_OK):
-        message = f"{standing} cannot be written by this user."
-        raise ConfigError(message, hint="Change its owner or mode, or the output's `path`.")
-    if shutil.disk_usage(standing).free < LEAST_FREE_BYTES:
-        message = f"The disk of {standing} is full."
-        raise SinkError(message, hint="Free some space, or change the output's `path`.")
-    if standing != folder.absolute():
-        mend = "The publisher makes it; is a volume not mounted?"
-        yield Finding(said=f"The folder {folder} does not exist.", mend=mend)
-    else:
-        yield Finding(said=f"the folder {folder} can be written")
+    return place_findings(output.path, output.store)
 
 
 def _address_findings(output: HttpOutput) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared
 from eventlog.core.sql_types import Category, category
-from eventlog.sinks.database.mirror import ChangeRow, Emptied, Moved, Nets, fold
+from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, fold
 
 
 class FoldedChanges:

@@ -27,15 +27,17 @@ from tests.support.sinks import opened, tenure
 
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]
+LAKES = ["delta", "delta mirror", "iceberg", "iceberg mirror"]
+STORED_LAKES = ["delta in S3", "iceberg in S3"]
 STORES = ["files in S3", "change files in S3"]
 RECEIVERS = ["http", "http over four"]
 STAND_INS = ["kafka", "kafka messages"]
 BROKERS = ["broker", "broker messages"]
 DATABASES = [f"tables in {name}" for name in databases()]
-OWNED = [*FOLDERS, *STORES, *DATABASES, *STAND_INS, *BROKERS]
+OWNED = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *STAND_INS, *BROKERS]
 """Targets in which stands whose they are."""
 LASTING = [*OWNED, *RECEIVERS]
-STEADY = [*FOLDERS, *STORES, *DATABASES, *BROKERS]
+STEADY = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
 XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
@@ -45,6 +47,12 @@ def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractCon
     if name in FOLDERS:
         kind = {"files": sink_places.files, "message files": sink_places.message_files}
         return kind.get(name, sink_places.change_files)(folder / "out")
+    if name in LAKES:
+        sort, _, mode = name.partition(" ")
+        return sink_places.lake(sort, folder / "out", "mirror" if mode else "append")
+    if name in STORED_LAKES:
+        server: StoreServer = request.getfixturevalue("s3_store")
+        return sink_places.lake(name.partition(" ")[0], server.address(), store=server.settings, catalog_folder=folder)
     if name in STORES:
         store: StoreServer = request.getfixturevalue("s3_store")
         objects = store.objects(store.address())
@@ -72,7 +80,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
-    groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys(STORES, "s3")
+    groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
     found = [pytest.param(one, marks=pytest.mark.xdist_group(groups[one])) if one in groups else one for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
 
@@ -264,7 +272,7 @@ def test_who_takes_the_lock_again_knows_what_another_one_wrote_meanwhile(place: 
     assert place.found() == [1, 2, 3]
 
 
-@at("files", "change files", *STORES)
+@at("files", "change files", *LAKES, *STORES)
 def test_a_target_that_does_not_say_whose_it_is_is_told_in_a_sentence(place: Place, tmp_path: Path) -> None:
     opened(place.make(), tenure()).commit("a", place.documents(1))
     assert place.spoilt is not None

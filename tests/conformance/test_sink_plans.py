@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -33,7 +34,12 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "files in a store": sink_places.stored_files,
     "change files in a store": sink_places.stored_change_files,
 }
-EVERYWHERE = {**KINDS, **STORES}
+LAKES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "delta": partial(sink_places.lake, "delta"),
+    "delta mirror": partial(sink_places.lake, "delta", mode="mirror"),
+    "iceberg": partial(sink_places.lake, "iceberg"),
+}
+EVERYWHERE = {**KINDS, **STORES, **LAKES}
 NOTHING = Resolved()
 
 

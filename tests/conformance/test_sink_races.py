@@ -79,7 +79,17 @@ def watched(*workers: Worker) -> Iterator[None]:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("kind", ["files", "change files", "files in a store", "change files in a store"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "files",
+        "change files",
+        "files in a store",
+        "change files in a store",
+        "delta",
+        pytest.param("iceberg", marks=pytest.mark.long),
+    ],
+)
 def test_a_former_publisher_that_goes_on_while_another_takes_over_changes_nothing(tmp_path: Path, kind: str) -> None:
     """Whatever the second one finds, the third one finds the same, and what the first one has committed is there."""
     fates: set[bool] = set()

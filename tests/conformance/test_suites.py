@@ -22,6 +22,7 @@ from eventlog.sources.gbase.source import gbase_reader
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, SourceStream, SourceSuite
 from eventlog.xds.write import XdsFormat
 from tests.support import sink_places
+from tests.support.lakes import LAKES
 
 event_ids = re.compile(rb'event-id="(\d+)"').findall
 
@@ -56,6 +57,17 @@ class TestChangeTables(SinkSuite):
                 document=place.document,
             )
         engine.dispose()  # or its connection is garbage, which Python 3.13 and later warn of
+
+
+class TestLake(SinkSuite):
+    @pytest.fixture(params=sorted(LAKES))
+    def target(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkTarget]:
+        with sink_places.lake(request.param, tmp_path) as place:
+            yield SinkTarget(
+                make=place.make,
+                ids=lambda: [place.document(number).id for number in place.found()],
+                document=place.document,
+            )
 
 
 class TestXds(FormatSuite):

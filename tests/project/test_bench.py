@@ -75,7 +75,7 @@ def test_durations_are_written_for_people(seconds: float, said: str) -> None:
 TRIED = frozenset(
     {
         *("tablekey", "rules", "linter", "values", "poll", "publish", "queryback", "receiver", "convert"),
-        *("changetables", "growth.publish", "peers.publish", "capture.insert"),
+        *("changetables", "lake", "growth.publish", "peers.publish", "capture.insert"),
     }
 )
 """One of each kind. The others share its parts, start the same programs again, and take ten minutes of a run when they are

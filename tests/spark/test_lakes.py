@@ -9,7 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
+from eventlog.core.model import Op
+from eventlog.sinks.lake.settings import IcebergSettings
+from tests.support.changerows import told
+from tests.support.lakes import LAKES, put
 from tests.support.servers import found
 
 USERS = [[1, "Anna", "A"], [3, "Cid", None]]
@@ -46,3 +51,32 @@ def test_change_tables_are_appended_and_merged(java: None, tmp_path: Path) -> No
         assert told["users"] == USERS
         assert [(number, *rest) for number, (_, *rest) in zip(numbers, told["history"], strict=True)] == HISTORY
     assert done.stdout.count("\n") == len(("delta", "iceberg"))
+
+
+@pytest.mark.long
+def test_spark_reads_what_outputs_have_written(java: None, tmp_path: Path) -> None:
+    """With the code of Delta Lake and Iceberg themselves."""
+    changes = (
+        told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5"),
+        told(2, Op.ADD, 2, fname="Zoë"),
+        told(3, Op.ADD, 3),
+    )
+    places: list[str] = []
+    for kind in ("delta", "iceberg"):
+        mirror = LAKES[kind](tmp_path / kind, "mirror", partition_by=("fname",))
+        sink = mirror.sink()
+        put(sink, "a", *changes)
+        put(sink, "b", told(4, Op.MODIFY, 2, fname=("Zoë", "Ada")), told(5, Op.DELETE, 3))
+        if kind == "delta":
+            places += [kind, str(tmp_path / kind / "usr")]
+        else:
+            assert isinstance(mirror.settings, IcebergSettings)
+            table = load_catalog(**mirror.settings.properties).load_table(("eventlog", "usr"))
+            places += [kind, table.metadata_location]
+    jars, older = found("lakes", "lakes"), found("lakes", "spark-4.1")
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(older), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "tests.spark.lake_reader", f"{jars}/*", *places]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=surroundings, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    expected = [["1", "Jack", "1.50", "AAAA", "2026-01-02 03:04:05.500000"], ["2", "Ada", "None", "None", "None"]]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected, expected]

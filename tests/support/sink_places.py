@@ -28,10 +28,12 @@ from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
+from eventlog.sinks.lake.sink import LakeSink
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import HIDDEN, POSITION, StoredPlans
 from tests.support import changerows, messages
+from tests.support.lakes import LAKES, Mode
 from tests.support.servers_kafka import consumed, settings
 from tests.support.sinks import broken
 
@@ -139,6 +141,19 @@ def change_files(folder: Path) -> Iterator[Place]:
         found=found,
         breaking=lambda at: broken(Path, "replace", at, CutError()),
         spoilt=spoilt,
+    )
+
+
+@contextmanager
+def lake(kind: str, folder: Path | str, mode: Mode = "append", **chosen: Any) -> Iterator[Place]:
+    """Tables of a lake in a folder or at an address."""
+    made = LAKES[kind](folder, mode, **chosen)
+    yield Place(
+        make=lambda: LakeSink(made.settings, made.tables()),
+        document=row,
+        found=lambda: made.keys("usr" if mode == "mirror" else "usr__ct"),
+        breaking=lambda at: broken(type(made.tables()), "_put", at, CutError()),
+        spoilt=lambda: (Path(folder) / "_eventlog" / "eventlog" / "_position.json").write_text("{"),
     )
 
 

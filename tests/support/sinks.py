@@ -12,12 +12,16 @@ import obstore
 import pytest
 
 from eventlog.core.seams import Sink, Tenure
+from eventlog.sinks.lake.delta import DeltaTables
+from eventlog.sinks.lake.iceberg import IcebergTables
 
 Opened = TypeVar("Opened", bound=Sink)
 STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")
 """What a sink asks of the file system, in which it can be stopped before each."""
 REQUESTS = ("get", "put", "copy", "delete", "list")
 """What it asks of an object store, likewise."""
+LAKE = ("_latest", "_put")
+"""What it asks of a table of a lake, likewise."""
 
 
 def tenure(epoch: int = 1, log: str = "log-of-tests") -> Tenure:
@@ -79,7 +83,7 @@ def _stepping(look: Callable[[], None]) -> Iterator[None]:
 
 def patch_steps(patch: pytest.MonkeyPatch, stepping: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Wraps whatever a sink can ask of a file system or of an object store."""
-    for module, names in ((os, STEPS), (obstore, REQUESTS)):
+    for module, names in ((os, STEPS), (obstore, REQUESTS), (DeltaTables, LAKE), (IcebergTables, LAKE)):
         for name in names:
             patch.setattr(module, name, stepping(getattr(module, name)))
 

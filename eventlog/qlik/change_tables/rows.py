@@ -6,11 +6,13 @@ write the same bytes from the other end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Op, Position, Transaction, Value, written
 from eventlog.core.schema import Table
@@ -98,6 +100,12 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def rows(self) -> list[ChangeRow]:
         return list(zip(*self.cells, strict=True))
+
+    def without(self, left_out: Collection[tuple[Position, ...]]) -> RowBlock:
+        """The block without the rows of these changes."""
+        rest = [positions not in left_out for positions in self.positions]
+        cells = tuple([list(compress(column, rest)) for column in self.cells])
+        return replace(self, cells=cells, positions=list(compress(self.positions, rest)))
 
     @property
     def folder(self) -> str:

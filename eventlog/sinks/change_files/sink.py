@@ -13,13 +13,11 @@ import datetime as dt
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
 from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position
@@ -242,12 +240,7 @@ class ChangeTableFiles:
         if self._stop:
             why = next(iter(bad.values()))
             raise SinkError(f"{block.target} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
-        rest = [positions not in bad for positions in block.positions]
-        kept = replace(
-            block,
-            cells=tuple([list(compress(cells, rest)) for cells in block.cells]),
-            positions=list(compress(block.positions, rest)),
-        )
+        kept = block.without(bad)
         notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
         return file_bytes(kept.columns, kept.cells, self.form), kept, notes
 

@@ -7,7 +7,7 @@ piece deletes come first, then inserts, then updates, each for many rows at once
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import WHOLE_ROW
+from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, RowCounts, Step, Values, count, fold
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
@@ -25,108 +26,6 @@ from eventlog.sinks.database.types import target_type
 from eventlog.sql.access import transaction
 from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
-
-Key = tuple[Any, ...]
-Values = dict[str, Any]
-
-
-class ChangeRow(Struct, frozen=True, kw_only=True):
-    """One row of a change table: its letter, its data, and the columns that it is about."""
-
-    oper: str
-    values: Values
-    changed: frozenset[str]
-
-
-class NetRow(Struct, kw_only=True):
-    """What becomes of one row: it goes, it is made anew from the values, or only these values change in it."""
-
-    values: Values | None
-    whole: bool = False
-
-
-class Nets(Struct, frozen=True, kw_only=True):
-    """What becomes of rows that have nothing to do with each other."""
-
-    rows: dict[Key, NetRow]
-
-
-class Moved(Struct, frozen=True, kw_only=True):
-    """A row gets another key, and new values with it."""
-
-    former: Key
-    values: Values
-
-
-class Emptied(Struct, frozen=True, kw_only=True):
-    """All rows go."""
-
-
-class CountedRow(Struct, kw_only=True):
-    """How many rows more there are of one text, or fewer."""
-
-    values: Values
-    more: int = 0
-
-
-class RowCounts(Struct, frozen=True, kw_only=True):
-    """What becomes of rows that have no key: equal ones are counted."""
-
-    rows: dict[Key, CountedRow]
-
-
-Step = Nets | Moved | Emptied
-
-
-def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
-    """The steps that rows in order of change_seq, before images first, amount to."""
-    nets: dict[Key, NetRow] = {}
-    before: Values | None = None
-    for row in rows:
-        if row.oper == "B":
-            before = row.values
-            continue
-        moved = row.oper == "U" and not row.changed.isdisjoint(key) and before is not None
-        if row.oper == "T" or moved:
-            if nets:
-                yield Nets(rows=nets)
-                nets = {}
-            yield _moved(row, before or {}, key) if moved else Emptied()
-        else:
-            _enter(nets, row, key)
-        before = None
-    if nets:
-        yield Nets(rows=nets)
-
-
-def count(rows: Iterable[ChangeRow]) -> RowCounts:
-    """What rows without a key amount to, in any order."""
-    found: dict[Key, CountedRow] = {}
-    for row in rows:
-        one = found.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))
-        one.more += {"I": 1, "D": -1}.get(row.oper, 0)
-    return RowCounts(rows=found)
-
-
-def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
-    values = {name: row.values[name] for name in row.values if name in row.changed}
-    return Moved(former=tuple(before[name] for name in key), values=values)
-
-
-def _enter(nets: dict[Key, NetRow], row: ChangeRow, key: tuple[str, ...]) -> None:
-    """Adds what a row says to what is known of its key already."""
-    identity = tuple(row.values[name] for name in key)
-    former = nets.get(identity)
-    if row.oper == "D":
-        nets[identity] = NetRow(values=None)
-    elif former is not None and former.values is not None:
-        former.values.update({name: row.values[name] for name in row.changed if name in row.values})
-    else:
-        # What is inserted, or comes after a delete, owes nothing to what was there before.
-        whole = row.oper == "I" or former is not None
-        known = row.values if row.oper == "I" else {n: v for n, v in row.values.items() if n in row.changed or n in key}
-        nets[identity] = NetRow(values=dict(known), whole=whole)
-
 
 BEGINNING: Final = "0"
 """The watermark before every change; it stands outside the data, because a delete may take the last row with it."""

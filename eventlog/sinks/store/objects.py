@@ -158,7 +158,7 @@ class Bucket:
         except (BaseError, OSError) as error:  # an object that is not there is a FileNotFoundError
             if isinstance(error, FileNotFoundError) and _told(str(error)) not in GONE:
                 raise MissingObjectError from None
-            why, mend = _reason(error)
+            why, mend = reason(error)
             hint = f"{mend}; nothing is lost."
             raise SinkError(f"{self.place} {why}.", hint=hint, may_pass=True) from None
 
@@ -232,7 +232,7 @@ GONE: Final = ("NoSuchBucket", "ContainerNotFound")
 STATUSES: Final = {"301": "PermanentRedirect", "401": "SignatureDoesNotMatch", "403": "AccessDenied", "503": "SlowDown"}
 
 
-def _reason(error: Exception) -> tuple[str, str]:
+def reason(error: Exception) -> tuple[str, str]:
     """What to tell of a failure."""
     said = str(error)
     told = _told(said)

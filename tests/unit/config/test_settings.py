@@ -114,7 +114,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"output": []}, "my.toml: output is written as [[output]]."),
     ({"output": ["stdout"]}, "my.toml: output is written as [[output]]."),
     ({"output": [5]}, "my.toml: output is written as [[output]]."),
-    ({"output": [{}]}, "my.toml: output[0] needs the key `sink`: database, files, http, kafka, stdout, webhook."),
+    (
+        {"output": [{}]},
+        "my.toml: output[0] needs the key `sink`: database, delta, files, http, iceberg, kafka, stdout, webhook.",
+    ),
     (
         {"output": [{"sink": "files", "path": "out", "row_files": {"heder": 1}}]},
         "my.toml: output[0].row_files.heder is not a key.",

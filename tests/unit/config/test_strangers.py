@@ -92,7 +92,10 @@ def test_its_keys_are_read_and_it_is_built() -> None:
         ({"sink": "spool"}, "my.toml: output[0] needs the key `queue`."),
         ({"sink": "spool", "queue": 3}, "my.toml: output[0].queue takes a text, and a whole number stands there."),
         ({"sink": "spool", "quue": "x"}, "my.toml: output.quue is not a key. Did you mean queue?"),
-        ({"sink": "spol"}, "my.toml: output[0].sink takes database, files, http, kafka, spool, stdout, webhook."),
+        (
+            {"sink": "spol"},
+            "my.toml: output[0].sink takes database, delta, files, http, iceberg, kafka, spool, stdout, webhook.",
+        ),
         (
             {"sink": "spool", "queue": "x", "format": "change-tables"},
             "my.toml: output[0].format takes cloudevents, debezium, jsonl, messages, punched-cards, xds.",
@@ -152,7 +155,19 @@ def test_a_missing_package_is_named() -> None:
 def test_one_that_is_broken_is_a_sentence_and_leaves_the_others_standing(site: Site) -> None:
     site.install("eventlog-broken", {"sinks": {"broken": "eventlog_broken:SINK"}}, "import no_such_module")
     site.install("eventlog-odd", {"sinks": {"odd": "eventlog_odd:SINK"}}, "SINK = 3")
-    assert names("sinks") == ["broken", "database", "files", "http", "kafka", "odd", "spool", "stdout", "webhook"]
+    assert names("sinks") == [
+        "broken",
+        "database",
+        "delta",
+        "files",
+        "http",
+        "iceberg",
+        "kafka",
+        "odd",
+        "spool",
+        "stdout",
+        "webhook",
+    ]
     assert {offer.name: problem(offer) for offer in offers("sinks") if problem(offer)} == {
         "broken": "The sink broken of the package eventlog-broken 1.0 cannot be loaded: "
         "ModuleNotFoundError: No module named 'no_such_module'.",

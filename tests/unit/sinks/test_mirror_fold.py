@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sinks.database.mirror import ChangeRow, Emptied, Moved, Nets, Step, fold
+from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, Step, fold
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 

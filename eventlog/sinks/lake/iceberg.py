@@ -1,0 +1,216 @@
+"""Tables of Apache Iceberg. The number of a plan is a property of the table and of the snapshot, in
+the commit of the rows.
+
+Law: a commit counts on the snapshot that it was made from. Who was not the first is refused by the
+catalog, looks again, and finds whether its plan is there. The library would try again by itself,
+and add the rows a second time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyiceberg.exceptions
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+)
+from pyiceberg.table import Table
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from eventlog.sinks.lake.merging import OPER, Does
+from eventlog.sinks.lake.rows import aligned, changed_fields, is_wider, plain_schema
+from eventlog.sinks.lake.settings import IcebergSettings
+from eventlog.sinks.lake.staging import StagedTable
+from eventlog.sinks.lake.troubles import COMMIT_TRIES, pause, trouble, writes_elsewhere
+
+NAMED_VALUES: Final = 500
+"""Values of a key that are asked for one by one; of more of them everything between the least and
+the greatest is read.
+"""
+
+NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
+
+LIBRARY: Final = (
+    *(OSError, ValueError, pa.ArrowException, SQLAlchemyError),
+    *[kind for kind in vars(pyiceberg.exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)],
+)
+"""What the library raises: its errors have no class in common."""
+
+_in: Any = In
+_least: Any = GreaterThanOrEqual
+_most: Any = LessThanOrEqual
+"""What takes a name and values, although its types do not say so."""
+
+_log = logging.getLogger(__name__)
+Identifier = tuple[str, str]
+
+
+class IcebergTables:
+    """The tables of a catalog."""
+
+    def __init__(self, settings: IcebergSettings) -> None:
+        self._settings = settings
+        self._catalog: Catalog | None = None
+
+    def forget(self) -> None:
+        """Nothing is known of a table: its state is asked for each time."""
+
+    def schema(self, name: str) -> pa.Schema | None:
+        """The columns of a table as it is now; None where there is none."""
+        with self._asking(name):
+            found = self._latest(name)
+            return None if found is None else plain_schema(found.schema().as_arrow())
+
+    def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
+        """Whether a column can get the other type without a loss."""
+        return is_wider(former, kind)
+
+    def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
+        """Puts the rows into the table with the number of the plan, unless it has one as high."""
+        note = f"eventlog.{writer}"
+        for attempt in range(COMMIT_TRIES):
+            with self._asking(table.name):
+                try:
+                    found = self._made(table.name, table.schema(rows))
+                    there = int(found.properties.get(note, "0"))
+                    if there >= number:
+                        return there
+                    self._put(found, table, rows, {note: str(number)})
+                    return number
+                except (CommitFailedException, TableAlreadyExistsError):
+                    pass
+            _log.warning("Others write to %s as well; the rows are put there again.", self.place(table.name))
+            pause(attempt)
+        raise writes_elsewhere(self.place(table.name))
+
+    def place(self, name: str) -> str:
+        """What a table is called in the catalog."""
+        return ".".join(self._identifier(name))
+
+    def _identifier(self, name: str) -> Identifier:
+        schema, point, table = name.partition(".")
+        return (schema, table) if point else (self._settings.namespace, schema)
+
+    def _opened(self) -> Catalog:
+        if self._catalog is None:
+            self._catalog = load_catalog(**self._settings.properties)
+        return self._catalog
+
+    def _latest(self, name: str) -> Table | None:
+        """The table as it is now, None where there is none."""
+        try:
+            return self._opened().load_table(self._identifier(name))
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _made(self, name: str, schema: pa.Schema) -> Table:
+        """The table, which has these columns, in these types or wider ones."""
+        found = self._latest(name)
+        if found is None:
+            self._create(name, schema)
+            found = self._latest(name)
+            assert found is not None
+        more = changed_fields(schema, plain_schema(found.schema().as_arrow()))
+        if more:
+            with found.update_schema() as update:
+                update.union_by_name(pa.schema(more))
+        found.metadata = found.metadata.model_copy(update={"properties": {**found.properties, **NO_RETRIES}})
+        return found
+
+    def _create(self, name: str, schema: pa.Schema) -> None:
+        identifier = self._identifier(name)
+        with suppress(NamespaceAlreadyExistsError, IntegrityError):  # somebody else makes it at the same time
+            self._opened().create_namespace_if_not_exists(identifier[0])
+        folded = {column.casefold(): column for column in schema.names}
+        wanted = [column.casefold() for column in self._settings.partition_by]
+        creating = self._opened().create_table_transaction(identifier, schema=schema)
+        with creating.update_spec() as spec:
+            for column in wanted:
+                if column in folded:
+                    spec.add_identity(folded[column])
+        creating.commit_transaction()
+
+    def _put(self, found: Table, table: StagedTable, rows: pa.Table, note: dict[str, str]) -> None:
+        schema = plain_schema(found.schema().as_arrow())
+        # Without a snapshot nothing would tell that somebody was faster, so also no rows are appended.
+        with found.transaction() as changing:
+            if not table.key:
+                changing.append(aligned(rows, schema), snapshot_properties=note)
+            elif table.emptied:
+                there = schema.empty_table()
+                if found.scan(limit=1).to_arrow().num_rows:
+                    changing.delete(AlwaysTrue(), snapshot_properties=note)
+                changing.append(merged(there, table, rows), snapshot_properties=note)
+            else:
+                filtered = _among(table.key, rows)
+                there = aligned(found.scan(row_filter=filtered).to_arrow(), schema)
+                if there.num_rows:
+                    changing.delete(filtered, snapshot_properties=note)
+                changing.append(merged(there, table, rows), snapshot_properties=note)
+            changing.set_properties(note)
+
+    @contextmanager
+    def _asking(self, name: str) -> Iterator[None]:
+        """Says in our words what goes wrong."""
+        try:
+            yield
+        except LIBRARY as error:
+            self._catalog = None
+            raise trouble(self.place(name), error) from error
+
+
+def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
+    """What finds all rows that a merge names, and perhaps others."""
+    found: BooleanExpression = AlwaysTrue()
+    for place, name in enumerate(key):
+        values = pc.drop_null(pc.unique(rows.column(f"m{place}")))
+        if len(values) <= NAMED_VALUES:
+            found = And(found, _in(name, values.to_pylist()))
+        else:
+            least, greatest = pc.min(values).as_py(), pc.max(values).as_py()
+            found = And(found, And(_least(name, least), _most(name, greatest)))
+    return found
+
+
+def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
+    """The rows that are there, after the merge."""
+    known = _keys([there.column(name) for name in table.key])
+    places = {key: number for number, key in enumerate(known)}
+    named = [places.get(key) for key in _keys([rows.column(f"m{place}") for place in range(len(table.key))])]
+    keep = [True] * there.num_rows
+    for number in named:
+        if number is not None:
+            keep[number] = False
+    former = there.take(pa.array(named, pa.int64()))
+    columns = []
+    for name, kind in zip(there.schema.names, there.schema.types, strict=True):
+        column = former.column(name).combine_chunks()
+        if name in table.columns:
+            place = table.columns.index(name)
+            told = rows.column(f"c{place}").cast(kind)
+            column = pc.if_else(rows.column(f"g{place}"), told, column)
+        columns.append(column)
+    made = pa.table(columns, schema=there.schema).filter(pc.not_equal(rows.column(OPER), int(Does.GONE)))
+    return pa.concat_tables([there.filter(pa.array(keep, pa.bool_())), made])
+
+
+def _keys(columns: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return list(zip(*[column.to_pylist() for column in columns], strict=True))

@@ -1,0 +1,197 @@
+"""What the changes of a plan do to a mirror, as one merge: each row of it is named once, by the key
+that it had before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import WHOLE_ROW
+from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values
+from eventlog.qlik.change_tables.rows import BEFORE, ChangeColumn, RowBlock
+from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
+from eventlog.sinks.change_files.arrow import arrow_columns
+from eventlog.sinks.lake.rows import Bad
+
+OPER: Final = "oper"
+
+
+class Does(IntEnum):
+    """What a row of a merge says: the row goes, it is as told, or some of its columns are."""
+
+    GONE = 0
+    WHOLE = 1
+    CHANGED = 2
+
+
+class MergeRow(Struct, kw_only=True):
+    """What becomes of one row. `origin` is the key that the table has it under, None where it does
+    not have it.
+    """
+
+    origin: Key | None
+    values: Values
+    whole: bool
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """What a plan does to a mirror. Where it is `emptied`, everything else that is there goes."""
+
+    gone: list[Key]
+    rows: list[MergeRow]
+    emptied: bool
+
+
+class Merging:
+    """Puts steps together that come one after the other."""
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        self._key = key
+        self._rows: dict[Key, MergeRow] = {}
+        """By the keys that they have by now."""
+        self._claimed: set[Key] = set()
+        """Keys of rows in the table of which it is known already what becomes of them."""
+        self._gone: list[Key] = []
+        self._emptied = False
+
+    def merged(self, steps: Iterable[Step]) -> Merge:
+        for step in steps:
+            if isinstance(step, Nets):
+                self._nets(step)
+            elif isinstance(step, Moved):
+                self._move(step)
+            else:
+                self._empty()
+        return Merge(gone=self._gone, rows=list(self._rows.values()), emptied=self._emptied)
+
+    def _nets(self, step: Nets) -> None:
+        for key, net in step.rows.items():
+            if net.values is None:
+                self._delete(key)
+                continue
+            row = self._row(key)
+            if net.whole:
+                row.values, row.whole = dict(net.values), True
+            else:
+                row.values.update(net.values)
+
+    def _move(self, step: Moved) -> None:
+        names = zip(self._key, step.former, strict=True)
+        key = tuple([step.values.get(name, former) for name, former in names])
+        if key != step.former:  # what stands there goes: the source cannot have had both
+            self._delete(key)
+        row = self._row(step.former)
+        del self._rows[step.former]
+        row.values.update(step.values | dict(zip(self._key, key, strict=True)))
+        self._rows[key] = row
+
+    def _empty(self) -> None:
+        self._rows.clear()
+        self._gone.clear()
+        self._emptied = True
+
+    def _row(self, key: Key) -> MergeRow:
+        """The row that has this key by now."""
+        if key not in self._rows:
+            origin = self._claim(key)
+            self._rows[key] = MergeRow(origin=origin, values={}, whole=origin is None)
+        return self._rows[key]
+
+    def _delete(self, key: Key) -> None:
+        former = self._rows.pop(key, None)
+        origin = self._claim(key) if former is None else former.origin
+        if origin is not None:
+            self._gone.append(origin)
+
+    def _claim(self, key: Key) -> Key | None:
+        """The row that the table has under this key, if nothing has become of it yet."""
+        if self._emptied or key in self._claimed:
+            return None
+        self._claimed.add(key)
+        return key
+
+
+def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
+    """The names of the key's columns in order; ExpressionError where there are none."""
+    found = sorted([(column.key, column.name) for column in columns if column.key])
+    if not found:
+        raise ExpressionError("nobody knows its key, and a mirror needs one; give the source table a primary key")
+    names = tuple([name for _, name in found])
+    if names == (WHOLE_ROW,):
+        raise ExpressionError("it has no key, and a mirror of a lake counts no equal rows; append them")
+    return names
+
+
+def without_key(block: RowBlock) -> Bad:
+    """The changes whose key is NULL, by which no row is found."""
+    places = [place for place, column in enumerate(block.columns) if column.key]
+    [oper] = [place for place, column in enumerate(block.columns) if column.is_called("change_oper")]
+    if not any(None in block.cells[place] for place in places):
+        return {}
+    return {
+        block.positions[number]: f"column {block.columns[place].name} is NULL, and it is of the key"
+        for place in places
+        for number, cell in enumerate(block.cells[place])
+        if cell is None and block.cells[oper][number] != "T"
+    }
+
+
+def told(block: RowBlock) -> Iterable[ChangeRow]:
+    """What each row of a block says."""
+    columns = block.columns
+    own = [(place, column.name) for place, column in enumerate(columns) if not column.header]
+    [oper] = [block.cells[place] for place, column in enumerate(columns) if column.is_called("change_oper")]
+    [mask] = [block.cells[place] for place, column in enumerate(columns) if column.is_called("change_mask")]
+    names = [name for _, name in own]
+    cells = zip(*[block.cells[place] for place, _ in own], strict=True)
+    known: dict[Any, frozenset[str]] = {}
+    for letter, bits, row in zip(oper, mask, cells, strict=True):
+        values = dict(zip(names, row, strict=True))
+        if letter == BEFORE[0]:
+            yield ChangeRow(oper=letter, values=values, changed=frozenset())
+            continue
+        if bits not in known:
+            set_bits = bits_of_hex(bits) if isinstance(bits, str) else bits_of_bytes(bits)
+            known[bits] = frozenset([name for place, name in own if set_bits >> place & 1])
+        yield ChangeRow(oper=letter, values=values, changed=known[bits])
+
+
+def merge_table(
+    merge: Merge,
+    columns: Sequence[ChangeColumn],
+    key: tuple[str, ...],
+    known: pa.Schema,
+    *,
+    is_mixed: bool = False,
+) -> pa.Table:
+    """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say
+    which are told. Where values are `is_mixed` of several types, they are those of the table already.
+    """
+    names = [column.name for column in columns]
+    by_name = {column.name: column for column in columns}
+    gone: list[Any] = [None] * len(merge.gone)
+    origins = [*merge.gone, *[row.origin or (None,) * len(key) for row in merge.rows]]
+    matched = [replace(by_name[name], name=f"m{place}") for place, name in enumerate(key)]
+    valued = [replace(column, name=f"c{place}") for place, column in enumerate(columns)]
+    cells: list[Sequence[Any]] = [[origin[place] for origin in origins] for place in range(len(key))]
+    cells += [gone + [row.values.get(name) for row in merge.rows] for name in names]
+    named = [column.name for column in (*matched, *valued)]
+    schema = pa.schema(list(zip(named, [known.field(name).type for name in (*key, *names)], strict=True)))
+    if is_mixed:
+        arrays = [pa.array(values, field.type) for values, field in zip(cells, schema, strict=True)]
+        made = pa.Table.from_arrays(arrays, schema=schema)
+    else:
+        made = arrow_columns([*matched, *valued], cells).cast(schema)
+    opers = [Does.GONE] * len(gone) + [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
+    made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
+    for place, name in enumerate(names):
+        given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]
+        made = made.append_column(f"g{place}", pa.array(given, pa.bool_()))
+    return made

@@ -1,0 +1,88 @@
+"""The sinks `delta` and `iceberg`: tables of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
+from eventlog.core.seams import Sink
+from eventlog.sinks.lake.settings import DeltaSettings, IcebergSettings, LakeSettings
+from eventlog.sinks.store.address import MODULE, is_address
+from eventlog.sinks.store.findings import place_findings
+
+
+class DeltaOutput(
+    DeltaSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="delta",
+):
+    """Tables of Delta Lake."""
+
+
+class IcebergOutput(
+    IcebergSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="iceberg",
+):
+    """Tables of Apache Iceberg."""
+
+
+def _sink(order: SinkOrder) -> Sink:
+    return lake_sink(order.output)
+
+
+def lake_sink(output: LakeSettings) -> Sink:
+    """What writes into the tables of such an output."""
+    from eventlog.sinks.lake.sink import LakeSink
+
+    if isinstance(output, DeltaSettings):
+        from eventlog.sinks.lake.delta import DeltaTables
+
+        return LakeSink(output, DeltaTables(output))
+    from eventlog.sinks.lake.iceberg import IcebergTables
+
+    assert isinstance(output, IcebergSettings)
+    return LakeSink(output, IcebergTables(output))
+
+
+def needs_of(output: LakeSettings) -> Iterator[Need]:
+    """The modules that such an output cannot do without."""
+    for module in ("deltalake" if output.sink == "delta" else "pyiceberg", "pyarrow"):
+        yield Need(f'An output with sink = "{output.sink}"', module)
+    if is_address(output.path):
+        yield Need(f'An output with path = "{output.path.partition("://")[0]}://…"', MODULE)
+
+
+def _findings(output: LakeSettings) -> Iterable[Finding]:
+    yield from place_findings(output.path, output.store)
+
+
+def _place(output: LakeSettings) -> str:
+    path = output.path if is_address(output.path) else Path(output.path).resolve()
+    return f"{output.sink} {path} {output.task}"
+
+
+DELTA: Final = SinkPlugin(
+    settings=DeltaOutput,
+    build=_sink,
+    place=_place,
+    formats=("change-tables",),
+    check=_findings,
+    needs=needs_of,
+)
+ICEBERG: Final = SinkPlugin(
+    settings=IcebergOutput,
+    build=_sink,
+    place=_place,
+    formats=("change-tables",),
+    check=_findings,
+    needs=needs_of,
+)

@@ -1,0 +1,172 @@
+"""Rows of change tables as a table of a lake takes them: in the types that it has, and which rows
+do not fit.
+
+Law: a value that a column cannot hold as it is never gets there as another one; its row is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Position
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
+from eventlog.sinks.change_files.arrow import arrow_columns, misfits
+
+Bad = dict[tuple[Position, ...], str]
+"""Changes that do not fit, by their events, and why."""
+
+UNFIT: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+class Fitted(Struct, frozen=True, kw_only=True):
+    """A block without the rows that do not fit, and those rows as the table has them."""
+
+    block: RowBlock
+    rows: pa.Table
+    bad: Bad
+
+
+Widens = Callable[[pa.DataType, pa.DataType], bool]
+"""Whether a table's column can get another type without a loss."""
+
+
+def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
+    """The rows in the types and under the names of the table that is there, if one is."""
+    refuse_doubled(block.columns)
+    bad: Bad = {}
+    try:
+        rows = arrow_columns(block.columns, block.cells)
+    except UNFIT:
+        bad = _by_change(block, misfits(block.columns, block.rows))
+        if not bad:
+            raise
+        block = block.without(bad)
+        rows = arrow_columns(block.columns, block.cells)
+    fields = list(agreed(rows.schema, there, widens))
+    wrong: dict[int, str] = {}
+    columns = [_cast(column, field, wrong) for column, field in zip(rows.columns, fields, strict=True)]
+    if wrong:
+        more = _by_change(block, wrong)
+        found = fitted(block.without(more), there, widens)
+        return Fitted(block=found.block, rows=found.rows, bad=bad | more | found.bad)
+    return Fitted(block=block, rows=pa.table(columns, schema=pa.schema(fields)), bad=bad)
+
+
+def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Schema:
+    """The columns under the names that the table has, in its types, or in those to which it can be
+    widened.
+    """
+    known = {} if there is None else {field.name.casefold(): field for field in there}
+    return pa.schema([_agreed(field, known.get(field.name.casefold()), widens) for field in schema])
+
+
+def _agreed(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.Field:
+    if there is None:
+        return field
+    return pa.field(there.name, field.type if widens(there.type, field.type) else there.type)
+
+
+def is_wider(former: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether every value of a type is one of the other as well, by the rules of Iceberg."""
+    if pa.types.is_decimal(former) and pa.types.is_decimal(kind):
+        return bool(former.scale == kind.scale and former.precision < kind.precision)
+    return (former, kind) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns in the types that our rows have: texts and binary data have several in Arrow."""
+    return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if kind in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    return pa.binary() if kind in (pa.large_binary(), pa.binary_view()) else kind
+
+
+def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
+    """ExpressionError where two names differ in their case alone, which tables of a lake take for
+    one.
+    """
+    folded = [column.name.casefold() for column in columns]
+    doubled = [name for name in folded if folded.count(name) > 1]
+    if doubled:
+        raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
+
+
+def _by_change(block: RowBlock, wrong: dict[int, str]) -> Bad:
+    return {block.positions[place]: why for place, why in wrong.items()}
+
+
+def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
+    """The column in the field's type; the rows that it has no room for are noted as wrong."""
+    if column.type == field.type:
+        return column
+    try:
+        return _exactly(column, field.type)
+    except UNFIT:
+        for number in range(len(column)):
+            try:
+                _exactly(column.slice(number, 1), field.type)
+            except UNFIT as error:
+                said = " ".join(str(error).split())[:200]
+                why = f"column {field.name} is {field.type} in the table there: {said}"
+                wrong.setdefault(number, why)
+        if not wrong:
+            raise
+        return column
+
+
+def _exactly(column: Any, kind: pa.DataType) -> Any:
+    """The column in another type; an error where a value would not stay what it is."""
+    found = column.cast(kind)
+    if pa.types.is_floating(kind) and pc.any(pc.not_equal(found.cast(column.type), column)).as_py():
+        raise ValueError("a number would lose digits")
+    return found
+
+
+def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with all columns of a table in their order; what they do not say is NULL."""
+    known = {name.casefold(): place for place, name in enumerate(rows.column_names)}
+    columns = [
+        rows.column(known[field.name.casefold()]).cast(field.type)
+        if field.name.casefold() in known
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def together(several: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
+    """Rows of one table that came in several blocks. Its columns may have become more between them, or wider."""
+    names = dict.fromkeys(name for rows in several for name in rows.column_names)
+    schema = pa.schema([known.field(name) for name in names])
+    return pa.concat_tables([aligned(rows, schema) for rows in several]).combine_chunks()
+
+
+def grown(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
+    """The columns that a table has after rows with these, whose names are its own and whose types are not narrower."""
+    if known is None:
+        return schema
+    types = dict(zip(schema.names, schema.types, strict=True))
+    fields = [(field.name, types.get(field.name, field.type)) for field in known]
+    return pa.schema([*fields, *missing_fields(schema, known)])
+
+
+def changed_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
+    """The fields that the table there lacks, or has in a type that is too narrow."""
+    known = {field.name: field.type for field in there}
+    wider = [field for field in schema if field.name in known and is_wider(known[field.name], field.type)]
+    return [*missing_fields(schema, there), *wider]
+
+
+def missing_fields(schema: pa.Schema, there: pa.Schema) -> list[pa.Field]:
+    """The fields that the table there lacks."""
+    known = {field.name.casefold() for field in there}
+    return [field for field in schema if field.name.casefold() not in known]

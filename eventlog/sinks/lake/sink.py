@@ -1,0 +1,276 @@
+"""The sinks of lakes: a plan is kept whole beside the tables first, and then goes into one table
+after the other.
+
+    <path>/_eventlog/<task>/_plan.arrow      the rows of the last plan
+    <path>/_eventlog/<task>/_position.json   its number, its tables, and what was refused of it
+
+Law: a plan is there from the moment at which its file and the position are shown (`sinks.plans`),
+which only the owner does. Each table notes the number of the plan with its rows, in the same
+commit. So whoever comes next puts the rest of the plan where it is not yet, and a former owner that
+goes on doubles nothing: a table takes a number once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.rules.meaning import refusals
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.sinks.lake.settings import LakeSettings
+from eventlog.sinks.lake.staging import Notes, Staged, StagedTable, Staging, packed, unpacked
+from eventlog.sinks.plan_folder import PlanFolder, not_written
+from eventlog.sinks.plans import HiddenFiles, Plans
+from eventlog.sinks.store.address import place_of
+
+POSITION: Final = "_position.json"
+ROWS: Final = "_plan.arrow"
+
+
+class LakeTables(Protocol):
+    """The tables of one kind of lake. SinkError says what went wrong there."""
+
+    def schema(self, name: str) -> pa.Schema | None:
+        """The columns of a table as it is now; None where there is none."""
+
+    def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
+        """Whether a column can get the other type without a loss."""
+
+    def take(self, writer: str, number: int, table: StagedTable, rows: pa.Table) -> int:
+        """Puts the rows into the table, with the number of the plan in the same commit, unless it
+        has one as high.
+
+        Returns the highest number of this writer that the table has.
+        """
+
+    def forget(self) -> None:
+        """Looks at every table anew."""
+
+
+class LakeState(Struct, frozen=True, kw_only=True):
+    """How far the lake is. `writer` is what its tables know this task as, `number` is that of the
+    last plan.
+
+    `plan` and `converted` are the last plans of a publisher and of a conversion; `refusals` are
+    theirs.
+    """
+
+    change_seq: str = ""
+    plan: str = ""
+    converted: str = ""
+    writer: str = ""
+    number: int = 0
+    tables: tuple[StagedTable, ...] = ()
+    refusals: dict[str, Notes] = {}
+
+
+class PreparedPlan(Struct, frozen=True, kw_only=True):
+    """A plan whose files are hidden, and how far the lake is once they are shown; `before` is how
+    far it was.
+    """
+
+    documents: Sequence[RowsDocument]
+    before: LakeState
+    after: LakeState
+    staged: list[Staged]
+    refused: Notes
+    hidden: HiddenFiles
+
+
+class LakeSink:
+    """Writes the rows of documents into tables of a lake."""
+
+    capabilities = SinkCapabilities(resolves=True)
+
+    def __init__(self, settings: LakeSettings, tables: LakeTables, place: Path | Plans | None = None) -> None:
+        found = place_of(plans_path(settings), settings.store, ordered=False) if place is None else place
+        self._plans: Plans = PlanFolder(found, lambda: [found]) if isinstance(found, Path) else found
+        self._tables = tables
+        self._staging = Staging(settings, tables.schema, tables.widens)
+        self._state = LakeState()
+        self._converting = False
+        self._in_tables = 0
+        """The number of the plan that all tables have, as far as this process knows."""
+        self._prepared: dict[str, PreparedPlan] = {}
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the lake over, and reads how far it is."""
+        self._converting = tenure is None
+        self._forget()
+        try:
+            self._plans.take_over(tenure)
+            self._state = self._read()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def last(self) -> str:
+        """The change_seq of the last document that is durably there."""
+        return self._state.change_seq
+
+    def resolve(self, plan: str) -> Resolved:
+        """Puts the rest of a plan that was begun where it belongs; of one that was not nothing is
+        there.
+        """
+        self._settle()
+        there = self._has(plan)
+        answers = tuple(refusals(self._state.refusals.get(plan, ()))) if there else ()
+        last = self._state.converted if self._converting else self._state.plan
+        return Resolved(last=last, documents=None if there else frozenset(), answers=answers)
+
+    def prepare(self, plan: str, documents: Sequence[Document]) -> None:
+        """Writes the rows where nobody looks at them."""
+        rows = _rows_of(documents)
+        if plan and rows and not self._has(plan):
+            self._forget_prepared()
+            self._prepared[plan] = self._made(plan, rows)
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Puts the rows into their tables, durable when it returns; answers which events have no
+        row there.
+        """
+        rows, state = _rows_of(documents), self._state
+        if self._in_tables != state.number:
+            self._settle()
+            state = self._state
+        if not rows or self._has(plan):
+            return refusals(state.refusals.get(plan, ()) if self._has(plan) else ())
+        prepared = self._prepared.pop(plan, None)
+        if prepared is not None and (prepared.before is not state or prepared.documents != rows):
+            prepared.hidden.discard()
+            prepared = None
+        found = prepared or self._made(plan, rows)
+        self._in_tables = -1
+        try:
+            self._plans.show(found.hidden, apart=1)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._state = found.after
+        self._put(found.staged)
+        return refusals(found.refused)
+
+    def close(self) -> None:
+        self._forget_prepared()
+
+    def _has(self, plan: str) -> bool:
+        """Whether the plan was the last that was shown."""
+        return bool(plan) and plan == (self._state.converted if self._converting else self._state.plan)
+
+    def _settle(self) -> None:
+        """Finishes what was begun: the plan is shown or gone, and if it is shown, its tables have
+        it.
+        """
+        self._forget()
+        try:
+            self._plans.settle()
+            self._state = self._read()
+            body = self._plans.read(self._plans.folder / ROWS) if self._state.tables else b""
+        except OSError as error:
+            raise self._failed(error) from error
+        if body is None:
+            hint = "It has rows that may not be in their tables yet; restore it from a backup."
+            raise DataError(f"{self._place(ROWS)} is missing.", hint=hint)
+        try:
+            staged = [(table, unpacked(table, body)) for table in self._state.tables]
+        except pa.ArrowException as error:
+            hint = "It has rows that may not be in their tables yet; restore it from a backup."
+            raise DataError(f"{self._place(ROWS)} cannot be read.", hint=hint) from error
+        self._put(staged)
+
+    def _put(self, staged: Sequence[Staged]) -> None:
+        """Puts the last plan into the tables that do not have it."""
+        for table, rows in staged:
+            there = self._tables.take(self._state.writer, self._state.number, table, rows)
+            if there > self._state.number:
+                self._refuse_later(table.name, there)
+        self._in_tables = self._state.number
+
+    def _refuse_later(self, name: str, number: int) -> None:
+        """A table that is ahead of us tells that somebody has taken the lake over, or that
+        something was restored.
+        """
+        self._plans.settle()  # OccupiedError where it is so
+        message = f"The table {name} has plan {number} already, and {self._place(POSITION)} knows {self._state.number}."
+        hint = f"Restore {self._place(POSITION)} as it was, or the table to its state of then."
+        raise DataError(message, hint=hint)
+
+    def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
+        """The rows of documents, hidden. They come together or not at all also where they have no
+        plan.
+        """
+        state = self._state
+        staged, refused = self._staging.staged(documents)
+        tables, body = packed(staged)
+        after = replace(
+            state,
+            change_seq=documents[-1].id,
+            writer=state.writer or secrets.token_hex(8),
+            number=state.number + 1,
+            tables=tables,
+        )
+        if plan:
+            after = replace(after, **{"converted" if self._converting else "plan": plan})
+            notes = {**state.refusals, plan: refused}
+            kept = {one: notes[one] for one in (after.plan, after.converted) if notes.get(one)}
+            after = replace(after, refusals=kept)
+        try:
+            self._plans.make(self._plans.folder)
+            files = [
+                (self._plans.folder / ROWS, body),
+                (self._plans.folder / POSITION, msgspec.json.encode(after)),
+            ]
+            hidden = self._plans.hide(plan or secrets.token_hex(8), files)
+        except OSError as error:
+            raise self._failed(error) from error
+        return PreparedPlan(
+            documents=documents,
+            before=state,
+            after=after,
+            staged=staged,
+            refused=refused,
+            hidden=hidden,
+        )
+
+    def _read(self) -> LakeState:
+        found = self._plans.read(self._plans.folder / POSITION)
+        if found is None:
+            return LakeState()
+        try:
+            return msgspec.json.decode(found, type=LakeState)
+        except msgspec.DecodeError as error:
+            hint = "It says how far the tables are; restore it from a backup."
+            raise DataError(f"{self._place(POSITION)} cannot be read: {error}.", hint=hint) from None
+
+    def _forget(self) -> None:
+        """What this process knew is not to be relied on."""
+        self._forget_prepared()
+        self._tables.forget()
+        self._in_tables = -1
+
+    def _forget_prepared(self) -> None:
+        while self._prepared:
+            self._prepared.popitem()[1].hidden.discard()
+
+    def _place(self, name: str) -> Any:
+        return self._plans.folder / name
+
+    def _failed(self, error: OSError) -> SinkError:
+        return not_written("Rows", self._plans.folder, error)
+
+
+def plans_path(settings: LakeSettings) -> str:
+    """Where the plans of a task wait."""
+    return f"{settings.path.rstrip('/')}/_eventlog/{settings.task}"
+
+
+def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
+    return [one for one in documents if isinstance(one, RowsDocument)]

@@ -1,0 +1,168 @@
+"""The rows of a plan, a table at a time, as they wait beside the tables until all of these have
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import ExpressionError, SinkError
+from eventlog.core.model import Position
+from eventlog.qlik.change_tables.folding import fold
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
+from eventlog.sinks.change_files.settings import SET_ASIDE
+from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
+from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fitted, grown, missing_fields, together
+from eventlog.sinks.lake.settings import LakeSettings
+
+Notes = list[tuple[Position, str]]
+LookUp = Callable[[str], pa.Schema | None]
+"""The columns of the table of that name, None where there is none."""
+
+
+class StagedTable(Struct, frozen=True, kw_only=True):
+    """What a plan has for one table, and where in the file of the plan its rows are.
+
+    Of a merge, `columns` are those of its c0…, and `key` those of its m0…; rows that are appended
+    have none.
+    """
+
+    name: str
+    start: int = 0
+    size: int = 0
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    emptied: bool = False
+
+    def schema(self, rows: pa.Table) -> pa.Schema:
+        """The columns that the table must have for these rows."""
+        if not self.key:
+            return rows.schema
+        types = [rows.schema.field(f"c{place}").type for place in range(len(self.columns))]
+        return pa.schema(list(zip(self.columns, types, strict=True)))
+
+
+Staged = tuple[StagedTable, pa.Table]
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
+    """The rows of all tables as one file, and where each has its own."""
+    body, tables = bytearray(), []
+    for table, rows in several:
+        into = pa.BufferOutputStream()
+        with pa.ipc.new_stream(into, rows.schema, options=_COMPRESSED) as stream:
+            stream.write_table(rows)
+        start = len(body)
+        body += into.getvalue()
+        tables.append(replace(table, start=start, size=len(body) - start))
+    return tuple(tables), bytes(body)
+
+
+def unpacked(table: StagedTable, body: bytes) -> pa.Table:
+    """The rows of a table."""
+    piece = memoryview(body)[table.start : table.start + table.size]
+    return pa.ipc.open_stream(piece).read_all()
+
+
+class Staging:
+    """Brings the rows of documents into what their tables take. `look_up` tells what stands there."""
+
+    def __init__(self, settings: LakeSettings, look_up: LookUp, widens: Widens) -> None:
+        self._settings = settings
+        self._look_up = look_up
+        self._widens = widens
+
+    def staged(self, documents: Sequence[RowsDocument]) -> tuple[list[Staged], Notes]:
+        """What each table gets, and the rows that do not get there."""
+        blocks: dict[str, list[RowBlock]] = {}
+        for document in documents:
+            for block in document.blocks:
+                blocks.setdefault(self._name_of(block), []).append(block)
+        found: list[Staged] = []
+        refused: Notes = []
+        for name, several in blocks.items():
+            staged, notes = self._of_table(name, several)
+            refused += notes
+            if staged is not None:
+                found.append(staged)
+        return found, refused
+
+    def _name_of(self, block: RowBlock) -> str:
+        """A mirror is called as its source, a change table as change tables are."""
+        if self._settings.mode == "append":
+            return block.folder
+        return folder_of(block.table, block.target.removesuffix(self._settings.change_tables.suffix))
+
+    def _of_table(self, name: str, blocks: Sequence[RowBlock]) -> tuple[Staged | None, Notes]:
+        there, merging = self._look_up(name), self._settings.mode == "mirror"
+        known = there  # and what blocks before bring
+        notes: Notes = []
+        kept: list[Fitted] = []
+        for block in blocks:
+            try:
+                (_refuse_other_mirror if merging else _refuse_other_table)(block, there)
+                bad = without_key(block) if merging else {}
+                found = fitted(block.without(bad) if bad else block, known, self._widens)
+            except ExpressionError as error:
+                notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
+                continue
+            notes += self._refused(name, bad | found.bad)
+            if found.block.positions:
+                known = grown(known, found.rows.schema)
+                kept.append(found)
+        if known is None or not kept:
+            return None, notes
+        if merging:
+            staged = _merged(name, kept, known)
+        else:
+            staged = StagedTable(name=name), together([one.rows for one in kept], known)
+        return (staged if staged[1].num_rows or staged[0].emptied else None), notes
+
+    def _refused(self, name: str, bad: Bad) -> Notes:
+        if bad and self._settings.on_refused == "stop":
+            why = next(iter(bad.values()))
+            raise SinkError(f"{name} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
+        notes = {position: f"{name}: {why}." for positions, why in bad.items() for position in positions}
+        return list(notes.items())
+
+
+def _refuse_other_table(block: RowBlock, there: pa.Schema | None) -> None:
+    headers = pa.schema([(column.name, pa.null()) for column in block.columns if column.header])
+    if there is not None and len(headers) and len(missing_fields(headers, there)) == len(headers):
+        raise ExpressionError(f"it is there and is no change table: it has no column {headers[0].name}")
+
+
+def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
+    key = pa.schema([(name, pa.null()) for name in key_of(block.columns)])
+    missing = [] if there is None else missing_fields(key, there)
+    if missing:
+        raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
+
+
+def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
+    """All that is told of a mirror, as one merge."""
+    types: dict[str, set[str]] = {}
+    for one in several:
+        for column, field in zip(one.block.columns, one.rows.schema, strict=True):
+            types.setdefault(field.name, set()).add(column.type)
+    is_mixed = any(len(found) > 1 for found in types.values())
+    blocks = [_as_there(one, values=is_mixed) for one in several]
+    by_name = {column.name: column for block in blocks for column in block.columns if not column.header}
+    columns, key = list(by_name.values()), key_of(blocks[-1].columns)
+    merge = Merging(key).merged(fold((row for block in blocks for row in told(block)), key))
+    table = StagedTable(name=name, columns=tuple(by_name), key=key, emptied=merge.emptied)
+    return table, merge_table(merge, columns, key, known, is_mixed=is_mixed)
+
+
+def _as_there(found: Fitted, *, values: bool) -> RowBlock:
+    """The block with the names that the table has, and with its values where blocks have several types."""
+    names = found.rows.column_names
+    columns = [replace(one, name=name) for one, name in zip(found.block.columns, names, strict=True)]
+    cells = tuple([column.to_pylist() for column in found.rows.columns]) if values else found.block.cells
+    return replace(found.block, columns=tuple(columns), cells=cells)

@@ -1,0 +1,67 @@
+"""What goes wrong in a lake, in our words: a store's own answer may hold what is secret, so little
+of it is told.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import SinkError, shortened
+from eventlog.core.secrets import masked
+from eventlog.sinks.plan_folder import PERMANENT
+from eventlog.sinks.store.objects import REASONS, reason
+
+COMMIT_TRIES = 10
+"""How often a commit is tried anew because others changed the table meanwhile."""
+
+_number = re.compile(r"\(os error (\d+)\)").search
+_of_store = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|HTTP error|<Code>").search
+_amazon = re.compile(r"AWS Error ([A-Z_]+)").search
+_colours = re.compile("\x1b\\[[0-9;]*m")
+_WAIT = Backoff(first=0.05, longest=2.0)
+
+
+def told(error: BaseException) -> str:
+    """What the library says, in a line and without what is secret."""
+    text = " ".join(_colours.sub("", str(error)).replace("↳", " ").split())
+    return shortened(masked(text), 300).rstrip(".")
+
+
+def trouble(place: str, error: Exception) -> SinkError:
+    """Why a table is not as it should be, and what becomes of that."""
+    found = _number(str(error))
+    number = error.errno if isinstance(error, OSError) and error.errno else int(found[1]) if found else 0
+    amazon = _amazon(str(error))
+    if amazon or _of_store(str(error)) or ("://" in place and isinstance(error, OSError)):
+        code = "" if amazon is None else amazon[1].title().replace("_", "")
+        why, mend = reason(OSError(f"<Code>{code}</Code>") if code in REASONS else error)
+        return SinkError(f"{place} {why}.", hint=f"{mend}; nothing is lost.", may_pass=True)
+    if number:
+        may_pass = number not in PERMANENT
+        hint = "It is tried again." if may_pass else "Correct that and start again; nothing is lost."
+        return SinkError(
+            f"The table {place} cannot be written: {os.strerror(number)}.",
+            hint=hint,
+            may_pass=may_pass,
+        )
+    return SinkError(
+        f"The table {place} cannot be written: {told(error)}.",
+        hint="It is tried again; nothing is lost.",
+    )
+
+
+def pause(attempt: int) -> None:
+    """Waits before a commit is tried again, each time longer."""
+    time.sleep(_WAIT.delay(attempt + 1, random.random()))  # noqa: S311  # spreads, and keeps nothing secret
+
+
+def writes_elsewhere(place: str) -> SinkError:
+    """What to tell where each commit comes too late."""
+    return SinkError(
+        f"Others write to the table {place} without a pause.",
+        hint="It is tried again; nothing is lost.",
+    )

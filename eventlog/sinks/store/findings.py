@@ -1,0 +1,43 @@
+"""Whether a folder, or a place in an object store, can be used by an output; nothing is left behind there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.plugins import Finding
+from eventlog.sinks.store.address import StoreSettings, is_address
+
+LEAST_FREE_BYTES: Final = 1 << 20
+"""With less than this no document of any size gets written."""
+
+
+def place_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
+    """Whether a folder, or a place in an object store, can be used."""
+    if is_address(path):
+        from eventlog.sinks.store.objects import objects_at
+        from eventlog.sinks.store.plans import POSITION
+
+        objects_at(path, store, "output.path").read(POSITION)
+        yield Finding(said=f"{path} can be read; whether it can be written shows the publisher's start")
+        return
+    folder = Path(path)
+    standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
+    if not standing.is_dir():
+        message = f"{folder} cannot be a folder: {standing} is something else."
+        raise ConfigError(message, hint="Change the output's `path`.")
+    if not os.access(standing, os.W_OK | os.X_OK):
+        message = f"{standing} cannot be written by this user."
+        raise ConfigError(message, hint="Change its owner or mode, or the output's `path`.")
+    if shutil.disk_usage(standing).free < LEAST_FREE_BYTES:
+        message = f"The disk of {standing} is full."
+        raise SinkError(message, hint="Free some space, or change the output's `path`.")
+    if standing != folder.absolute():
+        mend = "The publisher makes it; is a volume not mounted?"
+        yield Finding(said=f"The folder {folder} does not exist.", mend=mend)
+    else:
+        yield Finding(said=f"the folder {folder} can be written")

@@ -1,0 +1,491 @@
+"""Tables of a lake: what is in them, how they follow their sources, and plans that touch several of
+them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from msgspec.structs import replace
+
+from eventlog.core.errors import DataError, OccupiedError, SinkError
+from eventlog.core.model import Change, Op
+from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
+from eventlog.sinks.change_files.arrow import arrow_columns
+from eventlog.sinks.lake.sink import LakeSink
+from tests.support.changerows import GRP, USR, documents, told
+from tests.support.lakes import LAKES, Lake, once, put
+from tests.support.sinks import KilledError, dying, tenure
+
+ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
+Make = Callable[..., Lake]
+
+
+@pytest.fixture(params=sorted(LAKES))
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Makes lakes of a kind, all in one folder."""
+    return lambda *positional, **chosen: LAKES[request.param](tmp_path / "lake", *positional, **chosen)
+
+
+def wider(**types: str) -> Catalog:
+    """The tables with other types, or with more columns."""
+    known = [Column(name=c.name, type=types.pop(c.name, c.type), key=c.key) for c in USR.columns]
+    more = [Column(name=name, type=kind) for name, kind in types.items()]
+    return Catalog([Table(name="usr", columns=(*known, *more)), GRP])
+
+
+def test_rows_are_as_files_of_parquet_have_them(lake: Make) -> None:
+    found = lake()
+    put(found.sink(), "a", ADD, told(2, Op.MODIFY, 1, fname=("Jack", "Joe")), told(3, Op.DELETE, 1))
+    blocks = [
+        block
+        for one in documents(ADD, told(2, Op.MODIFY, 1, fname=("Jack", "Joe")), told(3, Op.DELETE, 1))
+        for block in one.blocks
+    ]
+    [block] = blocks
+    expected = arrow_columns(block.columns, block.cells)
+    table = found.read("usr__ct")
+    assert table is not None
+    assert table.schema.names == expected.schema.names
+    order = [("header__change_seq", "ascending"), ("header__change_oper", "ascending")]
+    assert table.sort_by(order).to_pylist() == expected.sort_by(order).to_pylist()
+    assert (
+        found.rows("usr__ct")[0] | {"pay": Decimal("1.50"), "since": dt.datetime(2026, 1, 2, 3, 4, 5, 500_000)}
+        == (found.rows("usr__ct")[0])
+    )
+
+
+def test_a_mirror_is_what_the_changes_say(lake: Make) -> None:
+    changes = [
+        told(1, Op.ADD, 1, fname="Jack", pay="1.50"),
+        told(2, Op.ADD, 2, fname="Ida"),
+        told(3, Op.MODIFY, 1, fname=("Jack", "John")),
+        told(4, Op.MODIFY, 7, fname=("x", "y")),
+        told(5, Op.MODIFY, 1, pay=("1.50", None)),
+        told(6, Op.DELETE, 2),
+        told(7, Op.MODIFY, 3, idu=("7", "3")),
+        told(8, Op.ADD, 1, "grp", name="staff"),
+    ]
+    for cut in range(len(changes) + 1):
+        found = lake("mirror", task=f"task{cut}")
+        sink = found.sink()
+        put(sink, "a", told(100, Op.TRUNCATE, 0))
+        put(sink, "b", *changes[:cut])
+        put(sink, "c", *changes[cut:])
+        assert [(row["idu"], row["fname"], row["pay"]) for row in found.rows("usr")] == [
+            (1, "John", None),
+            (3, "y", None),
+        ]
+    assert [row["name"] for row in found.rows("grp")] == ["staff"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mirror_equals_its_source_after_random_changes(lake: Make, seed: int) -> None:
+    chance, rows, numbers = random.Random(seed), dict[int, str | None](), count(1)
+    found = lake("mirror")
+    sink = found.sink()
+    for plan in range(12):
+        changes = [change for _ in range(chance.randrange(1, 30)) for change in _step(chance, rows, numbers)]
+        put(sink, str(plan), *changes)
+        assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == sorted(rows.items())
+        if plan % 4 == 3:
+            sink = found.sink(plan)
+
+
+def _step(chance: random.Random, rows: dict[int, str | None], numbers: Any) -> list[Change]:
+    """A change of the rows, as it is told."""
+    number, choice, name = next(numbers), chance.random(), chance.choice([None, "Ada", "Zoë", ""])
+    free = [key for key in range(12) if key not in rows]
+    if choice < 0.02:
+        rows.clear()
+        return [told(number, Op.TRUNCATE, 0)]
+    if choice < 0.4 and free:
+        key = chance.choice(free)
+        rows[key] = name
+        return [told(number, Op.ADD, key, idu=str(key), fname=name)]
+    if not rows:
+        return []
+    key = chance.choice(sorted(rows))
+    former = rows.pop(key)
+    if choice < 0.55:
+        return [told(number, Op.DELETE, key, idu=(str(key), None), fname=(former, None))]
+    if choice < 0.75 and free:
+        other = chance.choice(free)
+        rows[other] = name
+        return [told(number, Op.MODIFY, other, idu=(str(key), str(other)), fname=(former, name))]
+    rows[key] = name
+    return [told(number, Op.MODIFY, key, fname=(former, name))]
+
+
+BOTH = [
+    told(2, Op.ADD, 2, fname="Ada"),
+    told(3, Op.ADD, 3, "grp", name="staff"),
+    told(4, Op.ADD, 4, fname="Eve"),
+]
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it(lake: Make, mode: str) -> None:
+    fates = list[tuple[bool, bool]]()
+    names = ("usr", "grp") if mode == "mirror" else ("usr__ct", "grp__ct")
+    for before in count(1):
+        place = _apart(lake, mode, before)
+        sink = place.sink()
+        put(sink, "a", ADD)
+        with dying(before) as died, suppress(KilledError):
+            put(sink, "b", *BOTH)
+        between = place.keys(names[0]) != [1] and place.keys(names[1]) == []
+        heir = place.sink(2)
+        there = heir.resolve("b").documents is None
+        assert place.keys(names[0]) == ([1, 2, 4] if there else [1])
+        assert place.keys(names[1]) == ([3] if there else [])
+        heir.commit(
+            "b" if there else "c",
+            documents(*BOTH, after=place.sink(2).last() if there else heir.last()),
+        )
+        assert place.keys(names[0]) == [1, 2, 4]
+        assert place.keys(names[1]) == [3]
+        with pytest.raises(OccupiedError):
+            put(sink, "d", told(9, Op.ADD, 9))
+        fates.append((there, between))
+        if not died.happened:
+            break
+    assert {there for there, _ in fates} == {True, False}
+    assert any(between for _, between in fates), "somebody died between two tables"
+
+
+def _apart(lake: Make, mode: str, number: int) -> Lake:
+    """A lake in a folder of its own."""
+    place = Path(lake(mode).settings.path) / str(number)
+    return LAKES[lake(mode).settings.sink](place, mode)
+
+
+def test_a_former_publisher_that_is_frozen_between_two_tables_doubles_nothing(lake: Make) -> None:
+    found = lake()
+    former = found.sink()
+    put(former, "a", ADD)
+
+    def overtaken() -> None:
+        heir = found.sink(2)
+        assert heir.resolve("b").documents is None
+        put(heir, "c", told(5, Op.ADD, 5, fname="Zoë"))
+
+    tables = former._tables
+    with once(type(tables), "_put", overtaken), suppress(OccupiedError):
+        put(former, "b", *BOTH)
+    assert found.keys("usr__ct") == [1, 2, 4, 5]
+    assert found.keys("grp__ct") == [3]
+    with pytest.raises(OccupiedError):
+        put(former, "d", told(6, Op.ADD, 6))
+
+
+def test_others_who_write_meanwhile_are_waited_for_and_told(lake: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """A second task writes into the same mirror, just before our commit."""
+    ours, theirs = lake("mirror"), lake("mirror", task="other")
+    sink, other = ours.sink(), theirs.sink()
+    put(sink, "a", ADD)
+    put(other, "a", told(1, Op.ADD, 20))
+    act = once(type(sink._tables), "_put", lambda: put(other, "b", told(2, Op.ADD, 21)))
+    with caplog.at_level(logging.WARNING), act:
+        put(sink, "b", told(2, Op.MODIFY, 1, fname=("Jack", "Joe")), told(3, Op.ADD, 3))
+    assert ours.keys("usr") == [1, 3, 20, 21]
+    assert ours.rows("usr")[0]["fname"] == "Joe"
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
+    failed = list[BaseException]()
+
+    def write(task: str, begin: int) -> None:
+        try:
+            sink = lake(mode, task=task).sink()
+            for number in range(begin, begin + 8):
+                put(sink, str(number), told(number, Op.ADD, number, fname=task))
+        except BaseException as error:  # noqa: BLE001  # told below
+            failed.append(error)
+
+    lake(mode).tables().schema("usr")  # which makes the tables of a catalog
+    threads = [Thread(target=write, args=(task, begin)) for task, begin in (("one", 1), ("two", 101))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failed
+    assert sorted(lake(mode).keys("usr" if mode == "mirror" else "usr__ct")) == [
+        *range(1, 9),
+        *range(101, 109),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_new_column_is_added(lake: Make, mode: str) -> None:
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    put(sink, "a", ADD)
+    put(sink, "b", told(2, Op.ADD, 2, email="a@b"), catalog=wider(email="varchar(40)"))
+    put(sink, "c", told(3, Op.ADD, 3, fname="old"))
+    assert [(row["idu"], row["fname"], row["email"]) for row in found.rows(name)] == [
+        (1, "Jack", None),
+        (2, None, "a@b"),
+        (3, "old", None),
+    ]
+
+
+def test_a_column_that_comes_in_the_middle_of_a_plan_is_added(lake: Make) -> None:
+    found = lake("mirror")
+    sink = found.sink()
+    first = documents(ADD)
+    then = documents(
+        told(2, Op.MODIFY, 1, email=(None, "a@b")),
+        after=first[-1].id,
+        catalog=wider(email="varchar(40)"),
+    )
+    sink.commit("a", [*first, *then])
+    [row] = found.rows("usr")
+    assert (row["fname"], row["email"]) == ("Jack", "a@b")
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_value_for_which_the_table_has_no_room_is_refused_with_its_row(lake: Make, mode: str) -> None:
+    """A table of numbers whose source has texts now takes those that are numbers."""
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    put(sink, "a", ADD)
+    texts = wider(pay="varchar(20)")
+    outcomes = put(sink, "b", told(2, Op.ADD, 2, pay="2.25"), told(3, Op.ADD, 3, pay="much"), catalog=texts)
+    [refusal] = outcomes
+    assert refusal.position == (3,)
+    assert "column pay is decimal128(10, 2) in the table there" in refusal.note
+    assert [(row["idu"], row["pay"]) for row in found.rows(name)] == [
+        (1, Decimal("1.50")),
+        (2, Decimal("2.25")),
+    ]
+    assert list(found.sink(2).resolve("b").answers) == list(outcomes)
+
+
+def test_whoever_does_not_set_rows_aside_stops(lake: Make) -> None:
+    found = lake(on_refused="stop")
+    sink = found.sink()
+    put(sink, "a", ADD)
+    with pytest.raises(SinkError, match="does not take a row: column pay") as caught:
+        put(sink, "b", told(3, Op.ADD, 3, pay="much"), catalog=wider(pay="varchar(20)"))
+    assert not caught.value.may_pass
+    assert found.keys("usr__ct") == [1]
+    assert sink.resolve("b").last == "a"
+
+
+def test_two_columns_that_differ_in_case_alone_are_refused(lake: Make) -> None:
+    found = lake()
+    sink = found.sink()
+    [refusal] = put(sink, "a", told(1, Op.ADD, 1), catalog=wider(FNAME="text"))
+    assert "two of its columns are called 'fname'" in refusal.note
+    assert sink.resolve("a").documents is None
+    assert found.read("usr__ct") is None
+
+
+def test_a_table_of_somebody_else_is_not_touched(lake: Make) -> None:
+    mirror = lake("mirror")
+    put(mirror.sink(), "a", ADD)
+    former = mirror.rows("usr")
+    [document] = documents(told(2, Op.ADD, 2))
+    named_so = replace(document, blocks=(replace(document.blocks[0], target="usr"),))
+    [refusal] = lake(task="other").sink().commit("a", [named_so])
+    assert "it is there and is no change table: it has no column header__change_seq" in str(refusal.note)
+    assert mirror.rows("usr") == former
+
+
+def test_a_mirror_needs_a_key(lake: Make) -> None:
+    found = lake("mirror")
+    keyless = Catalog(
+        [
+            Table(name="usr", columns=tuple([Column(name=c.name, type=c.type) for c in USR.columns])),
+            GRP,
+        ]
+    )
+    [refusal] = put(found.sink(), "a", told(1, Op.ADD, 1), catalog=keyless)
+    assert "nobody knows its key" in refusal.note
+
+
+def test_rows_that_are_their_own_key_are_appended_and_not_mirrored(lake: Make) -> None:
+    columns = (Column(name=WHOLE_ROW, type="text", key=1), Column(name="idu", type="integer"))
+    catalog = Catalog([Table(name="usr", columns=columns), GRP])
+    cells: dict[str, Any] = {WHOLE_ROW: "1", "idu": "1"}
+    twice = [told(number, Op.ADD, 1, **cells) for number in (1, 2)]
+    outcomes = put(lake("mirror", task="other").sink(), "a", *twice, catalog=catalog)
+    assert [one.position for one in outcomes] == [(1,), (2,)]
+    assert "append them" in str(outcomes[0].note)
+
+
+def test_a_position_from_a_backup_is_told_and_loses_nothing(lake: Make) -> None:
+    found = lake()
+    sink = found.sink()
+    put(sink, "a", ADD)
+    place = Path(found.settings.path, "_eventlog", "eventlog")
+    backup = {path.name: path.read_bytes() for path in place.glob("_p*")}
+    put(sink, "b", told(2, Op.ADD, 2))
+    for name, content in backup.items():
+        (place / name).write_bytes(content)
+    with pytest.raises(DataError, match=r"usr__ct has plan 2 already"):
+        found.sink(2).resolve("b")
+    assert found.keys("usr__ct") == [1, 2]
+
+
+@pytest.mark.parametrize("damage", ["gone", "broken"])
+def test_a_plan_whose_rows_are_gone_is_told(lake: Make, damage: str) -> None:
+    found = lake()
+    put(found.sink(), "a", ADD)
+    rows = Path(found.settings.path, "_eventlog", "eventlog", "_plan.arrow")
+    rows.unlink() if damage == "gone" else rows.write_bytes(b"no arrow")
+    with pytest.raises(DataError, match=r"_plan\.arrow (is missing|cannot be read)"):
+        found.sink(2).resolve("a")
+
+
+def test_a_place_that_cannot_be_used_is_told_with_its_outcome(lake: Make, tmp_path: Path) -> None:
+    """Where a table is to stand is a file, or the catalog is none."""
+    found = lake()
+    sink = found.sink()
+    in_the_way = tmp_path / "lake" / ("usr__ct" if found.settings.sink == "delta" else "catalog.db")
+    in_the_way.write_text("a file that is nothing else")
+    with pytest.raises(SinkError, match=r"usr__ct cannot be written: .*(does not exist|not a database)"):
+        put(sink, "a", ADD)
+    in_the_way.unlink()
+    if sink.resolve("a").documents is not None:
+        put(sink, "a", ADD)
+    assert found.keys("usr__ct") == [1]
+
+
+def test_new_tables_are_partitioned(lake: Make, tmp_path: Path) -> None:
+    found = lake("mirror", partition_by=("FNAME", "none"))
+    sink = found.sink()
+    put(sink, "a", ADD, told(2, Op.ADD, 2, fname="Ada"), told(3, Op.ADD, 5, "grp", name="staff"))
+    put(sink, "b", told(4, Op.MODIFY, 1, fname=("Jack", "Ada")))
+    assert [row["fname"] for row in found.rows("usr")] == ["Ada", "Ada"]
+    assert list((tmp_path / "lake").rglob("fname=Ada"))
+
+
+def test_a_sink_that_is_closed_goes_on_when_it_is_opened_again(lake: Make) -> None:
+    found = lake()
+    sink: LakeSink = found.sink()
+    put(sink, "a", ADD)
+    sink.close()
+    sink.open(tenure(1))
+    put(sink, "b", told(2, Op.ADD, 2))
+    assert found.keys("usr__ct") == [1, 2]
+    state = json.loads(Path(found.settings.path, "_eventlog", "eventlog", "_position.json").read_bytes())
+    assert (state["plan"], state["number"]) == ("b", 2)
+
+
+def test_names_may_have_any_signs(lake: Make) -> None:
+    catalog = Catalog([Table(name="usr", columns=(*USR.columns, Column(name='a "b" c.d', type="text"))), GRP])
+    found = lake("mirror")
+    sink = found.sink()
+    first: dict[str, Any] = {'a "b" c.d': "x"}
+    then: dict[str, Any] = {'a "b" c.d': ("x", "y")}
+    put(sink, "a", told(1, Op.ADD, 1, **first), catalog=catalog)
+    put(sink, "b", told(2, Op.MODIFY, 1, **then), catalog=catalog)
+    assert found.rows("usr")[0]['a "b" c.d'] == "y"
+
+
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_wider_type_is_followed_where_the_lake_can_do_that(lake: Make, mode: str) -> None:
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    put(sink, "a", ADD)
+    more = wider(pay="numeric(12,2)")
+    outcomes = put(
+        sink,
+        "b",
+        told(2, Op.ADD, 2, pay="2.25"),
+        told(3, Op.ADD, 3, pay="1234567890.12"),
+        catalog=more,
+    )
+    widens = found.settings.sink == "iceberg"
+    assert [one.position for one in outcomes] == ([] if widens else [(3,)])
+    there = [(row["idu"], row["pay"]) for row in found.rows(name)]
+    rest = [(3, Decimal("1234567890.12"))] if widens else []
+    assert there == [(1, Decimal("1.50")), (2, Decimal("2.25")), *rest]
+    put(found.sink(2), "c", told(4, Op.ADD, 4, pay="3.00"))
+    assert found.rows(name)[-1]["pay"] == Decimal("3.00")
+
+
+def test_small_files_are_joined_now_and_then(tmp_path: Path) -> None:
+    found = LAKES["delta"](tmp_path, optimize_every=4)
+    sink, files = found.sink(), list[int]()
+    for number in range(1, 9):
+        put(sink, str(number), told(number, Op.ADD, number))
+        files.append(len(DeltaTable(str(tmp_path / "usr__ct")).file_uris()))
+    assert files == [1, 2, 3, 1, 2, 3, 4, 1]
+    assert found.keys("usr__ct") == list(range(1, 9))
+    assert found.sink(2).resolve("8").documents is None
+
+
+def test_a_table_that_cannot_be_joined_now_has_its_rows_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr("deltalake.table.TableOptimizer.compact", fails)
+    found = LAKES["delta"](tmp_path, optimize_every=1)
+    put(found.sink(), "a", ADD)
+    assert found.keys("usr__ct") == [1]
+    assert "is not put together this time: no room" in caplog.text
+
+
+def test_another_reader_of_parquet_finds_the_same_rows(tmp_path: Path) -> None:
+    for kind in sorted(LAKES):
+        found = LAKES[kind](tmp_path / kind)
+        put(found.sink(), "a", ADD, told(2, Op.MODIFY, 1, fname=("Jack", "Joe")))
+        put(found.sink(2), "b", told(3, Op.ADD, 3))
+        paths = sorted((tmp_path / kind).rglob("*.parquet"))
+        rows = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+        assert sorted(rows, key=_in_order) == sorted(found.rows("usr__ct"), key=_in_order)
+
+
+def _in_order(row: dict[str, Any]) -> tuple[str, str]:
+    return row["header__change_seq"], row["header__change_oper"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+def test_a_type_that_changes_in_the_middle_of_a_plan_is_taken_as_the_first_one_allows(
+    lake: Make, mode: str, is_there: bool
+) -> None:
+    found = lake(mode)
+    sink, name = found.sink(), "usr" if mode == "mirror" else "usr__ct"
+    if is_there:
+        put(sink, "a", ADD)
+    plan = documents(told(2, Op.ADD, 2, pay="2.25"), after=sink.last())
+    later = [(wider(pay="numeric(12,2)"), "1234567890.12"), (wider(pay="varchar(20)", FNAME="text"), "4.00")]
+    later += [(wider(pay="varchar(20)"), "much"), (wider(pay="varchar(20)"), "5.5")]
+    for number, (catalog, pay) in enumerate(later, 3):
+        plan += documents(told(number, Op.ADD, number, pay=pay), after=plan[-1].id, catalog=catalog)
+    outcomes = sink.commit("b", plan)
+    widens = found.settings.sink == "iceberg"
+    assert sorted(one.position for one in outcomes) == [*([] if widens else [(3,)]), (4,), (5,)]
+    there = {row["idu"]: row["pay"] for row in found.rows(name)}
+    expected = {2: Decimal("2.25"), 6: Decimal("5.50")} | ({3: Decimal("1234567890.12")} if widens else {})
+    assert there == expected | ({1: Decimal("1.50")} if is_there else {})
+
+
+def test_a_column_whose_name_changes_its_case_stays_the_same(lake: Make) -> None:
+    found = lake("mirror")
+    upper = [Column(name=c.name.upper() if c.name == "fname" else c.name, type=c.type, key=c.key) for c in USR.columns]
+    plan = documents(told(1, Op.ADD, 1, fname="Jack"))
+    catalog = Catalog([Table(name="usr", columns=tuple(upper)), GRP])
+    plan += documents(told(2, Op.MODIFY, 1, FNAME=("Jack", "Joe")), after=plan[-1].id, catalog=catalog)
+    assert not found.sink().commit("a", plan)
+    assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == [(1, "Joe")]

@@ -1,0 +1,126 @@
+"""Publishers into a lake are killed again and again, at its steps and at any moment, and every
+change is there once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.sinks.lake.settings import IcebergSettings
+from tests.hardening.crash import configure, finish, prepare, processes, publish, writers
+from tests.hardening.deaths import AT_RANDOM
+from tests.hardening.faults import Fault, arm
+from tests.hardening.quantity import scaled
+from tests.hardening.replaying import (
+    KEYS,
+    Store,
+    _in_order,
+    account_for_log,
+    filled,
+    replay_rows,
+    shown,
+    tables,
+    written_key,
+)
+from tests.hardening.writing import many_at_once
+from tests.support.lakes import LAKES, Lake, Mode
+
+STEPS: dict[str, dict[str, Fault]] = {
+    kind: {
+        f"{side} {step}": Fault(place=f"{module}.{step}", side=side)
+        for step in ("take", "_put")
+        for side in ("before", "after")
+    }
+    for kind, module in {
+        "delta": "eventlog.sinks.lake.delta:DeltaTables",
+        "iceberg": "eventlog.sinks.lake.iceberg:IcebergTables",
+    }.items()
+}
+SHOWN = {
+    "before showing": Fault(place="eventlog.sinks.plan_folder:PlanFolder.show", side="before"),
+    "after showing": Fault(place="eventlog.sinks.plan_folder:PlanFolder.show", side="after"),
+}
+LIFE_SECONDS = 1.5
+COMING_SECONDS = 20.0
+"""In which a publisher comes to the step where it is to die."""
+
+
+class LakeTarget:
+    """Tables of a lake, as a target of the crash tests."""
+
+    style = "row-back"
+    changes = 3
+
+    def __init__(self, kind: str, folder: Path, mode: Mode) -> None:
+        self.sink, self.mode = kind, mode
+        self.lake: Lake = LAKES[kind](folder / "lake", mode)
+
+    def output(self) -> str:
+        said = f'sink = "{self.sink}"\npath = "{self.lake.settings.path}"\nmode = "{self.mode}"\n'
+        settings = self.lake.settings
+        if isinstance(settings, IcebergSettings):
+            said += f'catalog = {{ type = "sql", uri = "{settings.catalog["uri"]}" }}\n'
+        return said
+
+    def check(self, source: Engine) -> Store:
+        account_for_log(source, None)
+        return self._mirrored() if self.mode == "mirror" else replay_rows(_in_order(list(self._rows())))
+
+    def _rows(self) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+        for table in KEYS:
+            found = self.lake.read(f"main.{table}__ct") or self.lake.read(f"{table}__ct")
+            for row in [] if found is None else found.to_pylist():
+                plain = {name: value for name, value in row.items() if not name.startswith("header__")}
+                yield row["header__change_seq"], table, row["header__change_oper"], plain
+
+    def _mirrored(self) -> Store:
+        store: Store = {}
+        for table, key in KEYS.items():
+            found = self.lake.read(f"main.{table}") or self.lake.read(table)
+            rows = [] if found is None else found.to_pylist()
+            assert len(rows) == len({written_key(table, row) for row in rows})
+            store |= {(table, written_key(table, row)): shown(row, key) for row in rows}
+        return filled(store)
+
+
+def dying(config: str, sink: str, place: str, times: int) -> None:
+    """A publisher that dies at this step, or whenever it is killed."""
+    if place != AT_RANDOM:
+        arm({**STEPS[sink], **SHOWN}[place], times)
+    publish(config, sink, AT_RANDOM, 1)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("mode", ["append", "mirror"])
+@pytest.mark.parametrize("kind", sorted(LAKES))
+def test_a_lake_has_every_change_once_when_its_publisher_dies(
+    sqlite: Engine, tmp_path: Path, kind: str, mode: Mode
+) -> None:
+    dice, died = random.Random(f"{kind} {mode}"), 0
+    aim = LakeTarget(kind, tmp_path, mode)
+    prepare(sqlite, aim.style)
+    config = configure(sqlite, tmp_path, aim)
+    places = [AT_RANDOM, *STEPS[kind], *SHOWN]
+    with writers(sqlite, len(kind)):
+        for number in range(scaled(8)):
+            many_at_once(sqlite, dice)
+            place = places[number % len(places)]
+            one = processes().Process(target=dying, args=(str(config), kind, place, dice.randint(1, 3)), daemon=True)
+            one.start()
+            one.join(dice.uniform(0.2, LIFE_SECONDS) if place == AT_RANDOM else COMING_SECONDS)
+            died += place != AT_RANDOM and not one.is_alive()
+            with suppress(ProcessLookupError):
+                os.kill(one.pid or 0, signal.SIGKILL)
+            one.join(60)
+    finish(sqlite, config, kind)
+    assert died >= 3, "they die at steps of the lake"
+    assert aim.check(sqlite) == tables(sqlite)

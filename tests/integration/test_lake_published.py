@@ -1,0 +1,274 @@
+"""The whole way on SQLite: triggers, publisher, tables of a lake; and stores that do not answer as
+they should.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.config.settings import Config, from_settings
+from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.model import Op
+from eventlog.core.secrets import secrets_in
+from eventlog.daemon.publisher import Publisher
+from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
+from eventlog.sinks.store.address import StoreSettings
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Style, TriggerOptions, track
+from tests.acceptance.command import eventlog
+from tests.integration.test_object_store import answering
+from tests.support.changerows import told
+from tests.support.converting import log_row, write_lines
+from tests.support.forking import Forked
+from tests.support.lakes import LAKES, Lake, delta, put
+from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer
+
+SCHEMA = """{"tables": [{"name": "usr", "columns": [
+    {"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(8)"}]}]}"""
+DYING_AT_A_TABLE = """
+import os, signal
+from eventlog.sinks.lake import sink
+def die(self, staged):
+    os.kill(os.getpid(), signal.SIGKILL)
+sink.LakeSink._put = die
+"""
+"""A process that is killed when a plan is shown and no table has it."""
+
+TABLE = "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(40), pay NUMERIC(10,2), photo BLOB)"
+
+
+def output_of(lake: Lake) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "sink": lake.settings.sink,
+        "path": lake.settings.path,
+        "mode": lake.settings.mode,
+    }
+    if isinstance(lake.settings, IcebergOutput):
+        found["catalog"] = lake.settings.catalog
+    return found
+
+
+def logged(folder: Path, *lakes: Lake) -> tuple[Engine, Config]:
+    engine = create_engine(f"sqlite:///{folder / 'app.db'}")
+    with engine.begin() as connection:
+        connection.execute(text(TABLE))
+    install(engine)
+    track(engine, ["people"], TriggerOptions(style=Style("image")))
+    settings = {
+        "source": {"url": str(engine.url)},
+        "publisher": {"allow_loopback": True},
+        "output": [output_of(one) | {"name": f"lake {number}"} for number, one in enumerate(lakes)],
+    }
+    return engine, from_settings(settings, {}, origin="a test")
+
+
+def publish(config: Config) -> None:
+    with Publisher(config) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+def source(engine: Engine) -> list[dict[str, Any]]:
+    with engine.connect() as connection:
+        return [dict(row) for row in connection.execute(text("SELECT * FROM people ORDER BY id")).mappings()]
+
+
+def change(engine: Engine, dice: random.Random) -> None:
+    values = {
+        "k": dice.randint(1, 9),
+        "other": dice.randint(1, 9),
+        "name": dice.choice([None, "", "Ada", 'O\'Neil, "x"\\']),
+        "pay": dice.choice([None, 1.5, -99999.99]),
+        "photo": dice.choice([None, b"", b"\xaa\x00"]),
+    }
+    statement = dice.choice(
+        [
+            "INSERT OR REPLACE INTO people (id, name, pay, photo) VALUES (:k, :name, :pay, :photo)",
+            "UPDATE people SET name = :name WHERE id = :k",
+            "UPDATE people SET pay = :pay, photo = :photo WHERE id = :k",
+            "UPDATE OR IGNORE people SET id = :other WHERE id = :k",
+            "DELETE FROM people WHERE id = :k",
+        ]
+    )
+    with engine.begin() as connection:
+        connection.execute(text(statement), values)
+
+
+@pytest.mark.parametrize("kind", sorted(LAKES))
+def test_mirrors_equal_the_source_and_change_tables_have_each_change_once(tmp_path: Path, kind: str) -> None:
+    """Also when the table gets a column in between."""
+    tables, mirror = LAKES[kind](tmp_path / "tables"), LAKES[kind](tmp_path / "mirrors", "mirror")
+    engine, config = logged(tmp_path, tables, mirror)
+    dice = random.Random(kind)
+    for number in range(6):
+        for _ in range(dice.randint(1, 12)):
+            change(engine, dice)
+        if number == 3:
+            with engine.begin() as connection:
+                connection.execute(text("ALTER TABLE people ADD COLUMN email VARCHAR(40)"))
+            track(engine, ["people"], TriggerOptions(style=Style("image")))
+            with engine.begin() as connection:
+                connection.execute(text("INSERT INTO people (id, email) VALUES (100, 'a@b')"))
+        publish(config)
+        found = mirror.read("people")
+        rows = [] if found is None else sorted(found.to_pylist(), key=lambda row: row["id"])
+        assert [_plain(row) for row in rows] == [_plain(row) for row in source(engine)]
+    changes = tables.read("people__ct")
+    assert changes is not None
+    seen = [(row["header__change_seq"], row["header__change_oper"]) for row in changes.to_pylist()]
+    assert len(seen) == len(set(seen)) > 6
+    with engine.connect() as connection:
+        letters = set(connection.scalars(text("SELECT DISTINCT status FROM event_log")))
+    assert letters <= {"S", "W"}
+    engine.dispose()
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: float(value) if name == "pay" else value for name, value in row.items() if value is not None}
+
+
+def test_check_says_what_it_finds_and_makes_nothing(tmp_path: Path) -> None:
+    engine, _ = logged(tmp_path, delta(tmp_path / "other"))
+    engine.dispose()
+    file = tmp_path / "eventlog.toml"
+    file.write_text(f'[source]\nurl = "{engine.url}"\n[[output]]\nsink = "delta"\npath = "{tmp_path / "lake"}"\n')
+    done = eventlog("check", "--config", str(file))
+    assert "The folder" in done.stdout
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_catalog_keeps_its_secrets() -> None:
+    catalog = {
+        "type": "rest",
+        "uri": "https://u:pw-of-uri@c",
+        "token": "tok-1",
+        "credential": "me:cred-2",
+    }
+    catalog |= {"s3.secret-access-key": "key-3", "adls.account-key": "key-4", "warehouse": "w"}
+    output = IcebergOutput(path="s3://bucket/lake", catalog=catalog)
+    assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= set(secrets_in(output))
+    assert "w" not in set(secrets_in(output))
+    assert not [one for one in catalog.values() if one in repr(output)]
+
+
+@pytest.mark.parametrize(
+    "keys, said",
+    [
+        ({"path": "ftp://host/x"}, "nothing is written to ftp://"),
+        ({"path": "s3://u:p@bucket/x"}, "no address of a bucket"),
+        ({"task": "a/b"}, "output.task"),
+        ({"store": StoreSettings(region="x")}, "output.path is a folder"),
+        ({"optimize_every": -1}, "below 0"),
+    ],
+)
+def test_settings_that_make_no_tables_are_refused(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        DeltaOutput(**({"path": "lake"} | keys))
+
+
+@pytest.mark.parametrize("keys", [{"headers": ("change_seq", "change_oper")}, {"before_image": False}])
+def test_a_mirror_needs_what_tells_of_its_rows(keys: dict[str, Any]) -> None:
+    tables = replace(DeltaOutput(path="x").change_tables, **keys)
+    with pytest.raises(ConfigError, match='mode is "mirror"'):
+        DeltaOutput(path="x", mode="mirror", change_tables=tables)
+    with pytest.raises(ConfigError, match="neither a type nor a uri"):
+        IcebergOutput(path="x", catalog={})
+
+
+@pytest.mark.parametrize(
+    "status, code, said",
+    [
+        (403, "AccessDenied", "may not be used with these credentials"),
+        (404, "NoSuchBucket", "has no such bucket"),
+        (301, "PermanentRedirect", "is in another region"),
+    ],
+)
+def test_what_a_store_answers_is_told_in_a_sentence(
+    status: int, code: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with answering(status, code) as url:
+        lake = delta("s3://bucket/p", store=StoreSettings(endpoint=url, region="us-east-1"))
+        for act in (lambda: lake.tables().schema("usr"), lake.sink):
+            with pytest.raises(SinkError, match=said) as caught:
+                act()
+            assert caught.value.may_pass
+            assert SECRET not in str(caught.value)
+
+
+def test_a_store_that_is_down_is_told_and_what_waits_comes_later(s3_store: StoreServer) -> None:
+    address = s3_store.address()
+    lake = delta(address, store=s3_store.settings)
+    away = delta(address, store=StoreSettings(endpoint="http://127.0.0.1:9", region="us-east-1"))
+    sink = lake.sink()
+    with pytest.raises(SinkError, match="does not answer") as caught:
+        away.tables().schema("usr__ct")
+    assert caught.value.may_pass
+    tables, sink._tables = sink._tables, away.tables()
+    with pytest.raises(SinkError, match="does not answer"):
+        put(sink, "a", told(1, Op.ADD, 1))
+    sink._tables = tables
+    put(sink, "a", told(1, Op.ADD, 1, fname="Ada"))
+    assert lake.keys("usr__ct") == [1]
+
+
+def test_signs_in_names_of_tables_lead_nowhere_else_in_a_store(s3_store: StoreServer) -> None:
+    lake = delta(s3_store.address(), store=s3_store.settings)
+    tables = lake.tables()
+    assert tables.schema("a/../b c%2f") is None
+    with pytest.raises(SinkError, match="has no such bucket"):
+        delta("s3://none/p", store=s3_store.settings).sink()
+
+
+@pytest.mark.parametrize("kind", sorted(LAKES))
+def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: Path, kind: str) -> None:
+    lines = write_lines(
+        tmp_path / "log.jsonl",
+        [log_row(n, table_key=f"idu={n}", new_value=f"n{n}") for n in range(1, 21)],
+    )
+    (tmp_path / "schema.json").write_text(SCHEMA)
+    lake = LAKES[kind](tmp_path / "lake")
+    output = output_of(lake)
+    file = tmp_path / "eventlog.toml"
+    catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
+    file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
+    words: tuple[str, ...] = (
+        "convert",
+        str(lines),
+        "--schema",
+        str(tmp_path / "schema.json"),
+        "--to",
+        "change-tables",
+    )
+    words += (
+        "--to-lake",
+        "lake",
+        "--config",
+        str(file),
+        "--out",
+        str(tmp_path / "outcomes"),
+        "--engine",
+        "local",
+    )
+    killed = Forked(*words, environment={}, program=DYING_AT_A_TABLE)
+    assert killed.wait(120) == -signal.SIGKILL
+    assert lake.read("usr__ct") is None
+    done = eventlog(*words)
+    assert done.returncode == 0, done.stderr
+    assert lake.keys("usr__ct") == list(range(1, 21))
+    again = eventlog(*words)
+    assert again.returncode == 0, again.stderr
+    assert lake.keys("usr__ct") == list(range(1, 21))
+    other = eventlog(*words[:-6], "--config", str(file), "--to-lake", "lak", "--out", str(tmp_path / "x"))
+    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (
+        64,
+        True,
+    )

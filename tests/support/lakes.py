@@ -1,0 +1,121 @@
+"""Lakes under test: their sinks, and what stands in their tables as a reader of that kind finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from msgspec import Struct
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.sinks.lake.delta import DeltaTables, schema_of, storage_options
+from eventlog.sinks.lake.iceberg import IcebergTables
+from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
+from eventlog.sinks.lake.rows import plain_schema
+from eventlog.sinks.lake.settings import LakeSettings
+from eventlog.sinks.lake.sink import LakeSink, LakeTables
+from tests.support.changerows import documents
+from tests.support.sinks import opened, tenure
+
+Mode = Literal["append", "mirror"]
+
+
+class Lake(Struct, frozen=True, kw_only=True):
+    """A lake. `tables` makes another reader and writer of it, `read` gives the rows of a table,
+    None where there is none.
+    """
+
+    settings: LakeSettings
+    tables: Callable[[], LakeTables]
+    read: Callable[[str], pa.Table | None]
+
+    def sink(self, epoch: int = 1) -> LakeSink:
+        """A sink of the publisher that has the lock for the so manieth time."""
+        return opened(LakeSink(self.settings, self.tables()), tenure(epoch))
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, in the order of their changes, or of their keys."""
+        found = self.read(name)
+        rows = [] if found is None else found.to_pylist()
+        key = "idg" if name.startswith("grp") else "idu"
+        return sorted(rows, key=lambda row: (row.get("header__change_seq", ""), row[key]))
+
+    def keys(self, name: str) -> list[int]:
+        return [row["idg" if name.startswith("grp") else "idu"] for row in self.rows(name)]
+
+
+def delta(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
+    chosen.pop("catalog_folder", None)
+    settings = DeltaOutput(path=str(path), mode=mode, **chosen)
+    options = storage_options(settings)
+
+    def read(name: str) -> pa.Table | None:
+        place = DeltaTables(settings).place(name)
+        if not DeltaTable.is_deltatable(place, options):
+            return None
+        return delta_rows(DeltaTable(place, storage_options=options))
+
+    return Lake(settings=settings, tables=lambda: DeltaTables(settings), read=read)
+
+
+def delta_rows(table: DeltaTable) -> pa.Table:
+    """The rows by the library's own engine: with that of pyarrow a process may abort at its end."""
+    return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()).cast(schema_of(table))
+
+
+def iceberg(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
+    """Tables of Iceberg with a catalog in SQLite."""
+    folder = Path(chosen.pop("catalog_folder", path))
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}
+    settings = IcebergOutput(path=str(path), mode=mode, catalog=catalog, **chosen)
+
+    def read(name: str) -> pa.Table | None:
+        schema, point, table = name.partition(".")
+        try:
+            found = load_catalog(**settings.properties).load_table(
+                (schema, table) if point else (settings.namespace, schema)
+            )
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        return found.scan().to_arrow().cast(plain_schema(found.schema().as_arrow()))
+
+    return Lake(settings=settings, tables=lambda: IcebergTables(settings), read=read)
+
+
+LAKES: dict[str, Callable[..., Lake]] = {"delta": delta, "iceberg": iceberg}
+
+
+def put(sink: LakeSink, plan: str, *changes: Any, **chosen: Any) -> Sequence[Any]:
+    """Commits changes as a plan."""
+    made: list[RowsDocument] = documents(*changes, after=sink.last(), **chosen)
+    sink.prepare(plan, made)
+    return sink.commit(plan, made)
+
+
+@contextmanager
+def once(owner: Any, name: str, act: Callable[[], object], *, before: bool = True) -> Iterator[None]:
+    """Acts before a function is called for the first time, or after it."""
+    function, done = getattr(owner, name), list[bool]()
+
+    def acting(*positional: Any, **named: Any) -> Any:
+        if done:
+            return function(*positional, **named)
+        done.append(True)
+        if before:
+            act()
+            return function(*positional, **named)
+        found = function(*positional, **named)
+        act()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, acting)
+        yield
