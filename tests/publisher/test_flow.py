@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.publisher import flow as reading
@@ -68,6 +70,22 @@ def test_rows_that_a_receiver_did_not_take(engine: Engine) -> None:
     assert_counts(scene, flow, retrying=2)
     assert (flow.state, flow.oldest, flow.lags) == ("retrying", 2, {})
     assert flow.lag == pytest.approx(60, abs=30)
+
+
+@pytest.mark.parametrize("reason, part", [("retry", "retrying"), ("no right", "suspended")])
+@pytest.mark.parametrize("since, is_ready", [(-20, False), (1, False), (250, False), (350, True)])
+def test_a_row_waits_for_the_same_when_its_next_attempt_is_due_unless_nobody_makes_it(
+    sqlite: Engine, reason: str, part: str, since: int, is_ready: bool
+) -> None:
+    scene = Scene(sqlite, "one", "two")
+    scene.receivers["two"].again = {2}
+    scene.write(1, 6)
+    scene.publish()
+    with scene.log.transaction() as connection:
+        due = int((scene.log.now(connection).replace(tzinfo=UTC).timestamp() - since) * 1000)
+        update = text("UPDATE event_log_parked SET reason = :reason, due = :due WHERE due IS NOT NULL")
+        connection.execute(update, {"reason": reason, "due": due})
+    assert_counts(scene, scene.flow(), **{"ready" if is_ready else part: 2})
 
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")])
