@@ -215,7 +215,7 @@ class Consumer:
             limit=self._settings.limit,
             identities=self._decider.identities,
             on_the_way=on_the_way,
-            unreadable=self._maker.unreadable,
+            unreadable=self._maker.unreadable_at(now),
         )
 
     # --- what is new -------------------------------------------------------------------------------------------------

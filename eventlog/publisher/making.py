@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -44,8 +44,13 @@ class PlanMaker:
         self._journal = journal
         self._output = output
         self._limit = limit
-        self.unreadable: dict[str, tuple[int, str]] = {}
+        self._unreadable: dict[str, tuple[int, str]] = {}
         """Tables that may not be read: from when on they are tried again, and what the database said."""
+
+    def unreadable_at(self, now: int) -> Mapping[str, tuple[int, str]]:
+        """Those that are not to be tried again yet."""
+        self._unreadable = {table: known for table, known in self._unreadable.items() if known[0] > now}
+        return self._unreadable
 
     def make(
         self,
@@ -151,7 +156,7 @@ class PlanMaker:
                 tried += 1
                 due = now + self._journal.delay(tried)
                 if event.table is not None:
-                    self.unreadable[event.table] = (due, outcome.note or "")
+                    self._unreadable[event.table] = (due, outcome.note or "")
             elif outcome.reason is Reason.NOT_DUE:
                 due = now + self._journal.delay(1)
             parking.add(number, taken.objects[number], outcome.reason.value, due, outcome.note, tried)

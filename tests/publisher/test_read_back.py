@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.core.model import Document, Kind, Outcome, Row, RowId
+from eventlog.core.model import Document, Kind, Outcome, ReadBack, Reason, Row, RowId, Unreadable
 from eventlog.core.rules import Round
 from eventlog.publisher.decide import Decider
 from tests.publisher.scene import Scene
@@ -19,7 +19,7 @@ from tests.support.strategies import CATALOG
 JACK: dict[RowId, Row] = {RowId(None, "usr", "idu=1"): {"fname": "Jack", "lname": None}}
 
 
-def scene_with(engine: Engine, rows: dict[RowId, Row], *, attempts: int = 0) -> Scene:
+def scene_with(engine: Engine, rows: Mapping[RowId, ReadBack], *, attempts: int = 0) -> Scene:
     """A log with a receiver, in whose tables these rows are."""
     scene = Scene(engine, "out")
     look(scene, rows)
@@ -28,7 +28,7 @@ def scene_with(engine: Engine, rows: dict[RowId, Row], *, attempts: int = 0) -> 
     return scene
 
 
-def look(scene: Scene, rows: dict[RowId, Row]) -> None:
+def look(scene: Scene, rows: Mapping[RowId, ReadBack]) -> None:
     scene.consumers["out"].decider = Decider(Round(catalog=CATALOG, reader=MemoryRows(rows)))
 
 
@@ -51,6 +51,26 @@ def test_a_superseded_row_waits_as_long_as_its_winner(engine: Engine, attempts: 
     assert scene.table.statuses() == letters
     assert scene.table.outcomes()[1][1] == "superseded"
     assert scene.left() == {}
+
+
+def test_rows_of_a_table_go_when_the_right_is_given_without_a_new_start(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = Unreadable(note="permission denied", reason=Reason.NO_RIGHT)
+    scene = scene_with(engine, {RowId(None, "usr", "idu=1"): denied, RowId(None, "usr", "idu=2"): denied})
+    for number in (1, 2):
+        kind = Kind.UPDATE_ROW_BACK.value
+        scene.table.write(number, key=f"idu={number}", event_type=kind, column_name=None, new_value=None)
+    scene.publish()
+    assert scene.waiting() == [1, 2]
+    rows = {RowId(None, "usr", f"idu={number}"): JACK[RowId(None, "usr", "idu=1")] for number in (1, 2)}
+    scene.consumers["out"].decider.round = replace(scene.consumers["out"].decider.round, reader=MemoryRows(rows))
+    scene.publish()
+    assert scene.waiting() == [1, 2]  # it is not time yet
+    later = scene.journal.now() + 7_200_000
+    monkeypatch.setattr(scene.journal, "now", lambda: later)
+    scene.publish()
+    assert (scene.receivers["out"].came, scene.waiting(), scene.left()) == ([1, 2], [], {})
 
 
 def test_what_had_vanished_stays_so_when_what_was_read_with_it_comes_again(engine: Engine) -> None:

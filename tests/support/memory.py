@@ -15,9 +15,9 @@ from eventlog.core.model import (
     Kind,
     Outcome,
     Position,
+    ReadBack,
     Reason,
     Refusal,
-    Row,
     RowId,
     Status,
 )
@@ -61,11 +61,11 @@ class MemorySource:
 class MemoryRows:
     """Answers from a dictionary and remembers what was asked."""
 
-    def __init__(self, rows: Mapping[RowId, Row]) -> None:
+    def __init__(self, rows: Mapping[RowId, ReadBack]) -> None:
         self.known = rows
         self.asked: list[Mapping[RowId, frozenset[str]]] = []
 
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
         self.asked.append(wanted)
         return {row: values for row, values in self.known.items() if row in wanted}
 
