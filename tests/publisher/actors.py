@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
+from eventlog.core.rules import Round
+from eventlog.core.rules.meaning import Decision, together
 from eventlog.core.seams import Tenure
 from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.decide import Decider, Part
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PUBLISHER
@@ -18,6 +25,7 @@ class Clock(Protocol):
 
     rng: Random
     now: int
+    denied: set[str]
 
 
 class Kill(BaseException):
@@ -63,6 +71,21 @@ class TestConsumer(Consumer):
     def looks_unread(self, now: bool) -> None:
         """Whether it looks for rows that have to wait without reading them, as it does where most have to."""
         self._most_wait = self._most_wait or now
+
+
+class WorldDecider(Decider):
+    """Decides that rows wait whose tables may not be read, as the rules do of rows that are read back."""
+
+    world: Clock
+
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+        denied = [event.position for group in groups for event in group if event.table in self.world.denied]
+        if not denied:
+            return super()._parts(asked, groups)
+        others = {one: Outcome(position=one, status=Status.NEW, reason=Reason.NO_RIGHT) for one in denied}
+        parts = super()._parts(asked, [[event for event in group if event.position not in others] for group in groups])
+        refused = Decision([], Outcomes(denied, others))
+        return [replace(part, decision=together([part.decision, refused])) for part in parts]
 
 
 class Row:

@@ -32,6 +32,7 @@ class JournalFault(NamedTuple):
 
 
 FAULTS = [
+    JournalFault("a table without a right is never tried again", MAKING, "if known[0] > now}", "}"),
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "len(filtered) == outputs", "filtered"),

@@ -109,26 +109,27 @@ def _touched(change: list[Row]) -> bool:
     return any(row.was_held or row.setbacks or row.gone or row.foreign for row in change)
 
 
+def _torn(world: World) -> set[str]:
+    """Objects of which a part of a change was touched, or may have had no room in memory with the others: what is left of it
+    joins the next one, and that moves all others.
+    """
+    small = world.query_bytes < ROOM_FOR_ALL
+    return {row.object for row, *more in _changes(world).values() if more and (small or _touched([row, *more]))}
+
+
 def _not_joined(world: World, name: str) -> set[int]:
-    """Rows of which the output's filter is sure: what is left of a change joins the one before it, or the next one."""
+    """Rows of which the output's filter is sure, which goes by the first row of a change."""
     filtered = {row.object for row in world.rows.values() if is_filtered(name, row.change)}
-    torn = {change[0].object for change in _changes(world).values() if len(change) > 1 and _touched(change)}
-    return {uid for uid, row in world.rows.items() if row.object not in filtered & torn}
+    unsure = filtered & _torn(world)
+    return {uid for uid, row in world.rows.items() if row.object not in unsure}
 
 
 def _whole(world: World, name: str, target: Target) -> None:
-    """The rows of a change come together, if nobody touched one of them by itself, and memory has room for them."""
-    if world.query_bytes < ROOM_FOR_ALL:
-        return
-    changes = _changes(world)
-    touched = {first for first, change in changes.items() if _touched(change)}
+    """The rows of a change come together."""
+    changes, torn = _changes(world), _torn(world)
     for one in target.came:
-        together = {world.rows[uid].change for uid in one.beside}
-        if together & touched:  # what is left of a change has taken the place of a row of the next one
-            touched |= together
-    for one in target.came:
-        whole = [row.uid for row in changes[world.rows[one.uid].change]]
-        if whole[0] not in touched and not set(one.beside).issuperset(whole):
+        whole = tuple(row.uid for row in changes[world.rows[one.uid].change])
+        if one.object not in torn and one.beside != whole:
             world.fail("half of a change", name, one.beside, "of", whole)
         world.counts["changes of several rows"] += len(whole) > 1 and one.uid == whole[0]
 

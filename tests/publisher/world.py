@@ -25,13 +25,12 @@ from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.care import hold, release
-from eventlog.publisher.decide import Decider
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock
+from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
 from tests.publisher.judging import judge
 from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
 from tests.publisher.writing import write
@@ -62,6 +61,9 @@ class World:
         self.frozen: list[Any] = []
         self.retried: dict[tuple[str, int], int] = {}
         self.away: set[str] = set()
+        self.denied: set[str] = set()
+        """Tables that nobody may read just now."""
+        self.takes_rights = rng.choice([0, 0, 0.05])
         self.slow = rng.choice(["", "f", "t", "b", "r"])
         self.on_retry: Literal["stop", "object"] = rng.choice(["object", "object", "stop"])
         self.limit = rng.choice([3, 8, 20])
@@ -337,7 +339,8 @@ class World:
             output = Output(format=ModelFormat(name, self.mixed), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
-            decider = Decider(Round(options=Options()))
+            decider = WorldDecider(Round(options=Options()))
+            decider.world = self
             consumer = TestConsumer(publisher.journal, output, decider, settings)
             consumer.world = self
             publisher.consumers[name] = consumer
@@ -393,6 +396,8 @@ class World:
             write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 self.operator()
+            if not self.quiet and rng.random() < self.takes_rights:
+                self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
             self.cycle()
             done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
             if done and not self.open and not self.quiet and rng.random() < 0.2:
@@ -440,7 +445,7 @@ class World:
         """Nothing happens any more; all that waits for somebody may go."""
         while self.frozen:
             self.wake()
-        self.quiet, self.away = True, set()
+        self.quiet, self.away, self.denied = True, set(), set()
         if self.rng.random() < 0.5:  # else it must come to rest without a new start
             self.publisher = None
         for record in sorted(self.held):
