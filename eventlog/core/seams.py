@@ -22,8 +22,6 @@ class Batch(Struct, frozen=True, kw_only=True):
     `later` is in how many seconds events come that wait for another attempt. A source that knows its tables by itself,
     because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
     of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
-    `left` are the numbers of rows that lie between its own and belong to a later batch, `behind` those of the next ones, which
-    were read to see where its last change ends.
     `going_on` are the transactions of which more events come behind the batch; None where nobody can say where one ends,
     and then nothing is counted. `counted` is the note of how far outputs have told transactions, and of what the batch
     before has left. `read` is when its reading began and ended, in nanoseconds since 1970, where that is traced.
@@ -37,8 +35,6 @@ class Batch(Struct, frozen=True, kw_only=True):
     later: float | None = None
     weight: int = 0
     more: bool = False
-    left: Sequence[int] = ()
-    behind: Sequence[int] = ()
     going_on: frozenset[int] | None = None
     counted: str | None = None
     read: tuple[int, int] | None = None

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
 from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
-from eventlog.publisher.tables import EVER
+from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
     OBJECT,
@@ -69,27 +68,17 @@ class UnsealedRows:
         else:
             beyond = {"beyond": known.parts[-1][1]}
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
-            # Some numbers more than are wanted: rows of one change stand near each other, and the end may be among them.
-            if late := self._late(connection, memory, known, limit + NEAR_ROWS):
-                found = self._with_late(connection, late, found, limit)
+            # Asked behind the others: a late row goes before what is above it.
+            if self._late(connection, memory, known, 1):
+                # One statement sees a transaction whole, or nothing of it. Some numbers more than are wanted: rows of one change
+                # stand near each other, and the end may be among them.
+                numbers = self._late(connection, memory, known, limit + NEAR_ROWS, upto=NEVER)
+                noted = {"ids": id_list(numbers)}
+                found = self._rows.next(connection, Request(limit=limit, room=room, among="among_noted", bounds=noted))
         if not found.events:
             return None
         rows = self._with_faults(connection, found.rows) if self._checks_numbers else found.rows
         return Sealed(Stretches.of(event.position[0] for event in rows), found.weight, rows, is_new=True)
-
-    def _with_late(self, connection: Connection, late: Sequence[int], beyond: Batch, limit: int) -> Batch:
-        """The first of all these rows. Where not all go, they are read once more together: only so it shows where the last
-        change ends, whichever of its rows are late.
-        """
-        room = self._settings.share
-        if len(late) < limit and not beyond.behind:
-            request = Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(late)})
-            between = self._rows.next(connection, request)
-            if between.weight + beyond.weight <= room:
-                return _together(between, beyond)
-        numbers = [*late, *[event.position[0] for event in beyond.rows], *beyond.left, *beyond.behind]
-        bounds = {"ids": id_list(sorted(numbers)[: limit + NEAR_ROWS])}
-        return self._rows.next(connection, Request(limit=limit, room=room, among="among_noted", bounds=bounds))
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events; nothing is told of one whose number cannot be its own: a document would take another one's place.
@@ -146,7 +135,7 @@ class UnsealedRows:
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
             waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit})
             return [int(row[0]) for row in waiting]
-        return self._late(connection, memory, known, limit, upto=2**62)
+        return self._late(connection, memory, known, limit, upto=NEVER)
 
     def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
@@ -193,12 +182,13 @@ class UnsealedRows:
             gaps.append((parts[-1][1] + 1, upto))
         asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS)
         query = self._log.query("late_numbers")
+        most = max(limit, PAGE_ROWS)
         late: list[int] = []
         while asked and len(late) < limit:
-            values = {"limit": PAGE_ROWS, **gap_parameters(self._log, asked)}
+            values = {"limit": most, **gap_parameters(self._log, asked)}
             page = [int(number) for (number,) in self._log.rows(connection, query, values)]
             late += [number for number in page if number not in known]
-            if len(page) < PAGE_ROWS:
+            if len(page) < most:
                 break
             asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
         for run in memory.loose:
@@ -218,11 +208,6 @@ def name_of(row: RowId) -> str:
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     return f"~{hashlib.blake2b(name.encode(), digest_size=32).hexdigest()}"
-
-
-def _together(former: Batch, later: Batch) -> Batch:
-    events = sorted([*former.events, *later.events], key=lambda one: one.position)
-    return Batch(events=events, weight=former.weight + later.weight)
 
 
 def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:

@@ -184,9 +184,7 @@ class WaitingRows:
         events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
-        left = [int(rows[place][0]) for place in sorted(torn)]
-        behind = [int(row[0]) for row in rows[end:]]
-        return Batch(events=events, weight=fit.weight, more=more, left=left, behind=behind)
+        return Batch(events=events, weight=fit.weight, more=more)
 
     def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
         """Where the last whole object ends that fits. None comes where others have taken the room of the first object."""
