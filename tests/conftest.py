@@ -114,6 +114,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         choose(config, items)
 
 
+@pytest.fixture(autouse=True)
+def catalogs_are_closed() -> Iterator[None]:
+    yield
+    lakes = sys.modules.get("tests.support.lakes")
+    if lakes is not None:
+        lakes.close_catalogs()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_to_fork_from_is_left() -> Iterator[None]:
     """Ends what worker processes come from before anybody looks what a run has left; multiprocessing does so only at exit."""

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog import load_catalog
 
 from eventlog.core.model import Op
 from eventlog.sinks.lake.settings import IcebergSettings
 from tests.support.changerows import told
-from tests.support.lakes import LAKES, put
+from tests.support.lakes import LAKES, open_catalog, put
 from tests.support.servers import found
 
 USERS = [[1, "Anna", "A"], [3, "Cid", None]]
@@ -71,7 +70,7 @@ def test_spark_reads_what_outputs_have_written(java: None, tmp_path: Path) -> No
             places += [kind, str(tmp_path / kind / "usr")]
         else:
             assert isinstance(mirror.settings, IcebergSettings)
-            table = load_catalog(**mirror.settings.properties).load_table(("eventlog", "usr"))
+            table = open_catalog(**mirror.settings.properties).load_table(("eventlog", "usr"))
             places += [kind, table.metadata_location]
     jars, older = found("lakes", "lakes"), found("lakes", "spark-4.1")
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(older), os.environ.get("PYTHONPATH", "")])}

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from msgspec import Struct
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.sinks.lake import iceberg as lake_catalogs
 from eventlog.sinks.lake.delta import DeltaTables, schema_of, storage_options
 from eventlog.sinks.lake.iceberg import IcebergTables
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
@@ -25,6 +26,22 @@ from tests.support.changerows import documents
 from tests.support.sinks import opened, tenure
 
 Mode = Literal["append", "mirror"]
+_catalogs: list[Catalog] = []
+
+
+def open_catalog(**properties: Any) -> Catalog:
+    """A catalog, closed at the end of the test also where a publisher dies in it: its process would take that along."""
+    _catalogs.append(load_catalog(**properties))
+    return _catalogs[-1]
+
+
+def close_catalogs() -> None:
+    """Closes those of a test."""
+    while _catalogs:
+        _catalogs.pop().close()
+
+
+lake_catalogs.load_catalog = open_catalog  # type: ignore[attr-defined,assignment]  # what the sink calls
 
 
 class Lake(Struct, frozen=True, kw_only=True):
@@ -80,7 +97,7 @@ def iceberg(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
     def read(name: str) -> pa.Table | None:
         schema, point, table = name.partition(".")
         try:
-            found = load_catalog(**settings.properties).load_table(
+            found = open_catalog(**settings.properties).load_table(
                 (schema, table) if point else (settings.namespace, schema)
             )
         except (NoSuchTableError, NoSuchNamespaceError):

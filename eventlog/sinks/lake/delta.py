@@ -46,6 +46,9 @@ class DeltaTables:
         """Looks at every table anew."""
         self._known.clear()
 
+    def close(self) -> None:
+        """Nothing is open between two requests."""
+
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
         with self._asking(name):

@@ -73,6 +73,12 @@ class IcebergTables:
     def forget(self) -> None:
         """Nothing is known of a table: its state is asked for each time."""
 
+    def close(self) -> None:
+        """Lets go of the catalog's connections."""
+        catalog, self._catalog = self._catalog, None
+        if catalog is not None:
+            catalog.close()
+
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
         with self._asking(name):

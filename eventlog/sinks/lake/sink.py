@@ -56,6 +56,9 @@ class LakeTables(Protocol):
     def forget(self) -> None:
         """Looks at every table anew."""
 
+    def close(self) -> None:
+        """Lets go of connections."""
+
 
 class LakeState(Struct, frozen=True, kw_only=True):
     """How far the lake is. `writer` is what its tables know this task as, `number` is that of the
@@ -160,6 +163,7 @@ class LakeSink:
 
     def close(self) -> None:
         self._forget_prepared()
+        self._tables.close()
 
     def _has(self, plan: str) -> bool:
         """Whether the plan was the last that was shown."""
