@@ -353,6 +353,8 @@ def test_a_plan_whose_rows_are_gone_is_told(lake: Make, damage: str) -> None:
         found.sink(2).resolve("a")
 
 
+# What the library has connected to a catalog that it cannot open, it never closes.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_place_that_cannot_be_used_is_told_with_its_outcome(lake: Make, tmp_path: Path) -> None:
     """Where a table is to stand is a file, or the catalog is none."""
     found = lake()
