@@ -235,8 +235,14 @@ FAULTS = [
     JournalFault(
         "late commits are not looked for",
         UNSEALED,
-        "if late := self._late(connection, memory, known, limit + NEAR_ROWS):",
-        "if late := list[int]():",
+        "if self._late(connection, memory, known, 1):",
+        "if False:",
+    ),
+    JournalFault(
+        "late rows are taken without those above them",
+        UNSEALED,
+        "limit + NEAR_ROWS, upto=NEVER)",
+        "limit + NEAR_ROWS)",
     ),
     JournalFault(
         "a set-back row is not looked for",
