@@ -366,7 +366,9 @@ PART: Final = 50
 
 
 class Gauge:
-    """Counts what waits when somebody watches, and not too often; also for who stands by: the one who publishes may hang."""
+    """Counts what waits when somebody watches, and not too often. Who stands by does it too: the
+    one who publishes may hang.
+    """
 
     def __init__(self, log: Log, settings: Polling) -> None:
         self._log = log
@@ -379,7 +381,7 @@ class Gauge:
             return
         began, known = monotonic(), vitals.reading()
         with self._log.transaction() as connection:
-            # Who stands by learns from there whether the one who publishes fails, or only does nothing.
+            # From there who stands by learns whether the publisher fails, or only does nothing.
             noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
             is_failing = failing(newest(noted, known.outputs))
             found, _ = read_flow(connection, self._log, self._settings, failing=is_failing)

@@ -142,8 +142,8 @@ class JournalLook:
         outputs = memory.outputs
         self._foremost = max(outputs.values(), key=lambda one: one.position, default=None)
         self._lacking = {name: lacking(memory, name) for name in outputs}
-        late_seconds = self.now_seconds - patience(settings)
-        self._clock = {"now": int(self.now_seconds * 1000), "late": int(late_seconds * 1000), "never": NEVER}
+        now = int(self.now_seconds * 1000)
+        self._clock = {"now": now, "late": now - int(patience(settings) * 1000), "never": NEVER}
         first = self._ask("hold_first")[0][0]
         self.first_held = None if first is None else int(first)
         unparked = [] if first is None else self._ask("hold_unparked")

@@ -70,11 +70,12 @@ class UnsealedRows:
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
-                # One statement sees a transaction whole, or nothing of it. Some numbers more than are wanted: rows of one change
-                # stand near each other, and the end may be among them.
+                # One statement sees a transaction whole, or nothing of it. Some numbers more than
+                # are wanted: rows of one change stand near each other, and the end may be among them.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, upto=NEVER)
                 noted = {"ids": id_list(numbers)}
-                found = self._rows.next(connection, Request(limit=limit, room=room, among="among_noted", bounds=noted))
+                asked = Request(limit=limit, room=room, among="among_noted", bounds=noted)
+                found = self._rows.next(connection, asked)
         if not found.events:
             return None
         rows = self._with_faults(connection, found.rows) if self._checks_numbers else found.rows

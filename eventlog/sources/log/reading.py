@@ -316,7 +316,9 @@ def torn_places(rows: Rows, end: int) -> set[int]:
 
 
 def end_with_a_change(rows: Rows, end: int) -> int:
-    """The first end from this one on before which a change is whole: few rows may all be of changes that go on."""
+    """The first end from this one on with a whole change before it: few rows may all be of changes
+    that go on.
+    """
     while end < len(rows) and len(torn_places(rows, end)) == end:
         end += 1
     return end

@@ -1,11 +1,13 @@
 -- The journal as those see it who look after a log: what rows wait for, where one row is, what somebody else has changed.
 
 -- parked_ahead: what each object waits for: 0 nothing, 1 another attempt, 2 a right, 3 somebody who holds it, 4 its time.
--- The rows that have a time of their own say it for their objects; they are few, and found by an index. Whose next attempt has
--- just become due waits for the same as before it: an alert that wants it for minutes would never fire otherwise.
+-- The rows that have a time of their own say it for their objects; they are few, and found by an index.
+-- A row whose next attempt has just become due still waits for the same: an alert that wants that
+-- for minutes would never fire otherwise.
 (SELECT output, object,
         MAX(CASE WHEN due >= :never THEN 3 WHEN due <= :late THEN 0 WHEN reason = 'no right' THEN 2
-                 WHEN reason = 'retry' THEN 1 WHEN due <= :now THEN 0 WHEN reason = 'not due' THEN 4 ELSE 1 END) AS kind
+                 WHEN reason = 'retry' THEN 1 WHEN due <= :now THEN 0 WHEN reason = 'not due' THEN 4
+                 ELSE 1 END) AS kind
  FROM /* parked */event_log_parked WHERE due IS NOT NULL GROUP BY output, object);
 
 -- parked_by_kind: how many rows of each kind wait for each output, with the first and the last; counted in the order of an
