@@ -116,15 +116,16 @@ class UnsealedRows:
             return []
         asked = limit + NEAR_ROWS
         beyond = {"beyond": known.parts[-1][1]}
-        above = self._rows.unread(connection, Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond))
+        rows = self._rows.unread(connection, Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond))
         late = self._late(connection, memory, known, most_late)
         if len(late) >= most_late:
             return []
-        noted = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(late)})
-        rows = [*(self._rows.unread(connection, noted) if late else ()), *above]
+        if late:  # by one statement, as above
+            noted = {"ids": id_list(self._late(connection, memory, known, asked, upto=NEVER))}
+            rows = self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds=noted))
         if len({row[0] for row in rows}) < len(rows):
             return []
-        end = end_with_a_change(rows, len(rows) - NEAR_ROWS) if len(above) == asked else len(rows)
+        end = end_with_a_change(rows, len(rows) - NEAR_ROWS) if len(rows) >= asked else len(rows)
         torn = torn_places(rows, end)
         return [(int(row[0]), row[OBJECT]) for place, row in enumerate(rows[:end]) if place not in torn]
 

@@ -144,8 +144,9 @@ def _numbers(world: World, name: str, target: Target) -> None:
     came: dict[int, list[Taken]] = {}
     for one in target.came:
         came.setdefault(world.rows[one.uid].transaction, []).append(one)
-    # Nothing is kept back for a row that somebody holds, so nothing is left that could be the last where it is filtered then.
-    held = {row.object for row in world.rows.values() if row.was_held}
+    # Nothing is kept back for a row that somebody holds, or whose table may not be read, so nothing is left that could be
+    # the last where it is filtered then.
+    held = {row.object for row in world.rows.values() if row.was_held or row.object[0] in world.were_denied}
     spoiled = {
         row.transaction
         for row in world.rows.values()

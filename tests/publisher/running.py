@@ -49,7 +49,14 @@ def made(engine: Engine) -> Engine:
         if world is not None:
             world.point("committed")
 
+    def looks(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if _running and statement.startswith(("SELECT", "WITH")):
+            _running[-1].before_a_look()
+
     engine.dialect.do_commit = do_commit  # type: ignore[assignment]  # the one place that every commit passes
+    # Elsewhere the writer would wait for who reads, and both are one thread.
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "before_cursor_execute", looks)
     return engine
 
 

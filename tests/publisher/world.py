@@ -33,7 +33,7 @@ from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
 from tests.publisher.judging import judge
 from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
-from tests.publisher.writing import write
+from tests.publisher.writing import end_one, write
 
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
@@ -63,6 +63,7 @@ class World:
         self.away: set[str] = set()
         self.denied: set[str] = set()
         """Tables that nobody may read just now."""
+        self.were_denied: set[str] = set()
         self.takes_rights = rng.choice([0, 0, 0.05])
         self.slow = rng.choice(["", "f", "t", "b", "r"])
         self.on_retry: Literal["stop", "object"] = rng.choice(["object", "object", "stop"])
@@ -81,6 +82,8 @@ class World:
         """How likely a writer commits, and how many rows it has written then."""
         self.several = rng.choice([0, 0, 0.3])
         """How likely a change gets one row more before it is committed, perhaps behind rows of others."""
+        self.hasty = rng.choice([0, 0.02, 0.1])
+        """How likely somebody commits between two statements of a publisher, where the database lets writers be."""
         self.last_key = rng.choice([1, 3, 3, 20])
         self.busiest = rng.choice([0, 0, 0.8])
         """How likely a row is of one object, which somebody may hold: many come behind it then."""
@@ -95,8 +98,11 @@ class World:
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 
     def ask(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        was, self.inside = self.inside, True
         with self.engine.connect() as connection:
-            return [tuple(row) for row in connection.execute(text(sql), values)]
+            found = [tuple(row) for row in connection.execute(text(sql), values)]
+        self.inside = was
+        return found
 
     def run_sql(self, sql: str, rows: Sequence[dict[str, Any]] = (), **values: Any) -> None:
         was, self.inside = self.inside, True
@@ -145,6 +151,12 @@ class World:
             self.counts["frozen"] += 1
             thread.stopped.set()  # type: ignore[attr-defined]  # the thread is ours
             thread.go_on.wait()  # type: ignore[attr-defined]  # the thread is ours
+
+    def before_a_look(self) -> None:
+        """A publisher is about to read; perhaps a transaction ends before it does, and after what it has read last."""
+        if self.open and not (self.inside or self.quiet) and self.rng.random() < self.hasty:
+            self.counts["committed between"] += 1
+            end_one(self)
 
     def fail(self, *what: object) -> None:
         tail = "\n".join(map(str, self.trace[-60:]))
@@ -398,6 +410,7 @@ class World:
                 self.operator()
             if not self.quiet and rng.random() < self.takes_rights:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
+                self.were_denied |= self.denied
             self.cycle()
             done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
             if done and not self.open and not self.quiet and rng.random() < 0.2:

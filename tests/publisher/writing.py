@@ -31,13 +31,19 @@ def write(world: World) -> None:
             if len(records) < len(COLUMNS) and rng.random() < world.several:
                 records.append(_draw(world))
     if world.open and rng.random() < world.commits:
-        size = min(len(world.open), rng.choice(world.transaction_rows))
-        committed = [world.open.pop(rng.randrange(len(world.open))) for _ in range(size)]
-        world.busy.difference_update(name for _, name in committed)
-        if rng.random() < 0.05:
-            world.total -= sum(len(records) for records, _ in committed)  # rolled back: a hole
-            return
-        _commit(world, committed)
+        end_one(world)
+
+
+def end_one(world: World) -> None:
+    """Commits some of the changes that are open, in one transaction, or rolls them back."""
+    rng = world.rng
+    size = min(len(world.open), rng.choice(world.transaction_rows))
+    ended = [world.open.pop(rng.randrange(len(world.open))) for _ in range(size)]
+    world.busy.difference_update(name for _, name in ended)
+    if rng.random() < 0.05:
+        world.total -= sum(len(records) for records, _ in ended)  # rolled back: a hole
+        return
+    _commit(world, ended)
 
 
 def _draw(world: World) -> int:
