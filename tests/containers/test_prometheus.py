@@ -28,7 +28,7 @@ from tests.containers.test_watching import ALERTS, QUERIES, RULES
 from tests.hardening.ledger.stream import Receiver, receiving
 from tests.support.servers import found, free_port, postgres_binaries, postgresql_running
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.xdist_group("prometheus")]
 
 EVENTLOG = (sys.executable, "-m", "eventlog")
 PATIENCE_SECONDS = 120.0

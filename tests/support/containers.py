@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from msgspec import Struct
@@ -42,7 +42,7 @@ network_config_dir = "{home}/networks"
 HOLDER: Final = "umount /sys/fs/cgroup/unified /sys/fs/cgroup/systemd 2>/dev/null; exec sleep infinity"
 READY_SECONDS: Final = 60.0
 _used: Final[list[tuple[str, float]]] = []
-"""The engine of this run, and since when."""
+"""The engine of this run, and since when; it is told by the process that had it."""
 
 
 class EngineError(Exception):
@@ -310,9 +310,25 @@ def base_image(engine: ContainerEngine, name: str) -> str:
     return name
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process has the engine, for there is one."""
+    for item in items:
+        if "container_engine" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("engine"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process of several says which engine it had."""
+    _used.extend(map(tuple, getattr(node, "workeroutput", {}).get("engine", ())))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Notes that the whole level ran well, for whoever asks when it did; the note is committed with what was tried."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["engine"] = _used
     asked = session.config.getoption("--containers") and session.config.getoption("markexpr") == "containers"
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if not asked or session.config.args != ["tests/containers"] or exitstatus or reporter is None or not _used:
