@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.tables import JournalRow, Parked, stretches_of, whole
 from eventlog.sources.marks import CONVERTED, TRACKED, Marks, Run, Stretches
@@ -21,6 +22,10 @@ MOST_GAPS: Final = 1_000
 
 KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
+
+
+class ReplacedError(SourceError):
+    """Somebody else has changed what only the holder of the lock may change."""
 
 
 class Sealed(Struct, frozen=True):
@@ -64,6 +69,16 @@ class Memory(Struct, kw_only=True):
     """Whether there may be an object of which rows wait and none may go first."""
     retried: dict[str, int] = {}
     """When the last row may be offered again that an output's receiver did not take, as far as somebody has asked."""
+    in_take: dict[str, dict[int, Sealed]] = {}
+    """The batches that each output has read last, and may be about to plan."""
+
+    def output(self, name: str) -> JournalRow:
+        """How far an output is."""
+        if name not in self.outputs:
+            said = f"Somebody has forgotten the output {name} while this publisher writes to it."
+            hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
+            raise ReplacedError(said, hint=hint, may_pass=False)
+        return self.outputs[name]
 
     @property
     def taken(self) -> Stretches:

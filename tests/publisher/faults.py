@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
-MAKING, UNREAD = "making.py", "unread.py"
+MAKING, UNREAD, VIEW = "making.py", "unread.py", "view.py"
 COMMON = "sql/common/journal.sql"
 
 
@@ -372,21 +372,21 @@ FAULTS = [
     ),
     JournalFault(
         "a transaction ends where another output has passed it",
-        READER,
+        VIEW,
         "(end not in known or any(end in records for records in ahead))",
         "end not in known",
         of_transactions=True,
     ),
     JournalFault(
         "a transaction ends though rows of it wait",
-        READER,
+        VIEW,
         "frozenset(soon.union(one for one, _ in waiting))",
         "frozenset(soon)",
         of_transactions=True,
     ),
     JournalFault(
         "what comes again of a transaction goes on with nothing",
-        READER,
+        VIEW,
         "        soon.update(one for one, due in waiting if due <= now)\n",
         "",
         of_transactions=True,
