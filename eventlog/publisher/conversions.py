@@ -307,4 +307,3 @@ class ConversionJournal(FreeingJournal):
             self._tell(connection, "outcome_drop", runs)
         settle(connection, self.log, Outcomes([(number,) for number in final], ended), self.settings)
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
-        memory.add_seen(final)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.publisher.letters import worst_of
-from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
@@ -211,6 +211,8 @@ class Journal(JournalReader):
             self._lead(connection, name, (one.object for one in plan.unparked))
             settled = self._settle(connection, memory, name, sorted(plan.over), plan.said)
             self._drop_passed(connection, memory)
+            if plan.sealed is not None:
+                see(connection, self.log, memory, plan.sealed.records)
         return settled
 
     def done(self, name: str, done: Done) -> Settled:
@@ -268,7 +270,7 @@ class Journal(JournalReader):
                 self._tell(connection, "parked_due_at", leaders)
                 memory.leader_gone = False
             memory.any_parked = memory.any_parked and self.ask(connection, "parked_any")[0][0] is not None
-            memory.seen -= self._set_back(connection, memory)
+            memory.seen = memory.seen - self._set_back(connection, memory) if memory.any_parked else Stretches()
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
@@ -342,9 +344,7 @@ class Journal(JournalReader):
                 ids = id_list([one.record for one in rows])
                 self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
         self._tell(connection, "parked_make", single)
-        memory.any_parked = True
-        memory.forget_retried(waiting)
-        memory.add_seen(Stretches.of(one.record for one in waiting))
+        memory.add_parked(waiting)
 
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
         objects = self.rows.objects(connection, [*rows])
@@ -447,7 +447,6 @@ class Journal(JournalReader):
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
         letters = Counter(outcome.status for outcome in ended.values())
         letters[Status.SUCCESS] += len(final) - len(ended)
-        memory.add_seen(final)
         return Settled(+letters, final)
 
     def _over_for_all(self, connection: Connection, memory: Memory, name: str, final: Stretches) -> Stretches:

@@ -160,7 +160,8 @@ class View:
         ends = self._rows.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
-        position, known = self.memory.output(name).position, self.memory.taken | self.memory.seen
+        position = self.memory.output(name).position
+        known = self.memory.taken | self._parked_among(ends.values())
         ahead = [one.records for number, one in self.memory.batches.items() if number > position]
         # Rows of a transaction are taken in their order, but for those that are set aside: so where it has passed the
         # last one, no other is ahead of it.
@@ -183,6 +184,12 @@ class View:
             waiting += [(int(one), int(due or 0)) for one, due in self.ask("parked_transactions", **values)]
         soon.update(one for one, due in waiting if due <= now)
         return GoingOn(every=frozenset(soon.union(one for one, _ in waiting)), soon=frozenset(soon))
+
+    def _parked_among(self, numbers: Collection[int]) -> Stretches:
+        """Those of these rows that wait for any output."""
+        if not numbers or not self.memory.any_parked:
+            return Stretches()
+        return Stretches.of(int(number) for (number,) in self.ask("parked_among", ids=id_list([*numbers])))
 
     def planned(self, name: str) -> list[OnTheWay]:
         """The documents of an output that may be on their way, in their order."""

@@ -247,8 +247,8 @@ FAULTS = [
     JournalFault(
         "a set-back row is not looked for",
         JOURNAL,
-        "            memory.seen -= self._set_back(connection, memory)\n",
-        "",
+        "memory.seen - self._set_back(connection, memory) if memory.any_parked",
+        "memory.seen if memory.any_parked",
     ),
     JournalFault(
         "a batch's number comes again",
@@ -256,7 +256,22 @@ FAULTS = [
         "return max([0, *self.batches, *(output.position for output in self.outputs.values())])",
         "return max([0, *self.batches])",
     ),
-    JournalFault("parked rows are not seen", MEMORY, "            self.seen |= records\n", "            pass\n"),
+    JournalFault(
+        "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(one.record for one in rows)\n", ""
+    ),
+    JournalFault(
+        "who begins anew does not look for rows that were set back",
+        MEMORY,
+        "(kept - Stretches.of(int(number) for (number,) in set_back))",
+        "kept",
+    ),
+    JournalFault(
+        "what waits is not left out of what is late",
+        "sql/sqlite/publisher.sql",
+        "  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept\n"
+        "                  WHERE kept.record_id = waiting./* record_id */record_id)\n",
+        "",
+    ),
     JournalFault(
         "planned rows are not taken",
         MEMORY,
