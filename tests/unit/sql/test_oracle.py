@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection, create_engine
 
-import eventlog.sql.oracle
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import log_holes, statement, texts
@@ -29,7 +27,6 @@ from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.track import script
 
-ROOT = Path(__file__).resolve().parents[3]
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
 
@@ -416,19 +413,6 @@ def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> Non
         drawn = [re.fullmatch(r"GRANT SELECT ON indirect\.seq_log TO (\w+)", text) for text in given]
         assert [found[1] for found in drawn if found] == told
         assert "GRANT INSERT ON indirect.event_log TO app" in given
-
-
-NEEDED = {"dbms_transaction", "dbms_utility", "utl_encode", "utl_raw"}
-
-
-def test_no_statement_uses_a_package_that_the_page_of_rights_does_not_name() -> None:
-    room = Path(eventlog.sql.oracle.__file__).parent
-    files = [file.read_text() for file in (*room.glob("*.sql"), *room.glob("*.py"))]
-    code = [re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE) for text in files]
-    used = {name.lower() for text in code for name in re.findall(r"\b((?:DBMS|UTL|CTX|OWA|APEX)_\w+)\.", text)}
-    page = (ROOT / "docs" / "how-to" / "least-rights.md").read_text()
-    assert used == NEEDED
-    assert {name for name in NEEDED if f"`{name.upper()}`" not in page} == set()
 
 
 def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_in_its_words() -> None:
