@@ -217,9 +217,21 @@ def test_three_hundred_columns_with_names_of_thirty_bytes_fit_into_a_trigger(sty
     assert max(len(line) for text in made.create for line in text.splitlines()) <= 2499
 
 
+def test_a_condition_about_many_columns_is_asked_on_lines_that_sqlplus_takes() -> None:
+    names = [f"A_COLUMN_OF_THIRTY_BYTES_{number:05}" for number in range(64)]
+    columns = [Column(name=name, type="NUMBER") for name in names]
+    when = " OR ".join(f"{name}>0" for name in names)
+    made = trigger(Table(name="USR", columns=(KEY, *columns)), when=when)
+    lines = [line for text in made.create for line in text.splitlines()]
+    asked = "\n".join(made.create).partition("INTO new_holds FROM (SELECT ")[2].partition(" FROM dual")[0]
+    assert len(asked) > 2499 > max(map(len, lines))
+
+
 def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
     names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
     assert ", indirect.event_log_seq.NEXTVAL," in trigger(USR, names).create[1]
+    needs = "INSERT on INDIRECT.event_log and SELECT on the sequence EVENT_LOG_SEQ, granted directly"
+    assert needs in trigger(USR, names).create[3]
     script = install_sql("oracle://", names)
     assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
     assert "IDENTITY" not in script
