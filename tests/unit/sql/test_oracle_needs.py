@@ -105,3 +105,9 @@ def test_of_the_log_a_publisher_changes_the_status_alone() -> None:
     assert len(changes) > 2
     status = r"/\* status \*/status = (?::\w+|'\w'|/\* status \*/status)"
     assert [one for one in changes if not re.fullmatch(status, one)] == []
+
+
+def test_whoever_reads_captured_tables_cannot_lock_their_rows() -> None:
+    """SELECT would let a user lock rows of a table, and so stop its writers."""
+    reading = ("installer_on_table", "publisher_on_table", "publisher_on_version")
+    assert [query for query in reading if not texts("oracle")[query].startswith("GRANT READ ON ")] == []
