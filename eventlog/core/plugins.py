@@ -1,7 +1,7 @@
 """What a package can bring to eventlog: values that it offers among its entry points, under the names that people use.
 
-The groups are `eventlog.sinks`, `eventlog.formats`, `eventlog.sources`, `eventlog.checks`, `eventlog.commands`,
-`eventlog.page` and `eventlog.background`, which is ours alone as yet. What eventlog itself has of them comes in by the same groups.
+The groups are those of `eventlog.core.registry`; `eventlog.background` and `eventlog.endpoints` are ours alone as yet.
+What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
@@ -195,3 +195,30 @@ class BackgroundPlugin(Struct, frozen=True, kw_only=True):
 
     wanted: Callable[[Any], bool]
     build: Callable[[BackgroundOrder], BackgroundWork]
+
+
+class EndpointOrder(Struct, frozen=True, kw_only=True):
+    """What serves the address of `eventlog run --http` is made from: a running publisher's vitals and journal."""
+
+    address: str
+    config: Any
+    vitals: Any
+    journal: Any
+
+
+class ServedEndpoint(Protocol):
+    """What is served at an address while the publisher runs."""
+
+    port: int
+
+    def adopt(self, config: Any) -> None:
+        """Goes on with another configuration."""
+
+    def close(self) -> None:
+        """Ends it, and frees the address."""
+
+
+class EndpointPlugin(Struct, frozen=True, kw_only=True):
+    """What serves more at that address than /metrics, /health and /ready; None where it cannot, as things are."""
+
+    open: Callable[[EndpointOrder], ServedEndpoint | None]
