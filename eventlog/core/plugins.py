@@ -33,6 +33,12 @@ class Need(Struct, frozen=True):
     module: str
 
 
+def _refuse_changeable(settings: type[Struct] | None) -> None:
+    """TypeError where a table of the configuration could be changed: one is the default of all who wrote none."""
+    if settings is not None and not settings.__struct_config__.frozen:
+        raise TypeError(f"the settings {settings.__name__} must be frozen=True")
+
+
 class SinkOrder(Struct, frozen=True, kw_only=True):
     """What a sink is built for. `output` are its settings; `routed` says that documents may name a place in their `route`."""
 
@@ -91,6 +97,9 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     folder: Callable[[SinkOrder], Sink] | None = None
     """What writes it to the folder of `sink = "files"`, where that is not a file for each document."""
 
+    def __post_init__(self) -> None:
+        _refuse_changeable(self.settings)
+
 
 class SourceOrder(Struct, frozen=True, kw_only=True):
     """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
@@ -120,6 +129,11 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
     title: str
     address: Callable[[Any], str] = lambda _: ""
     """Where it reads, for messages, and without secrets; asked where there is no `source.url`."""
+    check: Callable[[SourceOrder], Iterable[Finding]] | None = None
+    """What `eventlog check` says of it; nothing is changed, and the order has no `marks`."""
+
+    def __post_init__(self) -> None:
+        _refuse_changeable(self.settings)
 
 
 class CheckPlugin(Struct, frozen=True, kw_only=True):
