@@ -45,14 +45,14 @@ def test_the_log_is_a_table_or_json(
     call: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "150")
     log.write(1, status="S", new_value="x" * 100)
     log.write(2, "idu=2", status="E")
     code, printed, _ = call("log")
     heading, _, first, second = [line for line in printed.splitlines() if line.strip()]
     assert code == OK
     assert heading.split() == list(COLUMNS)
-    assert f"{'x' * 40}…" in first
+    assert f" {'x' * 50}… " in first
     assert second.split()[:2] == ["2", "E"]
     rows = json.loads(call("log", "--status", "S", "--json")[1])
     assert [(row["record_id"], row["new_value"]) for row in rows] == [(1, "x" * 100)]

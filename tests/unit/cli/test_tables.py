@@ -77,7 +77,7 @@ def test_a_folded_text_has_all_its_words(text: str, width: int, begin: int, inde
     width += max(begin, indent)
     first, *more = folded(text, width, begin=begin, indent=indent)
     assert cell_len(first) <= width - begin
-    assert [part for part in more if not 0 < cell_len(part) <= width - indent] == []
+    assert [part for part in more if not part or cell_len(part) > width - indent] == []
     assert "".join([first, *more]).replace(" ", "") == text.replace(" ", "")
     assert all(part in text for part in (first, *more))
 
@@ -93,3 +93,10 @@ def test_a_row_alone_fits_into_a_line() -> None:
     shown = "  ".join(single_line(NAMES, cells, 60))
     assert shown == f"1742  S  usr  {'k' * 19}…  -  published by 2026-1…"
     assert single_line(NAMES, cells, 300) == cells
+
+
+def test_what_names_a_row_and_its_state_are_whole() -> None:
+    row = ("warehouse-of-all-houses", "replaced by another", "w" * 50, "1742")
+    for page in (Page(width=70, terminal=False), Page(width=70, terminal=False, listed=True)):
+        *_, line = table(("output", "state", "last document", "rows"), [row], page)
+        assert line == f" {row[0]}   {row[1]}   {'w' * 13}…   1742"
