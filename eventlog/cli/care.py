@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
-from eventlog.cli.show import say, show_done, show_json
+from eventlog.cli.show import say, show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -156,7 +156,7 @@ def purge(
     else:
         files_made = counted(len(done.files), "file")
         kept = f", {done.archived:,} archived in {files_made} in {archive}" if archive else ""
-        click.echo(f"{counted(done.rows, 'row')} deleted{kept}.")
+        show_sentence(f"{counted(done.rows, 'row')} deleted{kept}.")
 
 
 def _kept_at(archive: str) -> Path | Bucket:

@@ -103,6 +103,8 @@ def _show_log(engine: Engine) -> None:
 
 
 def _say_what_next(kept: Path | None) -> None:
+    from eventlog.cli.show import page
+
     click.echo()
     click.secho("Try next", bold=True)
     name = _called()
@@ -116,8 +118,10 @@ def _say_what_next(kept: Path | None) -> None:
         ]
     steps += [("rules", "what the event types mean and which rule comes first"), ("--help", "every command")]
     width = max(len(command) for command, _ in steps)
-    for command, purpose in steps:
-        click.echo(f"   {name} {command:{width}}   {purpose}")
+    lines = [f"   {name} {command:{width}}   {purpose}" for command, purpose in steps]
+    if max(map(len, lines)) > page().width:  # a command stays in one line, for somebody copies it
+        lines = [f"   {name} {command}\n      {purpose}" for command, purpose in steps]
+    click.echo("\n".join(lines))
 
 
 def _called() -> str:

@@ -202,4 +202,4 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
         click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
     else:
         for one in statements:
-            say(f"ran {one.sql}")
+            click.echo(shown(f"ran {one.sql}"))  # statements are never broken

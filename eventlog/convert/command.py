@@ -140,7 +140,7 @@ def convert(**given: Any) -> int:
     else:
         for group in groups:
             say(f"eventlog: {group.sentence()}", err=True)
-        click.echo(last_line(summary))
+        say(last_line(summary))
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
@@ -261,7 +261,7 @@ def _followed(order: ConversionOrder) -> int:
         if order.as_json:
             show_json_line({"batch": name, **asdict(summary)})
         else:
-            click.echo(f"{name}: {last_line(summary)}")
+            say(f"{name}: {last_line(summary)}")
 
     following = Following(
         conversion=replace(conversion, destination=conversion.destination.absolute()),

@@ -61,15 +61,6 @@ def test_reports_are_on_standard_output_and_notes_are_not(where: list[str]) -> N
     assert ok("uninstall", "--yes", *where) == "The event log event_log is gone.\n"
 
 
-def test_lines_of_check_fit_into_a_pipe_of_a_hundred_columns(where: list[str]) -> None:
-    ok("install", *where)
-    ok("track", "usr", *where)
-    printed = eventlog("check", *where).stdout
-    assert "state tables   all 10 are there" in printed
-    points = [line for line in printed.splitlines() if line.split()[1] != "connection"]  # it has a folder's name
-    assert [line for line in points if line.startswith("ok") and len(line) > 100] == []
-
-
 def test_one_odd_key_does_not_end_the_tracking_of_all(where: list[str]) -> None:
     ok("install", *where)
     done = eventlog("track", "--all", "--json", *where)

@@ -230,7 +230,7 @@ def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=tmp_path,
-        env=kept | {"PATH": path, "NO_COLOR": "1"},
+        env=kept | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "200"},
         timeout=300,
     )
     assert done.returncode == 0, done.stdout

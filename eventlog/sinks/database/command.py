@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import show_json
+from eventlog.cli.show import show_json, show_sentence
 from eventlog.cli.site import json_option
 from eventlog.core.errors import OK
 from eventlog.core.plural import counted
@@ -38,5 +38,6 @@ def apply(
     if as_json:
         show_json([to_builtins(one) for one in done])
     for one in () if as_json else done:
-        click.echo(f"{one.change_table} -> {one.mirror}: {counted(one.rows, 'row')}, as far as {one.change_seq}")
+        rows = counted(one.rows, "row")
+        show_sentence(f"{one.change_table} -> {one.mirror}: {rows}, as far as {one.change_seq}")
     return OK
