@@ -90,6 +90,11 @@ PART_EVENTS = 100_000
     metavar="N",
     help="Changes in a part file.",
 )
+@click.option(
+    "--transactions",
+    type=click.Choice(["mixed", "whole"]),
+    help="whole: the changes of a transaction together. Default: the configuration's.",
+)
 @click.option("--coalesce", is_flag=True, help="One change for each life of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run (local engine).")

@@ -11,7 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
-from eventlog.cli.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.cli.targets import (
+    ConversionOrder,
+    refuse_target,
+    refuse_unread_policies,
+    steps_of_order,
+    target_of,
+    transactions_of,
+)
 from eventlog.config.build import options_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
@@ -103,6 +110,7 @@ def conversion_of(order: ConversionOrder) -> Conversion:
         read_back=read_back,
         overwrite=order.overwrite,
         steps=steps,
+        transactions=transactions_of(order, config),
     )
 
 

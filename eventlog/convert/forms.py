@@ -8,6 +8,7 @@ and the latest of their times.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
@@ -21,13 +22,20 @@ from eventlog.core.policies import Policy
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
+from eventlog.publisher.whole import Ends, note_end
 from eventlog.qlik.change_seq import ChangeSeq
+from eventlog.sql.names import TRANSACTION
 
 STAMP: Final = "stamp"
 ROUTE: Final = "route"
 """Where a change goes, if not where all go."""
 COVERS: Final = "covers"
 """Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
+
+
+TOLD: Final = "told"
+ENDS: Final = pa.schema([(TRANSACTION, pa.int64()), ("position", pa.int64()), (TOLD, pa.int64())])
+"""How far some changes of a transaction reach, and how many of them were written."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -98,6 +106,8 @@ class Rendering:
         self._cells = cells
         self._tell: Callable[[Change], Change | Refusal] | None = None
         self._covering = COVERS in schema.names
+        self._ends: Ends | None = None
+        self._told = Counter[int]()
         self._rows: list[tuple[object, ...]] = []
 
     def behind(self, policy: Policy) -> Rendering:
@@ -105,10 +115,17 @@ class Rendering:
         self._tell = policy.tell if policy else None
         return self
 
+    def in_transactions(self) -> Rendering:
+        """The same, with the transaction of each change behind its cells; `ended` says more of these."""
+        self._ends = {}
+        return self
+
     def take(self, change: Change, place: int | None = None) -> Refusal | None:
         """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
         its last event does.
         """
+        if self._ends is not None:
+            note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
         if self._tell is not None:
             told = self._tell(change)
             if isinstance(told, Refusal):
@@ -144,8 +161,23 @@ class Rendering:
         """What was written since this was last asked."""
         columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        schema = self._schema
+        if self._ends is not None:
+            marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
+            counted = zip(marks, self.changes, strict=True)  # a row of a full load is no change
+            self._told.update(mark for mark, change in counted if mark is not None and not change.refresh)
+            found.append(pa.array(marks, pa.int64()))
+            schema = with_transaction(schema)
         self._rows, self.changes = [], []
-        return pa.RecordBatch.from_arrays(found, schema=self._schema)
+        return pa.RecordBatch.from_arrays(found, schema=schema)
+
+    def ended(self) -> pa.RecordBatch:
+        """What is known of transactions since this was last asked (ENDS)."""
+        ends, told = self._ends or {}, self._told
+        if self._ends is not None:
+            self._ends, self._told = {}, Counter()
+        rows = [list(ends), [place[0] for place in ends.values()], [told[mark] for mark in ends]]
+        return pa.RecordBatch.from_arrays([pa.array(row, pa.int64()) for row in rows], schema=ENDS)
 
 
 class InTurn:
@@ -171,6 +203,11 @@ class InTurn:
             item = item.counted(self._told + 1, last)
             self._told = 0 if last else self._told + 1
         rendering.keep(change, writer.row(item, place))
+
+
+def with_transaction(schema: pa.Schema) -> pa.Schema:
+    """The columns of what was written, and the transaction of each change."""
+    return schema.append(ENDS.field(TRANSACTION))
 
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
@@ -214,7 +251,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     if isinstance(target, MessageFiles):
         from eventlog.convert.to_messages import MessageForm
 
-        return MessageForm(target, tables)
+        return MessageForm(target, tables, open_=conversion.counts)
     if isinstance(target, SentTables):
         from eventlog.convert.to_change_tables import TableDocuments
 
@@ -222,7 +259,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     if isinstance(target, SentMessages):
         from eventlog.convert.to_messages import MessageDocuments
 
-        return MessageDocuments(target, tables)
+        return MessageDocuments(target, tables, open_=conversion.counts)
     if isinstance(target, ChangeRows):
         from eventlog.convert.to_changes import ChangeForm
 

@@ -11,9 +11,11 @@ import pyarrow as pa
 from msgspec import Struct
 from pyarrow import parquet
 
+from eventlog.convert.collecting import WrittenChanges, latest
 from eventlog.convert.commit import OUTCOMES_FILE, cannot_write
 from eventlog.convert.forms import STAMP, FileForm, Parts, form_of
 from eventlog.convert.partitions import (
+    BY_END,
     BY_PLACE,
     BY_POSITION,
     OUTCOME_ORDER,
@@ -26,7 +28,7 @@ from eventlog.convert.partitions import (
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
 from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES
 from eventlog.convert.settings import Conversion
-from eventlog.convert.tasks import DecidedBucket, latest
+from eventlog.convert.transactions import counted_rows
 from eventlog.convert.work import advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
@@ -76,10 +78,13 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
 
 
 class PartTasks(Struct, frozen=True, kw_only=True):
-    """What the tasks share that write parts: the decided changes, the tables of a stream by number, and the folders."""
+    """What the tasks share that write parts: the changes under ranges, the tables of a stream by number, and the folders.
+    `ended` are the outcomes of all rows.
+    """
 
     conversion: Conversion
-    decided: tuple[DecidedBucket, ...]
+    changes: tuple[WrittenChanges, ...]
+    ended: tuple[PartitionFile, ...] = ()
     tables: dict[int, Table] | None
     folder: str
     staged: str
@@ -101,14 +106,14 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     def counted(self) -> dict[int, int]:
         """How many changes there are in each range."""
         counted = Counter[int]()
-        for one in self.decided:
+        for one in self.changes:
             counted.update(one.rendered.counted())
         return counted
 
     def _stamps(self) -> deque[tuple[int, str]]:
         """The latest time in each range, in forms that number their changes."""
         latest: dict[int, str] = {}
-        for one in self.decided:
+        for one in self.changes:
             for label, stamp in one.stamps.items():
                 latest[label] = max(latest.get(label, ""), stamp)
         return deque(sorted(latest.items()))
@@ -117,7 +122,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         return Write(
             name=f"parts-{number:06d}",
             conversion=self.conversion,
-            rendered=within((one.rendered for one in self.decided), span.range, span.until),
+            rendered=within((one.rendered for one in self.changes), span.range, span.until),
             first=span.first,
             last=span.last,
             range=span.range,
@@ -130,9 +135,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         )
 
 
-def last_number(after: str, changes: int, decided: Sequence[DecidedBucket]) -> str:
+def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> str:
     """The change_seq of the last of so many changes; nothing where they are not numbered."""
-    stamp = max((stamp for one in decided for stamp in one.stamps.values()), default="")
+    stamp = max((stamp for one in written for stamp in one.stamps.values()), default="")
     return ChangeSeq.parse(after).later(changes, stamp).text if stamp else after
 
 
@@ -149,7 +154,9 @@ def produce(task: Write | WriteOutcomes) -> int:
 
 
 class InTheirOrder:
-    """A task's changes in the order of their positions; `stamp` is the latest time before them."""
+    """A task's changes in the order of their positions, or of the ends of their transactions; `stamp` is the latest time
+    before them.
+    """
 
     def __init__(self, task: Write) -> None:
         self.stamp = task.stamp
@@ -167,9 +174,11 @@ class InTheirOrder:
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
-    spill = Path(task.folder) / f"{task.name}.spill"
+    spill, keys = Path(task.folder) / f"{task.name}.spill", BY_END if task.conversion.gathers else BY_POSITION
     for label in labels_of(task.rendered):
-        yield from in_order(read_label(task.rendered, label), BY_POSITION, spill)
+        found = in_order(read_label(task.rendered, label), keys, spill)
+        # A transaction is under one label, and whoever begins in the middle of a label reads it from its begin.
+        yield from counted_rows(found) if task.conversion.counts else found
 
 
 def _at_most(
