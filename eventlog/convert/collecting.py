@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.convert.forms import ENDS, STAMP, TOLD, form_of, with_transaction
+from eventlog.convert.forms import ENDS, STAMP, TOGETHER, TOLD, form_of, with_transaction
 from eventlog.convert.partitions import PartitionFile, PartitionWriter, by_range, partition_file, read_label, write_by
 from eventlog.convert.rows import bucket_of, one_batch
 from eventlog.convert.settings import Conversion
@@ -149,25 +149,23 @@ class Gather(Struct, frozen=True, kw_only=True):
 
 
 def gather(task: Gather) -> WrittenChanges:
-    """Gives each change the end of its transaction, and how many of it were written; lays them by their ends."""
-    ends, told = _ends_of(task)
+    """Gives each change the end of its transaction, and how many of it there are; lays them by their ends."""
+    known = _known_of(task)
     schema = with_transaction(form_of(task.conversion).schema)
-    schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD)])
+    schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD), ENDS.field(TOGETHER)])
     with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
         for rows in read_label(task.rendered, task.label):
-            marks = rows.column(TRANSACTION).to_pylist()
-            own = pa.array([None if mark is None else ends[mark] for mark in marks], pa.int64())
-            counts = pa.array([None if mark is None else told[mark] for mark in marks], pa.int64())
-            columns = [pc.coalesce(own, rows.column("position")), *rows.columns, counts]
+            places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
+            end, told, together = (known.column(name).take(places) for name in ("position", TOLD, TOGETHER))
+            columns = [pc.coalesce(end, rows.column("position")), *rows.columns, told, pc.coalesce(together, 1)]
             gathered.take(pa.RecordBatch.from_arrays(columns, schema=schema))
             advance(len(rows))
     return WrittenChanges(rendered=gathered.finished(), stamps=gathered.stamps)
 
 
-def _ends_of(task: Gather) -> tuple[dict[int, int], dict[int, int]]:
-    """Where each transaction ends, and how many changes of it were written."""
-    known = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
-    met = known.group_by(TRANSACTION).aggregate([("position", "max"), (TOLD, "sum")])
-    marks = met.column(TRANSACTION).to_pylist()
-    ends, told = met.column("position_max").to_pylist(), met.column(f"{TOLD}_sum").to_pylist()
-    return dict(zip(marks, ends, strict=True)), dict(zip(marks, told, strict=True))
+def _known_of(task: Gather) -> pa.RecordBatch:
+    """What is known of each transaction (ENDS) when all that was said of it is brought together."""
+    said = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
+    met = said.group_by(TRANSACTION).aggregate([("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")])
+    columns = [met.column(name) for name in (TRANSACTION, "position_max", f"{TOLD}_sum", f"{TOGETHER}_sum")]
+    return one_batch(pa.Table.from_arrays(columns, schema=ENDS).to_batches(), ENDS)

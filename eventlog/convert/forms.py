@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -34,17 +35,23 @@ COVERS: Final = "covers"
 
 
 TOLD: Final = "told"
-ENDS: Final = pa.schema([(TRANSACTION, pa.int64()), ("position", pa.int64()), (TOLD, pa.int64())])
-"""How far some changes of a transaction reach, and how many of them were written."""
+TOGETHER: Final = "together"
+ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position", TOLD, TOGETHER)])
+"""How far some changes of a transaction reach, how many of them are counted, and how many were written."""
+
+PART: Final = "part"
+"""The part of a change, where a part has whole transactions."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`.
+    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`. Where
+    transactions are whole, the part before may have some more, and `before` is how many changes are in parts before.
 
     `stamp` is the latest time of all changes before it, in forms that number them; they go on from `start`.
     """
 
     first: int
+    before: int
     part_events: int
     stamp: str = ""
     start: str = ""
@@ -52,7 +59,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     @property
     def after(self) -> str:
         """The change_seq of the change before the first one."""
-        return ChangeSeq.parse(self.start).later(self.first, self.stamp).text
+        return ChangeSeq.parse(self.start).later(self.before, self.stamp).text
 
 
 class Form(Protocol):
@@ -107,7 +114,7 @@ class Rendering:
         self._tell: Callable[[Change], Change | Refusal] | None = None
         self._covering = COVERS in schema.names
         self._ends: Ends | None = None
-        self._told = Counter[int]()
+        self._told, self._together = Counter[int](), Counter[int]()
         self._rows: list[tuple[object, ...]] = []
 
     def behind(self, policy: Policy) -> Rendering:
@@ -164,8 +171,9 @@ class Rendering:
         schema = self._schema
         if self._ends is not None:
             marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
-            counted = zip(marks, self.changes, strict=True)  # a row of a full load is no change
-            self._told.update(mark for mark, change in counted if mark is not None and not change.refresh)
+            known = [(mark, one) for mark, one in zip(marks, self.changes, strict=True) if mark is not None]
+            self._together.update(mark for mark, _ in known)
+            self._told.update(mark for mark, one in known if not one.refresh)  # a row of a full load is not counted
             found.append(pa.array(marks, pa.int64()))
             schema = with_transaction(schema)
         self._rows, self.changes = [], []
@@ -173,11 +181,12 @@ class Rendering:
 
     def ended(self) -> pa.RecordBatch:
         """What is known of transactions since this was last asked (ENDS)."""
-        ends, told = self._ends or {}, self._told
+        ends = self._ends or {}
+        rows = [(mark, place[0], self._told[mark], self._together[mark]) for mark, place in ends.items()]
         if self._ends is not None:
-            self._ends, self._told = {}, Counter()
-        rows = [list(ends), [place[0] for place in ends.values()], [told[mark] for mark in ends]]
-        return pa.RecordBatch.from_arrays([pa.array(row, pa.int64()) for row in rows], schema=ENDS)
+            self._ends, self._told, self._together = {}, Counter(), Counter()
+        columns = list(zip(*rows, strict=True)) or [()] * len(ENDS)
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=ENDS)
 
 
 class InTurn:
@@ -227,8 +236,15 @@ def covered(positions: Iterable[int]) -> tuple[Position, ...]:
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
     """What was written in runs that end where a part ends, or earlier; each with whether it begins a part."""
-    room = 0
+    room, last = 0, -1
     for several in rendered:
+        if PART in several.schema.names:
+            start = 0
+            for part, rows in groupby(several.column(PART).to_pylist()):
+                count = len(list(rows))
+                yield part != last, several.slice(start, count)
+                start, last = start + count, part
+            continue
         start = 0
         while start < len(several):
             begins = not room

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import ENDS, TOLD, Form, Rendering, form_of, outcomes_of, with_transaction
+from eventlog.convert.forms import ENDS, Form, Rendering, form_of, outcomes_of
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
 from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
@@ -91,7 +91,7 @@ def step(
 def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
     """The columns of results: those of every form, then what this one writes of a change, then those of transactions."""
     schema = pa.schema([*RESULT, *list(form.schema)[1:]])
-    return with_transaction(schema).append(ENDS.field(TOLD)) if gathers else schema
+    return pa.schema([*schema, *(field for field in ENDS if field.name not in schema.names)]) if gathers else schema
 
 
 def kind_of(results: pa.RecordBatch) -> str:

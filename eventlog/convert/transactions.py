@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.convert.forms import TOLD
+from eventlog.convert.forms import PART, TOGETHER, TOLD
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.counting import counted
 from eventlog.core.errors import DataError, UsageError
@@ -105,3 +105,19 @@ def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], told: Told) ->
             assert isinstance(former, int)
             return {row.transaction} if former + here < count else set()
     return set()
+
+
+def in_whole_parts(batches: Iterable[pa.RecordBatch], before: int, part_events: int) -> Iterator[pa.RecordBatch]:
+    """Changes of whole transactions behind so many others, each with its part: that in which its transaction begins. One that
+    has more changes than a part is cut where parts are full.
+    """
+    number, place, current = before, 0, None
+    for batch in batches:
+        parts = []
+        marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOGETHER).to_pylist()
+        for mark, count in zip(marks, counts, strict=True):
+            place = place + 1 if mark is not None and mark == current else 0
+            current = mark
+            parts.append((number - place if count <= part_events else number) // part_events)
+            number += 1
+        yield batch.append_column(PART, pa.array(parts, pa.int64()))

@@ -143,6 +143,26 @@ def test_a_transaction_is_told_in_one_piece_from_one_to_its_last(tmp_path: Path)
     assert positions != sorted(positions), "transactions were not interleaved, so this says nothing"
 
 
+@pytest.mark.parametrize("part_events", [3, 5, 8, 20])
+def test_a_part_has_whole_transactions_as_long_as_one_has_room_in_it(tmp_path: Path, part_events: int) -> None:
+    events = Writers(part_events).write(200)
+    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
+    target = MessageFiles(settings=SETTINGS)
+    out = tmp_path / "out"
+    done = converted(source, out, catalog=CATALOG, target=target, part_events=part_events, transactions="whole")
+    names = sorted(file.name for file in out.glob("usr/part-*.jsonl"))
+    assert names == [f"part-{number:05d}.jsonl" for number in range(done.parts)]
+    parts = defaultdict[str, list[int]](list)
+    for number, name in enumerate(names):
+        for line in (out / "usr" / name).read_bytes().splitlines():
+            parts[json.loads(line)["headers"]["transactionId"]].append(number)
+    del parts[""]
+    for places in parts.values():
+        assert len(places) > part_events or len(set(places)) == 1
+    assert part_events > 3 or any(len(places) > part_events for places in parts.values())
+    assert sum(len((out / "usr" / name).read_bytes().splitlines()) > part_events for name in names) > 2
+
+
 FORMS: list[Target] = [XdsFormat(), TableFiles(), MessageFiles(settings=SETTINGS)]
 
 

@@ -120,8 +120,8 @@ def compare(told: list[dict[str, Any]], expected: Said) -> None:
     assert len(runs) == len(set(runs)), "a transaction is told in two pieces"
     assert order_of_rows(ours) == order_of_rows(expected)
     for _, group in groupby(headers, key=lambda one: one["transactionId"]):
-        told = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
-        assert told == [(place, place == len(told)) for place in range(1, len(told) + 1)]
+        counts = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
+        assert counts == [(place, place == len(counts)) for place in range(1, len(counts) + 1)]
 
 
 def said_by_us(told: list[dict[str, Any]]) -> Said:
