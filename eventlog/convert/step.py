@@ -43,7 +43,7 @@ REFUSAL: Final = "refusal"
 OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED, Reason.FILTERED})
 """The reasons of refusals, by formats and policies, which the rules never give."""
 
-END: Final = "end"
+ENDING: Final = "ending"
 """How far some changes of a transaction reach (ENDS), where they are brought together."""
 
 DUPLICATE: Final = "duplicate"
@@ -168,7 +168,7 @@ class _Deciding:
             told["op"] = pa.array([change.op.value for change in changes], pa.string())
             yield self._batch(CHANGE, len(written), told)
         if self._gathers and len(ends := rendering.ended()):
-            yield self._batch(END, len(ends), {name: ends.column(name) for name in ENDS.names})
+            yield self._batch(ENDING, len(ends), {name: ends.column(name) for name in ENDS.names})
 
     def _outcomes(
         self, positions: pa.Array, others: Mapping[Position, Outcome], refused: Mapping[Position, Outcome]

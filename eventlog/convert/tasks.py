@@ -38,7 +38,7 @@ from eventlog.convert.reading import read, read_log
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
-from eventlog.convert.step import CHANGE, DUPLICATE, END, Keep, Reread, kind_of, step
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
 from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.convert.work import advance
 from eventlog.sql.names import TRANSACTION
@@ -210,7 +210,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
             if kind == CHANGE:
                 rendered.take(results.select(schema.names))
                 continue
-            if kind == END and ends is not None:
+            if kind == ENDING and ends is not None:
                 ends.take(results.select(ENDS.names))
                 continue
             if kind == DUPLICATE:

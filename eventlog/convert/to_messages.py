@@ -104,6 +104,15 @@ class PackedMessages:
             message = WrittenMessage(event_id, positions, stamp, table, key, head, tail, deleted, transaction, place)
             yield message._replace(last=last, route=route)
 
+    def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
+        """What stands before and behind the changeSequence of open messages, with their numbers in their transactions."""
+        tables, heads, tails = (rendered.column(name).to_pylist() for name in ("table", "head", "tail"))
+        pieces = [
+            (head, tail) if tail is None or mark is None else self._table(table).closed(head, tail, place, last)
+            for table, head, tail, (mark, place, last) in zip(tables, heads, tails, _counts_in(rendered), strict=True)
+        ]
+        return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs become two columns
+
     def _table(self, place: int) -> TableRenderer:
         found = self._made.get(place)
         if found is None:
@@ -135,7 +144,7 @@ class MessageForm(PackedMessages):
             for begins, run in in_parts(rendered, parts.part_events):
                 stamps, tables, heads, tails, routes = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
                 if self._open:
-                    heads, tails = self._closed(run, tables, heads, tails)
+                    heads, tails = self.closed(run)
                 sequences = list(map(numbers.step, stamps))
                 if begins:
                     files.close()
@@ -149,16 +158,6 @@ class MessageForm(PackedMessages):
         except OSError as error:
             raise cannot_write(folder, error) from error
         return part + 1 - parts.first // parts.part_events
-
-    def _closed(
-        self, run: pa.RecordBatch, tables: list[int], heads: list[bytes], tails: list[bytes | None]
-    ) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
-        """The messages with their numbers among those of their transactions."""
-        pieces = [
-            (head, tail) if tail is None or mark is None else self._written[table].closed(head, tail, place, last)
-            for table, head, tail, (mark, place, last) in zip(tables, heads, tails, _counts_in(run), strict=True)
-        ]
-        return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs become two columns
 
     def _places(self, part: int) -> dict[int, MessageFile]:
         """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""

@@ -18,13 +18,16 @@ from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
-from eventlog_spark import cutting
+from eventlog_spark import change_tables, cutting, decide, events, messages, numbering
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.convert import convert
 from eventlog_spark.following import Following, follow
+from eventlog_spark.numbering import SEQUENCE
 from tests.spark.inputs import order
+from tests.spark.test_outputs import rows_in, rows_of_frames
 from tests.support.converting import files_of, write_csv, write_parquet
 from tests.support.logged import run
+from tests.support.strategies import CATALOG
 from tests.support.writers import COLUMNS, Writers, rows_of
 
 if TYPE_CHECKING:
@@ -54,6 +57,26 @@ def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     assert convert(order(tmp_path / "in", tmp_path / "there", **told)) == here
     assert here.parts > 2
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+
+
+def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages and rows in the order of their numbers are those of the local engine's files."""
+    monkeypatch.setattr(numbering, "STRETCH_BITS", 3)  # so that numbers go on from one stretch to the next
+    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(11).write(150)), COLUMNS)
+    form = MessageSettings(topic="{table}")
+    told: dict[str, Any] = {"transactions": "whole", "part_events": 1000}
+    local.convert(order(source, tmp_path / "messages", format=MessageFiles(settings=form), **told), jobs=1)
+    local.convert(order(source, tmp_path / "tables", format=TableFiles(), **told), jobs=1)
+    found = events(spark.read.parquet(str(source)))
+    changes = decide(found, CATALOG, unique=True, transactions="whole").persisted().changes
+    made = messages(changes, CATALOG, form, transactions="whole").frame.orderBy(SEQUENCE).collect()
+    lines = (tmp_path / "messages" / "usr" / "part-00000.jsonl").read_bytes().splitlines()
+    assert [bytes(row["value"]) for row in made] == lines
+    assert rows_of_frames(change_tables(changes, CATALOG, transactions="whole").tables()) == rows_in(
+        tmp_path / "tables"
+    )
+    with pytest.raises(UsageError, match="do not say where their transactions end"):
+        messages(decide(found, CATALOG, unique=True).changes, CATALOG, transactions="whole")
 
 
 def test_a_log_of_interleaved_transactions(spark: SparkSession, tmp_path: Path, postgresql: Engine) -> None:
