@@ -104,6 +104,23 @@ class Part(Struct, frozen=True, kw_only=True):
     span: DefinitionSpan
 
 
+def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+    """What groups amount to, each decided by itself, and so are rows that were written under other definitions."""
+    catalog = Catalog() if asked.catalog is None else asked.catalog
+    former = catalog.former
+    if former is None or not any(former.concerns(group) for group in groups):
+        decision = together(asked.decide_groups(groups))
+        return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
+    parts = []
+    for span in (span for group in groups for span in former.spans(in_order(group, asked.options))):
+        reader = asked.reader
+        if span.former and reader is not None:
+            reader = FormerRows(reader, span)
+        decided = replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
+        parts.append(Part(decision=decided, span=span))
+    return parts
+
+
 class _Kept(Struct, eq=False):
     """A decision, when it was made, and how many other outputs may ask for it."""
 
@@ -158,26 +175,11 @@ class Decider:
         asked, began = self.round, next(self._moments)
         if asked.options.future:  # after the rows were read, so that none of them is ahead of it
             asked = replace(asked, options=replace(asked.options, now=moment()))
-        parts = self._parts(asked, groups)
+        parts = parts_of(asked, groups)
         with self._one_at_a_time:
             ended = self._latest[output] = next(self._moments)
             if shared:
                 self._kept.append(_Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1))
-        return parts
-
-    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        catalog = Catalog() if asked.catalog is None else asked.catalog
-        former = catalog.former
-        if former is None or not any(former.concerns(group) for group in groups):
-            decision = together(asked.decide_groups(groups))
-            return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
-        parts = []
-        for span in (span for group in groups for span in former.spans(in_order(group, asked.options))):
-            reader = asked.reader
-            if span.former and reader is not None:
-                reader = FormerRows(reader, span)
-            decided = replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
-            parts.append(Part(decision=decided, span=span))
         return parts
 
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:

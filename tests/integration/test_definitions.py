@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check.triggers import gap_points
+from eventlog.admin.explain import explain
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
@@ -71,6 +72,22 @@ def test_rows_before_a_rename_and_a_drop_are_told_as_they_were(postgresql: Engin
         (None, {"idu": 2, "aa": "x"}),
     ]
     assert {status for _, status, *_ in letters(postgresql)} == {"S"}
+
+
+def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, USR)
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
+    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
+    run(postgresql, "UPDATE usr SET aa = 'last'")
+    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
+    numbers = [number for number, *_ in letters(postgresql)]
+    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
+    assert {row.status for one in found for row in one.rows} == {"S"}
+    documents = [one.document or "" for one in found]
+    assert all('attr-name="aa"' in document for document in documents)
+    assert 'attr-name="b"' in documents[0]
 
 
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.ROW_BACK])
