@@ -175,12 +175,15 @@ class Decider:
         asked, began = self.round, next(self._moments)
         if asked.options.future:  # after the rows were read, so that none of them is ahead of it
             asked = replace(asked, options=replace(asked.options, now=moment()))
-        parts = parts_of(asked, groups)
+        parts = self._parts(asked, groups)
         with self._one_at_a_time:
             ended = self._latest[output] = next(self._moments)
             if shared:
                 self._kept.append(_Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1))
         return parts
+
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+        return parts_of(asked, groups)
 
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
         """What was decided of the same rows for another output, unless this one has had a later reading: what it is told
