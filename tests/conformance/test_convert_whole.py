@@ -11,16 +11,18 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine, text
 
-from eventlog.convert import partitions, plan, step
+from eventlog.cli.main import exit_code
+from eventlog.convert import partitions, pipeline, plan, step
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, LogInput, MessageFiles, TableFiles, Target
-from eventlog.core.errors import ConfigError, DataError, UsageError
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, TableFiles, Target
+from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
 from eventlog.core.model import Event
 from eventlog.core.policies import Policy, Steps
 from eventlog.core.policies.bound import PolicyFormat
@@ -35,10 +37,12 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sql.install import install
 from eventlog.sql.names import TRANSACTION
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import bare, converted, elements_of, files_of, row_of, write_csv, write_parquet
 from tests.support.daily import daily
 from tests.support.examples import examples
+from tests.support.logged import run
 from tests.support.memory import MemorySink
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, policies
@@ -207,3 +211,61 @@ def test_a_log_that_knows_no_transactions_is_refused(tmp_path: Path) -> None:
     order = Conversion(input=LogInput(url=url), destination=tmp_path / "out", catalog=CATALOG, transactions="whole")
     with pytest.raises(UsageError, match="event_log has no column eventlog_transaction"):
         convert(order)
+
+
+def test_an_interrupted_conversion_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(13).write(80)), COLUMNS)
+    target = MessageFiles(settings=SETTINGS)
+    order = Conversion(
+        input=FilesInput(places=(str(source),)),
+        destination=tmp_path / "out",
+        catalog=CATALOG,
+        format=target,
+        part_events=7,
+        transactions="whole",
+    )
+    for stage in ("gather", "produce"):
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, stage, Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                convert(order, jobs=1, resume=True)
+    convert(order, jobs=1, resume=True)
+    converted(source, tmp_path / "once", catalog=CATALOG, target=target, part_events=7, transactions="whole")
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "once")
+
+
+@pytest.fixture
+def log(postgresql: Engine) -> Engine:
+    """The log of a table with eight transactions."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
+    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
+    for number in range(1, 9):
+        run(postgresql, f"INSERT INTO usr VALUES ({number}, 'a')")
+    return postgresql
+
+
+def command(log: Engine, out: Path, *words: str) -> int:
+    url = log.url.render_as_string(hide_password=False)
+    return exit_code(["convert", url, "--to", "messages", "--out", str(out), "--jobs", "1", *words])
+
+
+def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log: Engine, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[source]\nuser = "nobody"\n'
+        '[[output]]\nsink = "files"\npath = "out"\nformat = "messages"\ntransactions = "whole"\n'
+    )
+    assert command(log, tmp_path / "out", "--mark", "--config", str(tmp_path / "c.toml")) == 0
+    headers = [json.loads(line)["headers"] for lines in messages_in(tmp_path / "out").values() for line in lines]
+    assert [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in headers] == [(1, True)] * 8
+    with log.connect() as connection:
+        assert connection.execute(text("SELECT DISTINCT status FROM event_log")).scalars().all() == ["S"]
+
+
+def test_rows_that_somebody_holds_are_not_left_out_of_their_transaction(
+    log: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(log, "INSERT INTO event_log_hold (record_id) SELECT MAX(record_id) FROM event_log")
+    assert command(log, tmp_path / "out", "--transactions", "whole") == EX_USAGE
+    assert "are held, or an output lacks them, so transactions are not whole" in capsys.readouterr().err
+    assert command(log, tmp_path / "out", "--transactions", "mixed") == 0
