@@ -11,14 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
-from eventlog.cli.targets import (
-    ConversionOrder,
-    refuse_target,
-    refuse_unread_policies,
-    steps_of_order,
-    target_of,
-    transactions_of,
-)
 from eventlog.config.build import options_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
@@ -29,6 +21,14 @@ from eventlog.convert.settings import (
     LogInput,
     SnapshotRows,
     StreamInput,
+)
+from eventlog.convert.targets import (
+    ConversionOrder,
+    refuse_target,
+    refuse_unread_policies,
+    steps_of_order,
+    target_of,
+    transactions_of,
 )
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import is_there, require
