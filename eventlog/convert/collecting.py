@@ -1,10 +1,11 @@
-"""What tasks write under labels: rows by ranges of their positions, or by their transactions, which are gathered then.
+"""What tasks write under labels: rows by ranges of their positions, or by their transactions,
+which are gathered then.
 
-    decide     changes under the labels of transactions, and how far each transaction reaches      files of a bucket
-    gather     each change with the end of its transaction, under the range of that                files of a label
+    decide     changes under the labels of transactions, and how far each of these reaches
+    gather     each change with the end of its transaction, under the range of that
 
-So changes come in the order of (end, position), and those of a transaction one after the other. A change of no known
-transaction ends where it stands.
+So changes come in the order of (end, position), and those of a transaction one after the other.
+A change of no known transaction ends where it stands.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.forms import ENDS, STAMP, TOGETHER, TOLD, form_of, with_transaction
-from eventlog.convert.partitions import PartitionFile, PartitionWriter, by_range, partition_file, read_label, write_by
+from eventlog.convert.partitions import (
+    PartitionFile,
+    PartitionWriter,
+    by_range,
+    partition_file,
+    read_label,
+    write_by,
+)
 from eventlog.convert.rows import bucket_of, one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.work import advance
@@ -40,7 +48,9 @@ class WrittenChanges(Struct, frozen=True, kw_only=True):
 
 
 class ByRanges:
-    """Collects rows that begin with a position and writes them by ranges; rows without one are a range of their own."""
+    """Collects rows that begin with a position and writes them by ranges; rows without one are a
+    range of their own.
+    """
 
     def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
         self._writer = writer
@@ -93,12 +103,14 @@ def by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Ite
 
 
 def transaction_labels(boundaries: Sequence[int]) -> int:
-    """Under how many labels transactions are brought together, a power of two: no fewer than there are ranges."""
+    """Under how many labels transactions are brought together: a power of two, and no fewer than
+    there are ranges.
+    """
     return 1 << len(boundaries).bit_length()
 
 
 class ByTransactions:
-    """Collects rows with `position` and transaction, and writes them under the labels of their transactions."""
+    """Collects rows with `position` and transaction, and writes them by their transactions."""
 
     def __init__(self, writer: PartitionWriter, schema: pa.Schema, labels: int) -> None:
         self.stamps: dict[int, str] = {}
@@ -120,7 +132,8 @@ class ByTransactions:
         self._kept, self._size = [], 0
         if len(rows):
             marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
-            spread = pc.bit_wise_xor(marks, pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32)))
+            upper = pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32))
+            spread = pc.bit_wise_xor(marks, upper)
             write_by(self._writer, rows, bucket_of(spread, self._labels))
 
     def finished(self) -> PartitionFile:
@@ -137,7 +150,7 @@ def by_transactions(path: Path, schema: pa.Schema, labels: int) -> Iterator[ByTr
 
 
 class Gather(Struct, frozen=True, kw_only=True):
-    """The changes under one label of transactions, to be laid by the ends of these; `ends` say where those are."""
+    """The changes under one label of transactions, to be laid by the `ends` of these."""
 
     name: str
     conversion: Conversion
@@ -149,15 +162,21 @@ class Gather(Struct, frozen=True, kw_only=True):
 
 
 def gather(task: Gather) -> WrittenChanges:
-    """Gives each change the end of its transaction, and how many of it there are; lays them by their ends."""
+    """Gives each change the end of its transaction, and how many of it there are."""
     known = _known_of(task)
     schema = with_transaction(form_of(task.conversion).schema)
     schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD), ENDS.field(TOGETHER)])
     with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
         for rows in read_label(task.rendered, task.label):
             places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
-            end, told, together = (known.column(name).take(places) for name in ("position", TOLD, TOGETHER))
-            columns = [pc.coalesce(end, rows.column("position")), *rows.columns, told, pc.coalesce(together, 1)]
+            names = ("position", TOLD, TOGETHER)
+            end, told, together = (known.column(name).take(places) for name in names)
+            columns = [
+                pc.coalesce(end, rows.column("position")),
+                *rows.columns,
+                told,
+                pc.coalesce(together, 1),
+            ]
             gathered.take(pa.RecordBatch.from_arrays(columns, schema=schema))
             advance(len(rows))
     return WrittenChanges(rendered=gathered.finished(), stamps=gathered.stamps)
@@ -166,6 +185,7 @@ def gather(task: Gather) -> WrittenChanges:
 def _known_of(task: Gather) -> pa.RecordBatch:
     """What is known of each transaction (ENDS) when all that was said of it is brought together."""
     said = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
-    met = said.group_by(TRANSACTION).aggregate([("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")])
-    columns = [met.column(name) for name in (TRANSACTION, "position_max", f"{TOLD}_sum", f"{TOGETHER}_sum")]
+    wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
+    met = said.group_by(TRANSACTION).aggregate(wanted)
+    columns = [met.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
     return one_batch(pa.Table.from_arrays(columns, schema=ENDS).to_batches(), ENDS)

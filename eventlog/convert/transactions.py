@@ -1,5 +1,5 @@
-"""Whole transactions in a conversion: what is refused because it cannot have them, and which one of its transaction's each
-message is.
+"""Whole transactions in a conversion: what is refused because it cannot have them, and which one
+of its transaction's each message is.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PLACE: Final = "place"
 LAST: Final = "last"
 MIXED: Final = "Use --transactions mixed."
+UNKNOWN: Final = "so its transactions are unknown"
 
 
 def refuse_unknown_transactions(conversion: Conversion) -> None:
@@ -41,12 +42,11 @@ def refuse_unknown_transactions(conversion: Conversion) -> None:
     finally:
         engine.dispose()
     if names.transaction is None:
-        message = f"The event log {names.table} has no column {TRANSACTION}, so its transactions are unknown."
-        raise UsageError(message, hint=MIXED)
+        raise UsageError(f"The event log {names.table} has no column {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
 
 
 def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
-    """Refuses to tell a transaction without its rows that are left in the log; nothing is read yet."""
+    """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
     source = conversion.input
     if conversion.gathers and withheld and isinstance(source, LogInput):
         raise UsageError(
@@ -61,9 +61,9 @@ def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
     if not alone:
         return ()
     if alone == rows:
-        message = f"No row of the input has a number in {TRANSACTION}, so its transactions are unknown."
-        raise DataError(message, hint=MIXED)
-    return (f"{plural(alone, 'row')} of {rows:,} have no {TRANSACTION}; each of their changes stands alone.",)
+        raise DataError(f"No row of the input has a number in {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
+    count = f"{plural(alone, 'row')} of {rows:,}"
+    return (f"{count} have no {TRANSACTION}; each of their changes stands alone.",)
 
 
 class _Row(NamedTuple):
@@ -79,7 +79,8 @@ class _Row(NamedTuple):
 
 
 def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Messages of whole transactions, each with its place among those of its own, and whether it is the last of them.
+    """Messages of whole transactions, each with its place among those of its own, and whether it
+    is the last of them.
 
     Those of a full load, which have no `tail`, are not counted.
     """
@@ -87,7 +88,8 @@ def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
         is_change = batch.column("tail").is_valid().to_pylist()
-        rows = [_Row(mark if change else None) for mark, change in zip(marks, is_change, strict=True)]
+        told_ones = zip(marks, is_change, strict=True)
+        rows = [_Row(mark if change else None) for mark, change in told_ones]
         numbered, told = counted(rows, told, _going_on(rows, counts, told))
         columns = [
             pa.array([one.place for one in numbered], pa.int64()),
@@ -107,9 +109,13 @@ def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], told: Told) ->
     return set()
 
 
-def in_whole_parts(batches: Iterable[pa.RecordBatch], before: int, part_events: int) -> Iterator[pa.RecordBatch]:
-    """Changes of whole transactions behind so many others, each with its part: that in which its transaction begins. One that
-    has more changes than a part is cut where parts are full.
+def in_whole_parts(
+    batches: Iterable[pa.RecordBatch],
+    before: int,
+    part_events: int,
+) -> Iterator[pa.RecordBatch]:
+    """Changes of whole transactions behind so many others, each with its part: that in which its
+    transaction begins. One that has more changes than a part is cut where parts are full.
     """
     number, place, current = before, 0, None
     for batch in batches:

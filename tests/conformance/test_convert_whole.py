@@ -21,7 +21,14 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.cli.main import exit_code
 from eventlog.convert import partitions, pipeline, plan, step
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, TableFiles, Target
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    LogInput,
+    MessageFiles,
+    TableFiles,
+    Target,
+)
 from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
 from eventlog.core.model import Event
 from eventlog.core.policies import Policy, Steps
@@ -39,7 +46,15 @@ from eventlog.sql.install import install
 from eventlog.sql.names import TRANSACTION
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
-from tests.support.converting import bare, converted, elements_of, files_of, row_of, write_csv, write_parquet
+from tests.support.converting import (
+    bare,
+    converted,
+    elements_of,
+    files_of,
+    row_of,
+    write_csv,
+    write_parquet,
+)
 from tests.support.daily import daily
 from tests.support.examples import examples
 from tests.support.logged import run
@@ -106,9 +121,15 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         with pytest.raises(ConfigError, match=re.escape(str(error))):
             Policy(steps, CATALOG)
         return
-    met(told=told.documents, filtered=any(one.reason.value == "filtered" for one in told.said.values()))
+    met(
+        told=told.documents,
+        filtered=any(one.reason.value == "filtered" for one in told.said.values()),
+    )
     with TemporaryDirectory() as folder:
-        source, out = write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS), Path(folder) / "out"
+        source, out = (
+            write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS),
+            Path(folder) / "out",
+        )
         told_to: dict[str, Any] = {
             "target": MessageFiles(settings=SETTINGS),
             "part_events": part_events,
@@ -179,7 +200,12 @@ def test_files_and_processes_do_not_matter(tmp_path: Path, form: Target) -> None
         write_parquet(tmp_path / "some.parquet", mixed[::2], COLUMNS),
         write_csv(tmp_path / "others.csv", mixed[1::2], COLUMNS),
     ]
-    told: dict[str, Any] = {"catalog": CATALOG, "target": form, "transactions": "whole", "part_events": 7}
+    told: dict[str, Any] = {
+        "catalog": CATALOG,
+        "target": form,
+        "transactions": "whole",
+        "part_events": 7,
+    }
     here = converted(one, tmp_path / "here", **told)
     there = converted(several, tmp_path / "there", jobs=2, **told)
     assert (here.parts, here.changes) == (there.parts, there.changes)
@@ -230,7 +256,14 @@ def test_an_interrupted_conversion_is_gone_on_with(tmp_path: Path, monkeypatch: 
             with pytest.raises(KeyboardInterrupt):
                 convert(order, jobs=1, resume=True)
     convert(order, jobs=1, resume=True)
-    converted(source, tmp_path / "once", catalog=CATALOG, target=target, part_events=7, transactions="whole")
+    converted(
+        source,
+        tmp_path / "once",
+        catalog=CATALOG,
+        target=target,
+        part_events=7,
+        transactions="whole",
+    )
     assert files_of(tmp_path / "out") == files_of(tmp_path / "once")
 
 

@@ -10,7 +10,14 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.convert import local, plan
-from eventlog.convert.settings import Conversion, LogInput, MessageFiles, SentMessages, TableFiles, Target
+from eventlog.convert.settings import (
+    Conversion,
+    LogInput,
+    MessageFiles,
+    SentMessages,
+    TableFiles,
+    Target,
+)
 from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
