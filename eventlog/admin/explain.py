@@ -172,7 +172,9 @@ def _policies(parts: Sequence[Part], record_id: int, config: Config, mask: Mask 
 
 
 def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-    """The change that the row is part of, for a superseded row its winner's; by these names, with the tables of its time."""
+    """The change that the row is part of, for a superseded row its winner's; by these names, with
+    the tables of its time.
+    """
     for part in parts:
         winners = {outcome.position: outcome.winner for outcome in part.decision.outcomes}
         position = winners.get((record_id,)) or (record_id,)

@@ -37,7 +37,7 @@ COVERS: Final = "covers"
 TOLD: Final = "told"
 TOGETHER: Final = "together"
 ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position", TOLD, TOGETHER)])
-"""How far some changes of a transaction reach, how many of them are counted, and how many were written."""
+"""How far some changes of a transaction reach, how many are counted, and how many were written."""
 
 PART: Final = "part"
 """The part of a change, where a part has whole transactions."""
@@ -123,7 +123,7 @@ class Rendering:
         return self
 
     def in_transactions(self) -> Rendering:
-        """The same, with the transaction of each change behind its cells; `ended` says more of these."""
+        """The same, with the transaction of each change behind its cells; `ended` says more."""
         self._ends = {}
         return self
 

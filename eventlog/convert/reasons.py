@@ -68,7 +68,9 @@ def foreseen(conversion: Conversion) -> str | None:
 
 
 def former_rows(source: LogInput, catalog: Catalog) -> str | None:
-    """What can be known of rows that tables have changed under since: a conversion reads them by the tables of today."""
+    """What can be known of rows whose tables were altered since: a conversion reads them by those
+    of today.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.sql.connect import connect
@@ -88,11 +90,12 @@ def former_rows(source: LogInput, catalog: Catalog) -> str | None:
     told = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in found.items() if rows)
     if not told:
         return None
-    return f"{told}: written before the table was altered, and read by its columns of today. `eventlog run` uses those of then."
+    why = "written before the table was altered, and read by its columns of today"
+    return f"{told}: {why}. `eventlog run` uses those of then."
 
 
 def _last_former(definitions: Sequence[Definition]) -> dict[str, int]:
-    """The last row of each table by that name that may say what the table has not, or not so, today."""
+    """The last row of each table that may say what the table has not, or not so, today."""
     found: dict[str, int] = {}
     for place, one in enumerate(definitions):
         today = {} if one.today is None else {column.name: column.type for column in one.today.columns}

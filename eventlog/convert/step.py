@@ -89,7 +89,7 @@ def step(
 
 
 def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
-    """The columns of results: those of every form, then what this one writes of a change, then those of transactions."""
+    """The columns of results: those of every form, what this one writes, and those of transactions."""
     schema = pa.schema([*RESULT, *list(form.schema)[1:]])
     return pa.schema([*schema, *(field for field in ENDS if field.name not in schema.names)]) if gathers else schema
 

@@ -232,7 +232,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
 
 @contextmanager
 def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | ByTransactions, ByTransactions | None]]:
-    """Where the changes of a partition go, and what is said of their transactions where these are brought together."""
+    """Where the changes of a partition go, and what is said of transactions that are gathered."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
         with by_ranges(file, schema, task.boundaries) as rendered:

@@ -195,7 +195,7 @@ def _of_former_parts(task: Write, batch: pa.RecordBatch, before: int) -> int:
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
-    """The changes in the ranges of a task. A transaction is in one range, so its changes can be counted from here."""
+    """The changes in the ranges of a task. A transaction is in one range, so it can be counted."""
     spill, gathers = Path(task.folder) / f"{task.name}.spill", task.conversion.gathers
     keys = BY_END if gathers else BY_POSITION
     found: Iterator[pa.RecordBatch] = (

@@ -105,7 +105,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-    """What groups amount to, each decided by itself, and so are rows that were written under other definitions."""
+    """What groups amount to, each by itself; so are rows that were written under other definitions."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
     if former is None or not any(former.concerns(group) for group in groups):
