@@ -283,6 +283,7 @@ def order_of(conversion: Conversion) -> str | None:
 
     address = shown_url(read_url(source.url))
     told = [replace(source, url=address, mark=False), conversion.options, conversion.format, conversion.part_events]
+    told += ["whole"] if conversion.gathers else []
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 

@@ -22,7 +22,14 @@ from eventlog.convert.settings import (
     SnapshotRows,
     StreamInput,
 )
-from eventlog.convert.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.convert.targets import (
+    ConversionOrder,
+    refuse_target,
+    refuse_unread_policies,
+    steps_of_order,
+    target_of,
+    transactions_of,
+)
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
@@ -103,6 +110,7 @@ def conversion_of(order: ConversionOrder) -> Conversion:
         read_back=read_back,
         overwrite=order.overwrite,
         steps=steps,
+        transactions=transactions_of(order, config),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -60,6 +60,7 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     to_lake: str | None = None
     kafka: str | None
     part_events: int
+    transactions: Literal["mixed", "whole"] | None
     coalesce: bool
     strict: bool
     resume: bool
@@ -202,6 +203,15 @@ def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
 def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
     """The outputs whose settings may be meant: the one that --output names, then those of the format, then the others."""
     return sorted(config.output, key=lambda one: (name_of(one) != order.output, one.format != order.target))
+
+
+def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
+    """Whether transactions come whole: as was said, else as that output has it of which the settings are."""
+    if order.transactions is not None:
+        return order.transactions
+    found = next(iter(_nearest_first(order, config)), None)
+    meant = found is not None and (name_of(found) == order.output or found.format == order.target)
+    return found.transactions if found is not None and meant else "mixed"
 
 
 def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:

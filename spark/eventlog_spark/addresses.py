@@ -84,6 +84,8 @@ def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | 
 def _refuse(conversion: Conversion) -> None:
     """What needs a folder."""
     form, hint = conversion.format, "Write into a folder that all nodes mount."
+    if conversion.gathers:
+        raise UsageError("Whole transactions do not go with an address.", hint=f"{hint} Or use --transactions mixed.")
     if not isinstance(conversion.input, FilesInput):
         raise UsageError("An address goes with rows in files.", hint=hint)
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
@@ -207,7 +209,7 @@ def decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> DecidedBl
 def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
     """Writes everything and lets it appear."""
     buckets = tuple(found.told.buckets)
-    tasks = PartTasks(conversion=conversion, decided=buckets, tables=None, folder="", staged="")
+    tasks = PartTasks(conversion=conversion, changes=buckets, tables=None, folder="", staged="")
     summary = summary_of(sum(one.rows for one in found.told.numbers), buckets)
     moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
     ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
