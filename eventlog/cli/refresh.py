@@ -119,7 +119,7 @@ def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) 
     for load in found:
         if not load.tracked:
             say(
-                f"No trigger of this log stands on {load.called}: what changes during the load is published only if"
+                f"This log has no trigger on {load.called}: what changes during the load is published only if"
                 " something else logs it.",
                 err=True,
             )

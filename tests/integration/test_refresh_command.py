@@ -180,7 +180,7 @@ def test_it_reports_as_json_and_names_what_nobody_tracks(url: str, capsys: pytes
         {"table": "usr", "rows": COUNT, "before": 0},
         {"table": "grp", "rows": 0, "before": 0},
     ]
-    assert "No trigger of this log stands on grp" in said.err
+    assert "This log has no trigger on grp" in said.err
     assert "usr" not in said.err.splitlines()[-1]
 
 
