@@ -100,7 +100,7 @@ def refresh(
                 on = f", {one.before} of them before it was interrupted" if one.before else ""
                 to = f" to {only} alone" if only else ""
                 say(
-                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to} as they are{on}."
+                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to}{on}."
                 )
     if as_json:
         show_json(done)

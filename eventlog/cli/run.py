@@ -47,7 +47,7 @@ Adopt = Callable[[Config], None]
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Least level of journal records.",
+    help="The lowest level of journal records.",
 )
 @site_options
 def run(
