@@ -53,7 +53,7 @@ def _found(place: str) -> list[Path]:
     if path.is_file():
         if kind_of_file(path) is None:
             raise UsageError(
-                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); name it as what it is."
+                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); give it the ending of its form."
             )
         return [path]
     matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
