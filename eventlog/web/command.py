@@ -1,0 +1,79 @@
+"""`eventlog web`: the status page by itself."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from eventlog.cli.run import learning
+from eventlog.cli.site import Site, site_options
+from eventlog.config.settings import Config
+from eventlog.core.errors import UsageError
+
+
+@click.command()
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    help="The address of the page (default: 127.0.0.1:8080).",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
+@click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
+@site_options
+def web(site: Site, address: str | None, port: int | None, read_only: bool) -> int:
+    """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
+
+    Ctrl-C ends it; SIGHUP makes it read its configuration again.
+
+    Example: eventlog web
+    """
+    from eventlog.core.errors import ConfigError
+    from eventlog.daemon.logging import journal
+    from eventlog.daemon.signals import requests_by_signal
+    from eventlog.web.door import open_page, watched_only
+
+    def shown(config: Config) -> Config:
+        return watched_only(config) if read_only else config
+
+    where = _one_address(address, port)
+    site.names(site.engine())  # says what is missing before anything listens
+    secrets: list[str] = []
+    said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    learn = learning(secrets, said)
+    learn(site.config)
+    page = open_page(where, shown(site.config), said)
+
+    def reload() -> None:
+        try:
+            config = site.read_again()
+        except ConfigError as error:
+            said.error("reload_failed", error=str(error))
+            return
+        learn(config)
+        page.adopt(shown(config))
+        said.info("reloaded")
+
+    asked: list[bool] = []
+
+    def reload_if_asked() -> None:
+        if asked:
+            asked.clear()
+            reload()
+
+    try:
+        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
+        with requests_by_signal(page.stop, lambda: asked.append(True)):
+            click.echo(f"The page is at {page.url}", err=True)
+            page.wait(reload_if_asked)
+    finally:
+        page.close()
+    return 0
+
+
+def _one_address(address: str | None, port: int | None) -> str:
+    """Where the page is: both options at once could name two places."""
+    if address is not None and port is not None:
+        raise UsageError("--http has the port already.", hint="Leave out --port.")
+    return address or str(8080 if port is None else port)
