@@ -129,7 +129,7 @@ def purge(
 ) -> None:
     """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
 
-    Rows with N or F stay, unless --status names them. It says how many rows would go, and asks.
+    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and asks.
 
     Example: eventlog purge --older-than 30d --archive history --yes
     """
@@ -189,7 +189,7 @@ def _meant(log: Log, table: str | None) -> str:
     if table is None:
         return ""
     if not table.strip():  # of a variable that a script has not set, perhaps: every table is not meant by that
-        raise UsageError("--table wants the name of a table.")
+        raise UsageError("--table needs the name of a table.")
     name, problem = table_meant(log, table)
     if problem is not None:
         say(problem, err=True)

@@ -37,7 +37,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             yield Path(name)
         return
     if keep.exists() and any(keep.iterdir()):
-        raise UsageError(f"{keep} is not empty; the demo wants a folder of its own.")
+        raise UsageError(f"{keep} is not empty; the demo needs an empty folder.")
     keep.mkdir(parents=True, exist_ok=True)
     yield keep
 
@@ -114,7 +114,7 @@ def _say_what_next(kept: Path | None) -> None:
         steps = [
             (f"explain 3 {database}", "why a row was published or not"),
             (f"triggers {database}", "which triggers there are"),
-            (f"status {database}", "how the log stands"),
+            (f"status {database}", "the state of the log"),
         ]
     steps += [("rules", "what the event types mean and which rule comes first"), ("--help", "every command")]
     width = max(len(command) for command, _ in steps)

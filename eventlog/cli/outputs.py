@@ -166,7 +166,8 @@ def configured(site: Site) -> list[str]:
 
 def _row(one: OutputStanding) -> Sequence[object]:
     seconds = "" if one.seconds is None else f"{one.seconds:.0f}"
-    return one.name, one.state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
+    state = "up to date" if one.state == "in step" else one.state  # JSON keeps `in step`
+    return one.name, state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
 
 
 def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:

@@ -52,8 +52,8 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for 5 million"
-    " rows of a database and 256 MB of files. Never with --jobs, --resume, --to-database or --to-lake.",
+    help="auto: Spark for addresses. If installed, also with --master or --conf, or (without --kafka) for 5 million"
+    " rows of a database or 256 MB of files. Local with --jobs, --resume, --to-database, --to-lake, and for all else.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")

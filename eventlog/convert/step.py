@@ -276,7 +276,7 @@ def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueR
     keep, contradicted, duplicates = _doubled(rows, conflicts)
     if keep is not None:
         rows = rows.take(pa.array(keep, pa.int64()))
-    invalid += [(number, f"record_id {number} stands in several different rows.") for number in contradicted]
+    invalid += [(number, f"record_id {number} is in several different rows.") for number in contradicted]
     if rows.column(PROBLEM).null_count < len(rows):
         bad = rows.filter(rows.column(PROBLEM).is_valid())
         rows = rows.filter(rows.column(PROBLEM).is_null())

@@ -104,33 +104,33 @@ def refuse_target(order: ConversionOrder) -> None:
     known = FORMATS[order.target]
     if order.file_format is not None and order.file_format not in known:
         what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
-        raise UsageError(f"--format {order.file_format} does not go with --to {order.target}; {what}.")
+        raise UsageError(f"--format {order.file_format} cannot be combined with --to {order.target}; {what}.")
     if order.metadata_topic is not None and order.target != "messages":
-        raise UsageError("--metadata-topic goes with --to messages.")
+        raise UsageError("--metadata-topic needs --to messages.")
 
 
 def _refuse_sending(order: ConversionOrder) -> None:
-    """What does not go with a database or a Kafka as the destination."""
+    """What cannot be combined with a database or a Kafka as the destination."""
     if order.to_database is not None and order.target != "change-tables":
-        raise UsageError("--to-database goes with --to change-tables.")
+        raise UsageError("--to-database needs --to change-tables.")
     if order.to_lake is not None:
         _refuse_with_lake(order)
     if order.kafka is not None and order.target != "messages":
-        raise UsageError("--kafka goes with --to messages.")
+        raise UsageError("--kafka needs --to messages.")
     if order.to_database is not None and order.file_format is not None:
         raise UsageError("--format says what files are written, and with --to-database there are none.")
     if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
-        raise UsageError("--to-database goes with the local engine: use --engine local.")
+        raise UsageError("--to-database needs the local engine: use --engine local.")
 
 
 def _refuse_with_lake(order: ConversionOrder) -> None:
-    """What does not go with tables of a lake as the destination."""
+    """What cannot be combined with tables of a lake as the destination."""
     if order.target != "change-tables":
-        raise UsageError("--to-lake goes with --to change-tables.")
+        raise UsageError("--to-lake needs --to change-tables.")
     if order.file_format is not None or order.to_database is not None:
         raise UsageError("--to-lake writes no files and into no database; leave --format and --to-database out.")
     if order.engine == "spark" or order.master or order.conf:
-        raise UsageError("--to-lake goes with the local engine: use --engine local.")
+        raise UsageError("--to-lake needs the local engine: use --engine local.")
 
 
 def target_of(order: ConversionOrder, config: Config) -> Target:

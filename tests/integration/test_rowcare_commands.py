@@ -114,7 +114,7 @@ def test_old_rows_are_archived_and_deleted(log: LogTable, call: Any, tmp_path: P
         (["requeue", "--status", "N"], "--status N cannot be meant here; it takes S, W, E, F."),
         (["purge", "--older-than", "soon"], "'soon' is no age"),
         (["purge", "--older-than", "1d", "--status", "X"], "it takes N, S, W, E, F."),
-        (["purge", "--older-than", "1d", "--table", " "], "--table wants the name of a table."),
+        (["purge", "--older-than", "1d", "--table", " "], "--table needs the name of a table."),
         (["log", "--status", "ABCDEF"], "up to 5 letters"),
     ],
 )
