@@ -63,7 +63,7 @@ def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
     if alone == rows:
         raise DataError(f"No row of the input has a number in {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
     count = f"{plural(alone, 'row')} of {rows:,}"
-    return (f"{count} have no {TRANSACTION}; each of their changes stands alone.",)
+    return (f"{count} have no {TRANSACTION}; each of their changes is a transaction of its own.",)
 
 
 class _Row(NamedTuple):

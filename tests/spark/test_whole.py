@@ -128,7 +128,7 @@ def test_what_spark_cannot_have_whole_is_refused(tmp_path: Path) -> None:
     sent = SentMessages(into=KafkaSettings(servers="nowhere:1", transactional_id="t"))
     with pytest.raises(UsageError, match="Executors send side by side"):
         convert(order(tmp_path / "in", tmp_path / "out", transactions="whole", format=sent))
-    with pytest.raises(UsageError, match="Whole transactions do not go with an address"):
+    with pytest.raises(UsageError, match="Whole transactions cannot be combined with an address"):
         convert_at(whole, Addresses(destination=f"file:{tmp_path}/out", inputs=(f"file:{tmp_path}/in",)))
     log = LogInput(url=f"sqlite:///{tmp_path}/log.db")
     followed = Conversion(input=log, destination=tmp_path / "out", transactions="whole")
