@@ -15,7 +15,10 @@ from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared
 from eventlog.core.errors import DataError, SourceError
 
-VERSION: Final = "1"
+VERSION: Final = "2"
+
+WITH_MD5: Final = "1"
+"""The version whose hashes were those of MD5."""
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT);
@@ -49,11 +52,15 @@ class CompareState:
         except sqlite3.Error as error:
             problem = f"The state of the comparison in {path} cannot be used: {error}."
             raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
-        if found is None:
-            self._database.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
-        elif found[0] != VERSION:
+        version = VERSION if found is None else found[0]
+        if version == WITH_MD5:
+            self._hash_anew()
+            version = VERSION
+        if version == VERSION:
+            self._database.execute("INSERT OR REPLACE INTO about VALUES ('version', ?)", (VERSION,))
+        else:
             raise DataError(
-                f"The state in {path} is of version {found[0]}, and this program writes version {VERSION}.",
+                f"The state in {path} is of version {version}, and this program writes version {VERSION}.",
                 hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
             )
 
@@ -134,6 +141,12 @@ class CompareState:
     def forget(self, begin: int) -> None:
         """Takes off images of steps before that one."""
         self._database.execute("DELETE FROM queue WHERE step < ?", (begin,))
+
+    def _hash_anew(self) -> None:
+        for (name,) in self._database.execute("SELECT name FROM shape").fetchall():
+            compared = self.shape(name)
+            assert compared is not None  # it was listed
+            self.keep(name, compared, ([*key, *cells] for key, cells in self.held(name)))
 
     def _free(self) -> str:
         """A name that no table has."""

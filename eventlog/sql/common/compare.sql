@@ -1,5 +1,6 @@
 -- Comparing tables: canonical texts of values, the same in every database; hashes of rows by the database; ranges of keys.
--- A hash is the first 60 bits of MD5. Rows are put into buckets by the hash of their key.
+-- A hash is the first 60 bits of SHA-256, the only one that all have: MySQL has no MD5 since 9.6.
+-- Rows are put into buckets by the hash of their key.
 
 -- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes, in one number or in two halves
 SELECT bucket, count(*), 0, sum(hash) FROM (

@@ -25,10 +25,10 @@ SELECT idu FROM (
 ) WHERE place = :skip + 1;
 
 -- compare_hash: the hash of a text, of at most 4000 bytes
-TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'MD5')), 1, 15), 'XXXXXXXXXXXXXXX');
+TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'SHA256')), 1, 15), 'XXXXXXXXXXXXXXX');
 
 -- compare_bucket: in which of so many buckets a text is
-MOD(TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'MD5')), 1, 15), 'XXXXXXXXXXXXXXX'), /* buckets */1);
+MOD(TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'SHA256')), 1, 15), 'XXXXXXXXXXXXXXX'), /* buckets */1);
 
 -- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
 SELECT /* table_key */table_key, max(/* record_id */record_id),
@@ -44,10 +44,10 @@ SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
 
 -- canonical_string: a text with its length before it; a long one by its hash, so that a row has room in 4000 bytes
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
- THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'MD5'))) ELSE /* value */fname END);
+ THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'SHA256'))) ELSE /* value */fname END);
 
 -- canonical_octet: bytes by their hash
-LOWER(RAWTOHEX(STANDARD_HASH(/* value */photo, 'MD5')));
+LOWER(RAWTOHEX(STANDARD_HASH(/* value */photo, 'SHA256')));
 
 -- canonical_state: a truth value as 1 or 0
 (CASE WHEN /* value */active THEN '1' WHEN NOT /* value */active THEN '0' END);
@@ -84,7 +84,7 @@ COALESCE(MOD(MOD(/* key */usr.idu, /* buckets */1) + /* buckets */1, /* buckets 
 
 -- canonical_short: a text with its length before it
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
- THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'MD5'))) ELSE /* value */fname END);
+ THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'SHA256'))) ELSE /* value */fname END);
 
 -- compare_top: the highest value of a column
 SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);

@@ -1,4 +1,4 @@
--- Comparing tables. SQLite computes no MD5: the functions that begin with eventlog_ are registered by who compares.
+-- Comparing tables. SQLite computes no hashes: the functions that begin with eventlog_ are registered by who compares.
 
 -- compare_snapshot: begins a transaction, which sees one moment from its first reading on
 BEGIN;
