@@ -24,9 +24,13 @@ ASKED_KEYS: Final = 400
 
 _TABLE: Final = """
 CREATE TABLE {table} (key TEXT NOT NULL PRIMARY KEY, first INTEGER, spot INTEGER NOT NULL, hash INTEGER NOT NULL,
-  cells TEXT NOT NULL) WITHOUT ROWID
+  cells TEXT NOT NULL, times INTEGER NOT NULL DEFAULT 1) WITHOUT ROWID
 """
 _WRITE: Final = "INSERT OR REPLACE INTO {table} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?)"
+_COUNT: Final = f"""
+INSERT INTO {{table}} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
+SET times = times + 1, hash = (hash + excluded.hash) & {2**60 - 1}, cells = excluded.cells
+"""
 
 
 class ScratchSide:
@@ -43,6 +47,7 @@ class ScratchSide:
         self._database = kept
         self._table = table
         self._write = _WRITE.format(table=table)
+        self._count = _COUNT.format(table=table)
         self._compared = compared
         self._width = len(compared.key)
         self._texts = [canonical(sql_type) for sql_type in compared.types]
@@ -66,16 +71,19 @@ class ScratchSide:
         self._database.execute(f"DROP TABLE IF EXISTS {self._table}")
         self._database.execute(_TABLE.format(table=self._table))
 
-    def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Writes rows, the key's values first; what their columns cannot read stays as it is."""
-        with self.working():
-            self.add(rows)
+    def write(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
+        """Writes rows, the key's values first; what their columns cannot read stays as it is.
 
-    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        With `counted` it is remembered how many there are of each key.
+        """
+        with self.working():
+            self.add(rows, counted=counted)
+
+    def add(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
         """The same in a transaction that has begun."""
         left = iter(rows)
         while batch := [self._held(row) for row in islice(left, WRITTEN_ROWS)]:
-            self._database.executemany(self._write, batch)
+            self._database.executemany(self._count if counted else self._write, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
         """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
@@ -180,15 +188,15 @@ class ScratchSnapshot:
         return None if found is None else found[0]
 
     def digests(self, part: Range) -> Digests:
-        sums = f"{_bucket(part)}, count(*), sum(hash >> 30), sum(hash & 1073741823)"
+        sums = f"{_bucket(part)}, sum(times), sum(hash >> 30), sum(hash & 1073741823)"
         return digests(
             self._database.execute(f"SELECT {sums} FROM {self._table} WHERE {_within(part)} GROUP BY 1").fetchall()
         )
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
-        rows = self._database.execute(f"SELECT key, hash FROM {self._table} WHERE {_within(part)}{chosen}")
-        return {tuple(json.loads(key)): (1, hashed) for key, hashed in rows}
+        rows = self._database.execute(f"SELECT key, times, hash FROM {self._table} WHERE {_within(part)}{chosen}")
+        return {tuple(json.loads(key)): (times, hashed) for key, times, hashed in rows}
 
 
 def _within(part: Range) -> str:

@@ -41,7 +41,7 @@ class StreamedSide:
         if self._scratch is None:
             scratch = ScratchSide(self._compared)
             try:
-                scratch.write(self._read(scratch))
+                scratch.write(self._read(scratch), counted=True)
             except BaseException:
                 scratch.close()
                 raise
