@@ -55,7 +55,7 @@ class ScratchSide:
 
     @property
     def ordered(self) -> bool:
-        return True  # whether keys are whole numbers is for the other side to say
+        return self._compared.counted
 
     @property
     def native(self) -> str:
@@ -119,6 +119,12 @@ class ScratchSide:
         query = "SELECT text FROM noted WHERE key = ?"
         found = self._database.execute(query, (json.dumps(key),)).fetchone()
         return None if found is None else str(found[0])
+
+    def doubled(self) -> Key | None:
+        """A key that was written several times, if one was."""
+        query = f"SELECT key FROM {self._table} WHERE times > 1 ORDER BY key LIMIT 1"
+        found = self._database.execute(query).fetchone()
+        return None if found is None else tuple(json.loads(found[0]))
 
     def empty(self) -> None:
         """Takes every row away."""

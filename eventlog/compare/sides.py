@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from eventlog.compare.ranges import Digest, Digests, Range
+from eventlog.core.sql_types import Category, category
 
 Key = tuple[str | None, ...]
 """The canonical texts of a key, without the lengths before strings."""
@@ -27,6 +28,11 @@ class Compared(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     types: tuple[str, ...]
     """Of the key, then of the others."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the first column of the key is a whole number."""
+        return category(self.types[0]) is Category.INT
 
     @property
     def key_types(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import Category, category
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
-from eventlog.sql.access import IS_SET, fetched, in_our_words, in_text, session_statements
+from eventlog.sql.access import IS_SET, as_table, fetched, in_our_words, in_text, session_statements
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Question, value_text
 
@@ -42,12 +42,19 @@ ASKED_KEYS: Final = 500
 class Place(Struct, frozen=True, kw_only=True):
     """Where one side's rows stand: a table, and its columns in the order of those that are compared, the key's first.
 
-    `when` is a condition in SQL that the rows meet, in the table's own names.
+    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they are what that gives.
     """
 
     table: Table
     columns: tuple[Column, ...]
     when: tuple[str, ...] = ()
+    query: str | None = None
+
+    def stands(self, dialect: Dialect) -> str:
+        """What its rows are selected from."""
+        if self.query is None:
+            return dialect.qualified(self.table.schema, self.table.name)
+        return as_table(self.query)
 
 
 class TableSide:
@@ -64,8 +71,7 @@ class TableSide:
 
     @property
     def ordered(self) -> bool:
-        first, wanted = self._place.columns[0], self._compared.types[0]
-        return first.category is Category.INT and Column(name="", type=wanted).category is Category.INT
+        return self._compared.counted and self._place.columns[0].category is Category.INT
 
     @property
     def hashable(self) -> bool:
@@ -193,7 +199,7 @@ class _Statements:
         self._when = place.when
         self._row = _joined(dialect, texts)
         self._holes = {
-            "table": in_text(dialect.qualified(table.schema, table.name)),
+            "table": in_text(place.stands(dialect)),
             "row": in_text(row),
             "first": in_text(names[0]),
             "keys": in_text(", ".join([_key_sql(dialect, *one) for one in both[:width]])),

@@ -20,6 +20,8 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.policies import Steps
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.values import TableValues
+from eventlog.sources.compare.catalog import compared_catalog, query_of
+from eventlog.sql.access import transaction
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
@@ -68,11 +70,7 @@ class Verifier:
         self._sleep = sleep
         source = config.source
         self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
-        self._catalog = (
-            catalog_of(log.engine, log.names, config)
-            if log is not None
-            else reflect(engine, source.tables or None, _schema(engine, config))
-        )
+        self._catalog = _compared(engine, config) if log is None else catalog_of(log.engine, log.names, config)
         self._policy = checked(output, steps, self._catalog) if steps else None
         self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
         self._proving: list[Proving] = []
@@ -85,8 +83,7 @@ class Verifier:
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """The captured tables: those that are named, else all that have triggers."""
         if self._log is None:
-            catalog = reflect(self._reading, names, schema) if names else self._catalog
-            return [VerifiedTable(table=table, called=table.whole) for table in catalog]
+            return self._compared_sources(names, schema)
         with self._log.transaction() as connection:
             tracked = list(dict.fromkeys(one.marker.table for one in installed(connection, self._log.names)))
         if not (names or tracked):
@@ -100,6 +97,17 @@ class Verifier:
                 when=(load.when,) if load.when else (),
             )
             for load in found
+        ]
+
+    def _compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
+        """Tables and queries without triggers: those that are named, else all that are compared."""
+        settings = self._config.source.own
+        tables = [name for name in names if name not in settings.queries]
+        queries = [one for one in self._catalog if query_of(one, settings) is not None and one.name in names]
+        found = [*reflect(self._reading, tables, schema)] if tables else []
+        return [
+            VerifiedTable(table=table, called=table.whole, query=query_of(table, settings))
+            for table in ([*found, *queries] if names else self._catalog)
         ]
 
     def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
@@ -155,8 +163,12 @@ class Verifier:
         )
 
 
-def _schema(engine: Engine, config: Config) -> str | None:
-    return config.source.schema if dialect_of(engine).schemas else None
+def _compared(engine: Engine, config: Config) -> Catalog:
+    """The tables and queries of a source without triggers."""
+    source = config.source
+    schema = source.schema if dialect_of(engine).schemas else None
+    with transaction(engine, "The database of the comparison") as connection:
+        return compared_catalog(connection, source.tables, schema, source.own)
 
 
 def _described(catalog: Catalog, table: Table) -> Table:

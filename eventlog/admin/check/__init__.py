@@ -66,11 +66,12 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
 
 def _compared(engine: Engine, config: Config) -> Iterator[Point]:
     """Whether the tables that are compared can be read and have keys."""
+    from eventlog.sources.compare.catalog import compared_catalog
     from eventlog.sql.dialect import dialect_of
-    from eventlog.sql.reflect import reflect
 
     schema = config.source.schema if dialect_of(engine).schemas else None
-    found = reflect(engine, config.source.tables or None, schema)
+    with engine.connect() as connection:
+        found = compared_catalog(connection, config.source.tables, schema, config.source.own)
     loose = [table.whole for table in found if not table.key]
     if loose or not len(found):
         what = f"{loose[0]} has no key" if loose else "No table has a key"

@@ -92,3 +92,6 @@ SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* wi
 -- compare_since: the keys of rows whose value of a column is not below one
 SELECT /* keys */usr.idu FROM /* table */usr /* row */usr
 WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;
+
+-- compare_columns: no row, but the names of the columns
+SELECT * FROM /* table */usr /* row */usr WHERE 1 = 0;
