@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
 from eventlog.compare.ranges import Digests, Range, digests
-from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
-from eventlog.compare.texts import canonical, hash_of, plain_text, read_cell, row_text
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
+from eventlog.compare.texts import HALF_BITS, canonical, hash_of, plain_text, read_cell, row_text
 from eventlog.qlik.readings import reading_of
 
 WRITTEN_ROWS: Final = 5000
@@ -148,7 +148,7 @@ class ScratchSide:
     @contextmanager
     def snapshot(self) -> Iterator[ScratchSnapshot]:
         """The rows as they are."""
-        yield ScratchSnapshot(self._database, self._table)
+        yield ScratchSnapshot(self._database, self._table, self.rows)
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         found: Rows = {}
@@ -180,9 +180,10 @@ class ScratchSide:
 class ScratchSnapshot:
     """The rows of a temporary file."""
 
-    def __init__(self, database: sqlite3.Connection, table: str) -> None:
+    def __init__(self, database: sqlite3.Connection, table: str, rows: Callable[[Sequence[Key]], Rows]) -> None:
         self._database = database
         self._table = table
+        self.rows = rows
 
     def count(self) -> int:
         return int(self._database.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
@@ -198,6 +199,12 @@ class ScratchSnapshot:
         return digests(
             self._database.execute(f"SELECT {sums} FROM {self._table} WHERE {_within(part)} GROUP BY 1").fetchall()
         )
+
+    def totals(self, part: Range) -> Totals:
+        sums = "sum(times), sum(hash >> 30), sum(hash & 1073741823)"
+        query = f"SELECT {sums} FROM {self._table} WHERE {_within(part)}"
+        rows, high, low = self._database.execute(query).fetchone()
+        return Totals(rows=rows or 0, total=((high or 0) << HALF_BITS) + (low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"

@@ -43,6 +43,13 @@ class Compared(Struct, frozen=True, kw_only=True):
         return self.types[len(self.key) :]
 
 
+class Totals(Struct, frozen=True, kw_only=True):
+    """How many rows a range has, and the sum of their hashes, by whichever hash is the database's quickest."""
+
+    rows: int
+    total: int
+
+
 class Snapshot(Protocol):
     """One moment of a side."""
 
@@ -55,8 +62,14 @@ class Snapshot(Protocol):
     def digests(self, part: Range) -> Digests:
         """The buckets of a range."""
 
+    def totals(self, part: Range) -> Totals:
+        """The whole range as two numbers."""
+
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         """The rows in some buckets of a range; None means all."""
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        """The rows with these keys, as far as there were any."""
 
 
 class ComparedSide(Protocol):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.compare.ranges import Digests, Range, digests
-from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
 from eventlog.compare.texts import (
     BETWEEN,
+    HALF_BITS,
     LONG_CHARACTERS,
     NULL,
     canonical,
@@ -81,7 +84,7 @@ class TableSide:
 
     @property
     def native(self) -> str:
-        return self._dialect.name if offers(self._dialect, "compare_native") else ""
+        return self._dialect.name if self._sql.native else ""
 
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
@@ -91,16 +94,19 @@ class TableSide:
             prepare(connection, self._dialect)
             for part in _parts(statement(self._dialect, "compare_snapshot")):
                 connection.exec_driver_sql(part)
-            yield TableSnapshot(connection, self._sql, self._width)
+            yield TableSnapshot(connection, self._sql, self._width, partial(self._found, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         """The rows with these keys, by the index of the key where there is one."""
-        found: Rows = {}
         what = f"The table {self._place.table.whole}"
         with in_our_words(self._engine, what), self._engine.connect() as connection:
             prepare(connection, self._dialect)
-            for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
-                found |= self._looked_up(connection, batch)
+            return self._found(connection, keys)
+
+    def _found(self, connection: Connection, keys: Sequence[Key]) -> Rows:
+        found: Rows = {}
+        for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
+            found |= self._looked_up(connection, batch)
         return found
 
     def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
@@ -147,10 +153,17 @@ class TableSide:
 class TableSnapshot:
     """One moment of a table."""
 
-    def __init__(self, connection: Connection, sql: _Statements, width: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        sql: _Statements,
+        width: int,
+        rows: Callable[[Sequence[Key]], Rows],
+    ) -> None:
         self._connection = connection
         self._sql = sql
         self._width = width
+        self.rows = rows
 
     def count(self) -> int:
         return int(self._fetched(self._sql.made("compare_count", None), {})[0][0])
@@ -162,6 +175,12 @@ class TableSnapshot:
 
     def digests(self, part: Range) -> Digests:
         return digests(self._fetched(self._sql.made("compare_buckets", part), _bounds(part.after, part.upto)))
+
+    def totals(self, part: Range) -> Totals:
+        """The whole range as two numbers."""
+        query = self._sql.made("compare_totals", replace(part, native=self._sql.native))
+        [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
+        return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         found: Hashes = {}
@@ -193,6 +212,7 @@ class _Statements:
         names = [f"{row}.{dialect.quoted(column.name)}" for column in place.columns]
         both = list(zip(names, place.columns, compared.types, strict=True))
         texts = [canonical_sql(dialect, name, column, wanted) for name, column, wanted in both]
+        self.native = offers(dialect, "compare_native")
         self._first = names[0]
         self._called = row
         self._key = _joined(dialect, texts[:width])

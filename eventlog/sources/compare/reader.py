@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from eventlog.compare.columns import place_of
 from eventlog.compare.engine import Comparison
+from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace, read_window
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, Key, batches
@@ -134,7 +135,8 @@ class CompareReader:
     def _all_suspects(self, table: ComparedTable) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         top = self._top(table)
         try:
-            comparison = Comparison(table.now, table.published, table.compared, self._pace)
+            known = Recognition(self._state.ranges(table.table.whole))
+            comparison = Comparison(table.now, table.published, table.compared, self._pace, known)
             for keys in comparison.suspects():
                 yield table, keys
         finally:
@@ -183,6 +185,8 @@ class CompareReader:
                 values = now.get(key)
                 held = None if values is None else dict(enumerate(values))
                 table.published.change(key, held, whole=True)
+            ranges = self._state.ranges(table.table.whole)
+            ranges.forget([key for _, key in changes], counted=compared.counted)
             self._state.queue(images)
             self._state.ended(step)
         self._step = step

@@ -7,6 +7,9 @@ SELECT bucket, count(*), 0, sum(hash) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
 ) AS hashed GROUP BY bucket;
 
+-- compare_totals: how many rows a range has, and the sum of their hashes, in one number or in two halves
+SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
+
 -- compare_rows: the key of each row of a range, and its hash
 SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
 

@@ -8,6 +8,11 @@ SELECT bucket, count(*), sum(hash >> 30), sum(hash & 1073741823) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
 ) AS hashed GROUP BY bucket;
 
+-- compare_totals: how many rows a range has, and the sum of their hashes in two halves, which do not overflow
+SELECT count(*), sum(hash >> 30), sum(hash & 1073741823) FROM (
+  SELECT /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
+) AS hashed;
+
 -- compare_hash: the hash of a text
 eventlog_hash(/* text */'1');
 
