@@ -118,7 +118,7 @@ class Verifier:
                 return Verified(proof=TableProof(table=source.called, notes=notes, compared=False))
             table = source.table
             called = (source.called, table.name, table.whole)
-            objects = None if self._log is None else Objects(self._log, called)
+            objects = None if self._log is None else Objects(self._log, called, self._output)
             proving = Proving(expected, self._target, objects, self._pace, self._limits, sleep=self._sleep)
             self._proving.append(proving)
             proof = replace(proving.run(), notes=notes)

@@ -35,6 +35,9 @@ SELECT CAST(/* table_key */table_key AS text), max(/* record_id */record_id),
 FROM /* log */event_log WHERE /* table_name */table_name IN :called AND /* table_key */table_key IN :keys
 GROUP BY /* table_key */table_key;
 
+-- compare_parked: which of these rows wait for which outputs
+SELECT record_id, output FROM /* parked */event_log_parked WHERE record_id IN :records;
+
 -- compare_told: what the log says of these rows
 SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
   SELECT /* record_id */record_id AS record_id, /* status */status AS status
@@ -50,9 +53,13 @@ CAST(/* value */idu AS text);
 -- compare_newest: the highest number in the log
 SELECT max(/* record_id */record_id) FROM /* log */event_log;
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT DISTINCT CAST(/* table_key */table_key AS text) FROM /* log */event_log
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, CAST(/* table_key */table_key AS text) FROM /* log */event_log
 WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, CAST(/* table_key */table_key AS text) FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- compare_remainder: the bucket of a whole number; a negative one has a remainder too
 COALESCE((/* key */usr.idu % /* buckets */1 + /* buckets */1) % /* buckets */1, 0);

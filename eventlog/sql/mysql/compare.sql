@@ -48,9 +48,13 @@ TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%
 -- canonical_zoned: the same in UTC, which is the session's time zone
 TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%m-%d %H:%i:%s.%f')));
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT DISTINCT /* table_key */table_key FROM /* log */event_log
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
 WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- canonical_short: a text that is never long, with its length before it
 CONCAT(CHAR_LENGTH(/* value */fname), ':', /* value */fname);

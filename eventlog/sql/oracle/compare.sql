@@ -76,11 +76,13 @@ RTRIM(RTRIM(TO_CHAR(/* value */seen, 'YYYY-MM-DD HH24:MI:SS.FF9'), '0'), '.');
 -- canonical_zoned: the same in UTC
 RTRIM(RTRIM(TO_CHAR(SYS_EXTRACT_UTC(/* value */seen), 'YYYY-MM-DD HH24:MI:SS.FF9'), '0'), '.');
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT table_key FROM (
-  SELECT DISTINCT /* table_key */table_key AS table_key FROM /* log */event_log
-  WHERE /* status */status = 'N' AND /* table_name */table_name IN :called
-) WHERE ROWNUM <= :limit;
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND ROWNUM <= :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- compare_remainder: the bucket of a whole number; a negative one has a remainder too
 COALESCE(MOD(MOD(/* key */usr.idu, /* buckets */1) + /* buckets */1, /* buckets */1), 0);
