@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 import click
 
-from eventlog.cli.lazy import LazyGroup, with_debug
+from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
@@ -34,8 +34,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "outputs": "outputs",
         "policy": "policy",
         "refresh": "refresh",
-        "verify": "eventlog.verify.command",
-        "web": "run",
+        "verify": "",
+        "web": "",
         "receive": "receive",
     },
     "Rows of the log": {
@@ -48,16 +48,16 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "purge": "care",
     },
     "Backlogs, streams, files": {
-        "convert": "convert",
-        "apply": "apply",
+        "convert": "",
+        "apply": "",
         "decode": "decode",
         "emulate": "emulate",
         "validate": "validate",
     },
     "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
 }
-"""In which module each command lives; sections and order are those of the help. A module with a dot in its name is that
-of a capability, whose entry point says the same: to read it from there would cost every command 25 ms.
+"""The sections of the help, in its order: each command with its module in eventlog.cli; without one where it belongs to
+a capability, which offers it among its entry points as other packages do.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
@@ -67,37 +67,32 @@ class Commands(LazyGroup):
     """All commands, in sections; behind ours those that other packages bring."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.places, *self._brought()]
+        known = super().list_commands(ctx)
+        return [*(name for name in COMMANDS if name in known), *(name for name in known if name not in COMMANDS)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and COMMANDS.get(args[0]) == "" and args[0] not in self.brought():
+            from eventlog.core.registry import outdated
+
+            raise outdated(f"command {args[0]}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, section in SECTIONS.items():
-            with formatter.section(title):
-                self.write_summaries(ctx, formatter, section)
-        from eventlog.core.registry import offers, problem
-
-        usable = [
-            offer.name for offer in offers("commands") if offer.name in self._brought() and problem(offer) is None
-        ]
-        if usable:
-            with formatter.section("Of other packages"):
-                self.write_summaries(ctx, formatter, usable)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self.places or cmd_name not in self._brought():
-            return super().get_command(ctx, cmd_name)
-        from eventlog.core.registry import command_named
-
-        return with_debug(command_named(cmd_name))
-
-    def _brought(self) -> list[str]:
-        """The names of other packages' commands; looked up where a command is none of ours."""
-        from eventlog.core.registry import names
-
-        return [name for name in names("commands") if name not in self.places]
+        sections = {title: [*section] for title, section in SECTIONS.items()}
+        sections["Of other packages"] = [name for name in self.list_commands(ctx) if name not in COMMANDS]
+        for title, names in sections.items():
+            if names:
+                with formatter.section(title):
+                    self.write_summaries(ctx, formatter, names)
 
 
 @click.group(
-    cls=Commands, places=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    places={name: module for name, module in COMMANDS.items() if module},
+    prefix="",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(VERSION, prog_name="eventlog", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors; every command takes it too.")

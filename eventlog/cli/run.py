@@ -1,4 +1,4 @@
-"""`eventlog run` and `web`: the publisher, and the status page by itself."""
+"""`eventlog run`: the publisher."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from eventlog.core.errors import UsageError
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
-    from eventlog.daemon.endpoint import Endpoint
+    from eventlog.core.plugins import ServedEndpoint
     from eventlog.daemon.logging import Style
     from eventlog.daemon.service import Ending
     from eventlog.daemon.vitals import PublisherHealth
-    from eventlog.web.server import PageServer
 
 Adopt = Callable[[Config], None]
 
@@ -72,7 +71,7 @@ def run(
 
     secrets: list[str] = []
     journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
-    learn = _learning(secrets, journal)
+    learn = learning(secrets, journal)
 
     def read(again: bool = True) -> Config:
         new = _with_folder(site.read_again() if again else site.config, out, no_policies=no_policies)
@@ -173,7 +172,7 @@ def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasti
     return journal(chosen, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 
-def _learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
+def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
     """What adds the secrets of a configuration to those that are hidden, and warns once of those that are too weak for it."""
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
@@ -219,18 +218,15 @@ def _watched(address: str | None, config: Config, vitals: PublisherHealth, journ
         endpoint.close()
 
 
-def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> Endpoint | PageServer:
-    """The status page with what programs ask; only the latter without the extra, a log, or a guard where others come."""
-    from eventlog.daemon.endpoint import Endpoint, read_address
-    from eventlog.web.door import can_be_opened, open_page
-    from eventlog.web.guard import is_open_door
+def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> ServedEndpoint:
+    """What a package serves there, such as the status page; else what programs ask, and nothing more."""
+    from eventlog.core.plugins import EndpointOrder
+    from eventlog.core.registry import loaded, offers
+    from eventlog.daemon.endpoint import Endpoint
 
-    if config.source.kind != "log" or not can_be_opened():
-        return Endpoint(address, vitals)
-    if is_open_door(read_address(address)[0], config.web):
-        journal.warning("page_off", why="others reach this address; the page needs web.token or web.user_header there")
-        return Endpoint(address, vitals)
-    return open_page(address, config, journal, vitals)
+    order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
+    served = (loaded(offer).open(order) for offer in offers("endpoints"))
+    return next(filter(None, served), None) or Endpoint(address, vitals)
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
@@ -245,64 +241,3 @@ def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Confi
             hint="Use --no-policies with it to publish everything, or leave out --out.",
         )
     return replace(config, output=(output_to("files", path=out),))
-
-
-@click.command()
-@click.option(
-    "--http",
-    "address",
-    metavar="HOST:PORT",
-    default="127.0.0.1:8080",
-    show_default=True,
-    help="The address of the page.",
-)
-@click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
-@click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
-@site_options
-def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
-    """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
-
-    Ctrl-C ends it; SIGHUP makes it read its configuration again.
-
-    Example: eventlog web
-    """
-    from eventlog.core.errors import ConfigError
-    from eventlog.daemon.logging import journal
-    from eventlog.daemon.signals import requests_by_signal
-    from eventlog.web.door import open_page, watched_only
-
-    def shown(config: Config) -> Config:
-        return watched_only(config) if read_only else config
-
-    site.names(site.engine())  # says what is missing before anything listens
-    secrets: list[str] = []
-    said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
-    learn = _learning(secrets, said)
-    learn(site.config)
-    page = open_page(address if port is None else str(port), shown(site.config), said)
-
-    def reload() -> None:
-        try:
-            config = site.read_again()
-        except ConfigError as error:
-            said.error("reload_failed", error=str(error))
-            return
-        learn(config)
-        page.adopt(shown(config))
-        said.info("reloaded")
-
-    asked: list[bool] = []
-
-    def reload_if_asked() -> None:
-        if asked:
-            asked.clear()
-            reload()
-
-    try:
-        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
-        with requests_by_signal(page.stop, lambda: asked.append(True)):
-            click.echo(f"The page is at {page.url}", err=True)
-            page.wait(reload_if_asked)
-    finally:
-        page.close()
-    return 0

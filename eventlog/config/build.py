@@ -245,10 +245,10 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
 Report = Callable[[str], None]
 
 
-def stream_reader_of(config: Config, marks: FileMarks, report: Report) -> StreamReader:
-    """What reads the stream; `report` gets what is odd about it."""
+def source_order(config: Config, marks: FileMarks | None, report: Report) -> SourceOrder:
+    """What the source's plug-in is asked with; `report` gets what is odd about it."""
     source = config.source
-    order = SourceOrder(
+    return SourceOrder(
         settings=source.own,
         url=source.url,
         tables=_schema(source.schema_file),
@@ -258,7 +258,12 @@ def stream_reader_of(config: Config, marks: FileMarks, report: Report) -> Stream
         captured=source.tables,
         schema=source.schema,
     )
-    reader: StreamReader = source_named(source.kind).build(order)
+
+
+def stream_reader_of(config: Config, marks: FileMarks, report: Report) -> StreamReader:
+    """What reads the stream."""
+    order = source_order(config, marks, report)
+    reader: StreamReader = source_named(config.source.kind).build(order)
     return reader
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 EXTRAS: Final[Mapping[str, str]] = {
@@ -63,20 +62,3 @@ def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) 
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = f"Install it: {installing(extra)}." if extra else "Install it where eventlog runs."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
-
-
-def function_named(name: str, group: str, what: str) -> Callable[..., Any]:
-    """A function that another package offers among the entry points of a group; ConfigError where there is none."""
-    from importlib.metadata import entry_points
-
-    offered = {one.name: one for one in entry_points(group=group)}
-    if name not in offered:
-        hint = did_you_mean(name, offered) if offered else "Install the package that has it where eventlog runs."
-        raise ConfigError(f"{what}: no package offers {name} among the entry points {group}.", hint=hint)
-    try:
-        found = offered[name].load()
-    except Exception as error:
-        raise ConfigError(f"{what}: {name} cannot be loaded: {type(error).__name__}.") from error
-    if not callable(found):
-        raise ConfigError(f"{what}: {name} is no function.")
-    return found  # type: ignore[no-any-return]  # callable, and nothing more is known

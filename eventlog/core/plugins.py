@@ -1,7 +1,7 @@
 """What a package can bring to eventlog: values that it offers among its entry points, under the names that people use.
 
-The groups are `eventlog.sinks`, `eventlog.formats`, `eventlog.sources`, `eventlog.checks`, `eventlog.commands`,
-`eventlog.page` and `eventlog.background`, which is ours alone as yet. What eventlog itself has of them comes in by the same groups.
+The groups are those of `eventlog.core.registry`; `eventlog.background` and `eventlog.endpoints` are ours alone as yet.
+What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ class Need(Struct, frozen=True):
 
     what: str
     module: str
+
+
+def _refuse_changeable(settings: type[Struct] | None) -> None:
+    """TypeError where a table of the configuration could be changed: one is the default of all who wrote none."""
+    if settings is not None and not settings.__struct_config__.frozen:
+        raise TypeError(f"the settings {settings.__name__} must be frozen=True")
 
 
 class SinkOrder(Struct, frozen=True, kw_only=True):
@@ -91,6 +97,9 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     folder: Callable[[SinkOrder], Sink] | None = None
     """What writes it to the folder of `sink = "files"`, where that is not a file for each document."""
 
+    def __post_init__(self) -> None:
+        _refuse_changeable(self.settings)
+
 
 class SourceOrder(Struct, frozen=True, kw_only=True):
     """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
@@ -120,6 +129,11 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
     title: str
     address: Callable[[Any], str] = lambda _: ""
     """Where it reads, for messages, and without secrets; asked where there is no `source.url`."""
+    check: Callable[[SourceOrder], Iterable[Finding]] | None = None
+    """What `eventlog check` says of it; nothing is changed, and the order has no `marks`."""
+
+    def __post_init__(self) -> None:
+        _refuse_changeable(self.settings)
 
 
 class CheckPlugin(Struct, frozen=True, kw_only=True):
@@ -195,3 +209,30 @@ class BackgroundPlugin(Struct, frozen=True, kw_only=True):
 
     wanted: Callable[[Any], bool]
     build: Callable[[BackgroundOrder], BackgroundWork]
+
+
+class EndpointOrder(Struct, frozen=True, kw_only=True):
+    """What serves the address of `eventlog run --http` is made from: a running publisher's vitals and journal."""
+
+    address: str
+    config: Any
+    vitals: Any
+    journal: Any
+
+
+class ServedEndpoint(Protocol):
+    """What is served at an address while the publisher runs."""
+
+    port: int
+
+    def adopt(self, config: Any) -> None:
+        """Goes on with another configuration."""
+
+    def close(self) -> None:
+        """Ends it, and frees the address."""
+
+
+class EndpointPlugin(Struct, frozen=True, kw_only=True):
+    """What serves more at that address than /metrics, /health and /ready; None where it cannot, as things are."""
+
+    open: Callable[[EndpointOrder], ServedEndpoint | None]

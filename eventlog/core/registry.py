@@ -5,23 +5,34 @@ Law: one that cannot be loaded is a sentence with its package and the reason, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.plugins import BackgroundPlugin, CheckPlugin, FormatPlugin, PagePlugin, SinkPlugin, SourcePlugin
 from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal["sinks", "formats", "sources", "checks", "commands", "page", "background", "policies", "linter_codecs"]
-Plugin = TypeVar("Plugin")
+    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin
+
+Group = Literal[
+    "sinks",
+    "formats",
+    "sources",
+    "checks",
+    "commands",
+    "page",
+    "background",
+    "endpoints",
+    "policies",
+    "linter_codecs",
+]
 
 GROUPS: Final[Mapping[Group, str]] = {
     "sinks": "sink",
@@ -31,23 +42,30 @@ GROUPS: Final[Mapping[Group, str]] = {
     "commands": "command",
     "page": "part of the page",
     "background": "work in the background",
+    "endpoints": "endpoint",
     "policies": "function of policies",
     "linter_codecs": "codec of LINTER",
 }
 """What one of each group is called."""
 
-OWN_GROUPS: Final = ("sinks", "formats", "sources", "page")
+OWN_GROUPS: Final = ("sinks", "formats", "sources", "commands", "page", "endpoints", "linter_codecs")
 """Groups in which eventlog itself offers something."""
 
-TYPES: Final[Mapping[str, type]] = {
-    "sinks": SinkPlugin,
-    "formats": FormatPlugin,
-    "sources": SourcePlugin,
-    "checks": CheckPlugin,
-    "page": PagePlugin,
-    "background": BackgroundPlugin,
+TYPES: Final[Mapping[Group, str]] = {
+    "sinks": "eventlog.core.plugins:SinkPlugin",
+    "formats": "eventlog.core.plugins:FormatPlugin",
+    "sources": "eventlog.core.plugins:SourcePlugin",
+    "checks": "eventlog.core.plugins:CheckPlugin",
+    "commands": "click:Command",
+    "page": "eventlog.core.plugins:PagePlugin",
+    "background": "eventlog.core.plugins:BackgroundPlugin",
+    "endpoints": "eventlog.core.plugins:EndpointPlugin",
+    "policies": "collections.abc:Callable",
+    "linter_codecs": "collections.abc:Callable",
 }
-"""What an entry point of a group must lead to; a command must be one of click's, and of others nothing is known."""
+"""What an entry point of a group must lead to. It is imported with the first of them: policies, which
+look for functions here, are part of what a plug-in is made of.
+"""
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -85,20 +103,31 @@ def offers(group: Group) -> list[Offer]:
 
 
 def sink_named(name: str) -> SinkPlugin:
-    return _found("sinks", name, SinkPlugin)
+    plugin: SinkPlugin = _found("sinks", name)
+    return plugin
 
 
 def format_named(name: str) -> FormatPlugin:
-    return _found("formats", name, FormatPlugin)
+    plugin: FormatPlugin = _found("formats", name)
+    return plugin
 
 
 def source_named(name: str) -> SourcePlugin:
-    return _found("sources", name, SourcePlugin)
+    plugin: SourcePlugin = _found("sources", name)
+    return plugin
 
 
-def command_named(name: str) -> Any:
-    """The command of click that a package offers."""
-    return loaded(_offered("commands")[name])
+def function_named(name: str, where: str) -> Callable[..., Any]:
+    """A function for policies; `where` begins the sentence of the error, if there is none or it cannot be loaded."""
+    known = _offered("policies")
+    if name not in known:
+        hint = did_you_mean(name, known) if known else "Install the package that has it where eventlog runs."
+        raise ConfigError(f"{where}: no package offers {name} among the entry points eventlog.policies.", hint=hint)
+    try:
+        function: Callable[..., Any] = loaded(known[name])
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
+    return function
 
 
 def problem(offer: Offer) -> str | None:
@@ -122,11 +151,18 @@ def loaded(offer: Offer) -> Any:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
         raise ConfigError(f"The {offer.told} cannot be loaded: {reason}.", hint="Update or uninstall it.") from error
-    kind = import_module("click").Command if offer.group == "commands" else TYPES.get(offer.group, object)
+    module, _, class_name = TYPES[offer.group].partition(":")
+    kind = getattr(import_module(module), class_name)
     if not isinstance(value, kind):
-        what = f"it is of the type {type(value).__name__}, and not {kind.__name__}"
+        what = f"it is of the type {type(value).__name__}, and not {class_name}"
         raise ConfigError(f"The {offer.told} cannot be used: {what}.", hint="Update or uninstall it.")
     return value
+
+
+def outdated(what: str) -> ConfigError:
+    """The error where eventlog's own entry points are those of another version, or of none."""
+    said = f"The package {DISTRIBUTION} that is installed offers no {what}"
+    return ConfigError(f"{said}: it is older than this code, or not whole.", hint="Install it again.")
 
 
 def forget() -> None:
@@ -135,13 +171,11 @@ def forget() -> None:
     loaded.cache_clear()
 
 
-def _found(group: Group, name: str, kind: type[Plugin]) -> Plugin:
+def _found(group: Group, name: str) -> Any:
     known = _offered(group)
     if name not in known:
         raise ConfigError(f"There is no {GROUPS[group]} {name}.", hint=did_you_mean(name, known))
-    value = loaded(known[name])
-    assert isinstance(value, kind)
-    return value
+    return loaded(known[name])
 
 
 @cache
@@ -154,10 +188,7 @@ def _offered(group: Group) -> Mapping[str, Offer]:
     if group in OWN_GROUPS and not any(
         point.module.startswith("eventlog.") for found in points.values() for point in found
     ):
-        message = (
-            f"The package {DISTRIBUTION} that is installed offers no {group}: it is older than this code, or not whole."
-        )
-        raise ConfigError(message, hint="Install it again.")
+        raise outdated(group)
     offered = {}
     for name, found in points.items():
         # Ours stands whoever else takes its name; of strangers with one name none does.

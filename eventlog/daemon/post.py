@@ -257,8 +257,9 @@ class LogPost(Post):
         they would keep all rows from being finished.
         """
         served, kept = self._served(), list[str]()
-        with served.reading() as (connection, memory):
-            waiting = {str(row[0]) for row in served.ask(connection, "parked_reasons")} if memory.any_parked else set()
+        with served.reading() as view:
+            memory = view.memory
+            waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
             unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
             lacking_rows = {name for name in unknown if name in waiting or lacking(memory, name)}
             paused = {name for name in unknown if memory.outputs[name].paused is not None}

@@ -33,12 +33,12 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import by_number, by_position, given_up, judge
 from eventlog.publisher.making import MadePlan, PlanMaker
 from eventlog.publisher.plans import Done, HoldsChangedError
-from eventlog.publisher.reader import known_output
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
 from eventlog.publisher.traces import BatchTrace, BatchTraces
 from eventlog.publisher.unread import park_unread
+from eventlog.publisher.view import View
 from eventlog.sources.marks import Stretches
 from eventlog.sql.journal_tables import MOVED_PLAN
 
@@ -162,20 +162,20 @@ class Consumer:
     def _next(self, now: int) -> Turn | Outgoing:
         """Plans what comes next, or says why nothing is to be handed over."""
         began = time_ns()
-        with self._journal.reading() as (_, memory):
-            row = known_output(memory, self.name)
+        with self._journal.reading() as view:
+            row = view.memory.output(self.name)
             if row.paused:
                 return Turn(paused=True)
             # A target that can be asked has been: nothing is planned for it now.
-            on_the_way = () if self.output.sink.capabilities.resolves else self._journal.planned(self.name)
+            on_the_way = () if self.output.sink.capabilities.resolves else view.planned(self.name)
             if any(one.due <= now for one in on_the_way):
                 return Outgoing(on_the_way=on_the_way)
-            taken = self._taken(on_the_way, now)
+            taken = self._taken(view, on_the_way, now)
             self._most_wait = len(taken.parked) > len(taken.events)
-            soonest = self._journal.soonest(self.name) if taken.is_empty else None
-            if self._decider.tracked is not None and self._decider.tracked != memory.tracked:
+            soonest = view.soonest(self.name) if taken.is_empty else None
+            if self._decider.tracked is not None and self._decider.tracked != view.memory.tracked:
                 return Turn(stale=frozenset())
-            if taken.events and not self._knows_definitions():
+            if taken.events and not self._knows_definitions(view):
                 return Turn(stale=frozenset())
         if taken.is_empty:
             due = [one.due for one in on_the_way] + ([] if soonest is None else [soonest])
@@ -189,27 +189,29 @@ class Consumer:
 
     def _parks_unread(self, now: int) -> bool:
         """Parks new rows without reading their values; whether that were most of them."""
-        stops = self._settings.strictness.on_retry == "stop"  # then an answer stops everything
-        is_stopped = stops and (self._journal.retried_until(self.name) > now or bool(self._journal.planned(self.name)))
-        if is_stopped or self._journal.output(self.name).paused:
-            return False
+        with self._journal.reading() as view:
+            if view.memory.output(self.name).paused:
+                return False
+            stops = self._settings.strictness.on_retry == "stop"  # then an answer stops everything
+            if stops and (view.retried_until(self.name) > now or view.planned(self.name)):
+                return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
-    def _knows_definitions(self) -> bool:
+    def _knows_definitions(self, view: View) -> bool:
         """Whether the decider knows the history of tables as it is. To be asked behind the rows: who has seen one that was
         written after DDL sees what that has entered.
         """
         stamp = self._decider.stamp
-        return stamp is None or self._journal.history_stamp() == stamp
+        return stamp is None or view.history_stamp() == stamp
 
-    def _taken(self, on_the_way: Sequence[OnTheWay], now: int) -> Take:
+    def _taken(self, view: View, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
         if self._settings.strictness.on_retry == "stop":
-            until = max([self._journal.retried_until(self.name), *(one.due for one in on_the_way)])
+            until = max([view.retried_until(self.name), *(one.due for one in on_the_way)])
             if until > now:
-                return Take(stamp=self._journal.stamp())
+                return Take(stamp=view.memory.stamp)
         return take(
-            self._journal,
+            view,
             self.name,
             now=now,
             limit=self._settings.limit,
@@ -269,9 +271,10 @@ class Consumer:
             return None
         if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
             return None
-        taken = self._taken((), now)
-        if taken.is_empty or (taken.events and not self._knows_definitions()):
-            return None
+        with self._journal.reading() as view:
+            taken = self._taken(view, (), now)
+            if taken.is_empty or (taken.events and not self._knows_definitions(view)):
+                return None
         return taken
 
     def _deliver_beside(self, planned: Outgoing, following: Take, began: int, now: int) -> None:
@@ -417,14 +420,16 @@ class Consumer:
 
     def _objects(self, planned: Sequence[OnTheWay]) -> Mapping[int, str]:
         """The objects of the rows behind documents, as far as they still wait."""
-        return self._journal.objects([record for one in planned for record in one.records])
+        with self._journal.reading() as view:
+            return view.objects([record for one in planned for record in one.records])
 
     # --- what is in doubt --------------------------------------------------------------------------------------------
 
     def _resolve(self) -> None:
         """Learns what the target has. What it does not have of an open plan goes back, and is decided anew."""
         sink = self.output.sink
-        row, waiting = self._journal.output(self.name), self._journal.planned(self.name)
+        with self._journal.reading() as view:
+            row, waiting = view.memory.output(self.name), view.planned(self.name)
         plan = row.plan if waiting else ""
         if not sink.capabilities.resolves:
             self._after = sink.last()

@@ -73,14 +73,15 @@ def conversion_name(folder: Path) -> str:
 
 def read_kept(journal: JournalReader) -> Kept:
     """What a conversion does not take now."""
-    with journal.reading() as (connection, memory):
+    with journal.reading() as view:
+        memory = view.memory
         waiting = [part for planned in memory.planned.values() for part in planned.parts]
         for row in memory.outputs.values():
             if not _gets_all(memory, row):
                 waiting += lacking(memory, row.name).parts
-        parked = journal.ask(connection, "parked_numbers") if memory.any_parked else []
+        parked = view.ask("parked_numbers") if memory.any_parked else []
         everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
-        held = journal.ask(connection, "hold_numbers", **everything) if memory.any_held else []
+        held = view.ask("hold_numbers", **everything) if memory.any_held else []
         return Kept(
             stamp=memory.stamp,
             taken=memory.taken,
@@ -149,8 +150,8 @@ class ConversionJournal(FreeingJournal):
 
     def refuse_other(self) -> None:
         """Refuses to begin while another conversion is not over: nobody knows what would overtake its rows."""
-        with self.reading() as (_, memory):
-            others = [one.name for one in memory.outputs.values() if one.is_conversion and one.name != self.name]
+        with self.reading() as view:
+            others = [one.name for one in view.memory.outputs.values() if one.is_conversion and one.name != self.name]
         if others:
             raise UsageError(
                 f"A conversion of this log was interrupted, and its rows are not marked: {others[0]}.",
@@ -160,8 +161,8 @@ class ConversionJournal(FreeingJournal):
     @property
     def is_reserved(self) -> bool:
         """Whether the rows of this very order are reserved."""
-        with self.reading() as (_, memory):
-            row = memory.outputs.get(self.name)
+        with self.reading() as view:
+            row = view.memory.outputs.get(self.name)
             return row is not None and row.plan == self._plan and row.has == WHOLE
 
     def give_back(self) -> None:
@@ -229,8 +230,8 @@ class ConversionJournal(FreeingJournal):
 
     def reserved(self) -> Mapping[int, Stretches]:
         """The batches that are still to be marked, in their order."""
-        with self.reading() as (_, memory):
-            row = memory.outputs.get(self.name)
+        with self.reading() as view:
+            memory, row = view.memory, view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
                 return {}
             return {
@@ -306,4 +307,3 @@ class ConversionJournal(FreeingJournal):
             self._tell(connection, "outcome_drop", runs)
         settle(connection, self.log, Outcomes([(number,) for number in final], ended), self.settings)
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
-        memory.add_seen(final)

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Outcome, Outcomes, Reason, Status
 from eventlog.publisher.letters import worst_of
-from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
-from eventlog.publisher.reader import JournalReader, known_output
+from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, said_of
 from eventlog.publisher.take import Parking
@@ -152,19 +152,19 @@ class Journal(JournalReader):
     def pause(self, name: str, why: str | None) -> None:
         """Lets nothing go to an output, for this reason; None lets it go on."""
         with self.transaction() as (connection, memory):
-            row = known_output(memory, name)
+            row = memory.output(name)
             self._tell(connection, "output_pause", [{"name": name, "paused": why}])
             memory.outputs[name] = replace(row, paused=why)
 
     def warn(self, name: str, warning: str | None) -> None:
         """Keeps what was found about a target that somebody should know."""
         with self.transaction() as (connection, memory):
-            self._move(connection, memory, replace(known_output(memory, name), warning=warning))
+            self._move(connection, memory, replace(memory.output(name), warning=warning))
 
     def forget(self, name: str) -> None:
         """Gives up an output, and what waits for it."""
         with self.transaction() as (connection, memory):
-            known_output(memory, name)
+            memory.output(name)
             waited = {int(number) for (number,) in self.ask(connection, "parked_numbers")}
             waited.update(memory.planned.pop(name, ()))
             waited.update(number for batch in memory.batches.values() for number in batch.records)
@@ -193,7 +193,7 @@ class Journal(JournalReader):
                 raise HoldsChangedError("Rows were held or released at the same time; they are read again.")
             if not memory.batches.keys() >= set(plan.passed):
                 raise HoldsChangedError("A batch was joined with a later one at the same time; it is read again.")
-            row = known_output(memory, name)
+            row = memory.output(name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
                 position = self._seal(connection, memory, name, plan.sealed)
@@ -211,6 +211,8 @@ class Journal(JournalReader):
             self._lead(connection, name, (one.object for one in plan.unparked))
             settled = self._settle(connection, memory, name, sorted(plan.over), plan.said)
             self._drop_passed(connection, memory)
+            if plan.sealed is not None:
+                see(connection, self.log, memory, plan.sealed.records)
         return settled
 
     def done(self, name: str, done: Done) -> Settled:
@@ -219,7 +221,7 @@ class Journal(JournalReader):
         Should a target that can be asked have to be asked, because this was not on disk yet, it says the same again.
         """
         with self.transaction(soon=done.asked) as (connection, memory):
-            row = known_output(memory, name)
+            row = memory.output(name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
             records = Stretches(part for one in done.planned for part in one.records.parts)
@@ -268,7 +270,7 @@ class Journal(JournalReader):
                 self._tell(connection, "parked_due_at", leaders)
                 memory.leader_gone = False
             memory.any_parked = memory.any_parked and self.ask(connection, "parked_any")[0][0] is not None
-            memory.seen -= self._set_back(connection, memory)
+            memory.seen = memory.seen - self._set_back(connection, memory) if memory.any_parked else Stretches()
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
@@ -311,7 +313,7 @@ class Journal(JournalReader):
         if not others:
             return number
         former = max(memory.batches, default=0)
-        in_take = any(former in batches for batches in self.in_take.values())
+        in_take = any(former in batches for batches in memory.in_take.values())
         # With what a conversion has done nothing is joined: an output that comes later would get it.
         if former and not in_take and former not in memory.converted and all(position < former for position in others):
             joined = memory.batches[former].joined(sealed)
@@ -342,9 +344,7 @@ class Journal(JournalReader):
                 ids = id_list([one.record for one in rows])
                 self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
         self._tell(connection, "parked_make", single)
-        memory.any_parked = True
-        memory.forget_retried(waiting)
-        memory.add_seen(Stretches.of(one.record for one in waiting))
+        memory.add_parked(waiting)
 
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
         objects = self.rows.objects(connection, [*rows])
@@ -447,7 +447,6 @@ class Journal(JournalReader):
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
         letters = Counter(outcome.status for outcome in ended.values())
         letters[Status.SUCCESS] += len(final) - len(ended)
-        memory.add_seen(final)
         return Settled(+letters, final)
 
     def _over_for_all(self, connection: Connection, memory: Memory, name: str, final: Stretches) -> Stretches:

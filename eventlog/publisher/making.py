@@ -115,7 +115,8 @@ class PlanMaker:
         groups = _one_after_the_other(taken, left_before) if left_before else [taken.events]
         going_on = None
         if (self._output.format.counts or self._output.whole) and taken.events:
-            going_on = self._journal.going_on(self._output.name, taken, now)
+            with self._journal.reading() as view:
+                going_on = view.going_on(self._output.name, taken, now)
         span = None if trace is None else trace.span
         first = trace is not None and trace.first == self._output.name
         with step(span if first else None, "decide"):

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.tables import JournalRow, Parked, stretches_of, whole
-from eventlog.sources.marks import CONVERTED, TRACKED, Marks, Run, Stretches
+from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, Stretches
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MOST_GAPS: Final = 1_000
-"""So many stretches of rows that wait are known exactly; of more, neighbouring ones count as one."""
+MOST_STRETCHES: Final = 1_000
+"""So many stretches of numbers are known in which nobody has to look; of more, the longest."""
 
+
+MOST_SET_BACK: Final = 100_000
+"""Where more rows than these wait among what was written down, nothing of it counts."""
+
+KEPT_NUMBERS: Final = 1_000
+"""So many numbers more or fewer are written down anew."""
 
 KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
+
+
+class ReplacedError(SourceError):
+    """Somebody else has changed what only the holder of the lock may change."""
 
 
 class Sealed(Struct, frozen=True):
@@ -48,9 +60,9 @@ class Memory(Struct, kw_only=True):
     planned: dict[str, Stretches]
     """The rows that may be on their way to each output that has such documents."""
     seen: Stretches
-    """Numbers that nobody has to look for: their rows wait for some output, or have got their letter since."""
-    loose: Sequence[Run]
-    """Stretches of `seen` in which other rows may be, because so many rows wait that only their ends are known."""
+    """Stretches of rows that somebody has taken, which are known while rows wait: theirs wait, are on their way, or have got
+    their letter since. The last row that waits is always in one. Elsewhere the log is asked, which leaves out what waits too.
+    """
     last_noted: int
     """The highest number of which the companion table says how its row ended: none above it has a record."""
     any_parked: bool
@@ -64,6 +76,18 @@ class Memory(Struct, kw_only=True):
     """Whether there may be an object of which rows wait and none may go first."""
     retried: dict[str, int] = {}
     """When the last row may be offered again that an output's receiver did not take, as far as somebody has asked."""
+    seen_kept: int = 0
+    """Of how many numbers it was last written down that nobody has to look for them."""
+    in_take: dict[str, dict[int, Sealed]] = {}
+    """The batches that each output has read last, and may be about to plan."""
+
+    def output(self, name: str) -> JournalRow:
+        """How far an output is."""
+        if name not in self.outputs:
+            said = f"Somebody has forgotten the output {name} while this publisher writes to it."
+            hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
+            raise ReplacedError(said, hint=hint, may_pass=False)
+        return self.outputs[name]
 
     @property
     def taken(self) -> Stretches:
@@ -85,17 +109,28 @@ class Memory(Struct, kw_only=True):
             if batch.events is not None:
                 self.batches[number] = Sealed(batch.records, batch.weight)
 
+    def add_parked(self, rows: Sequence[Parked]) -> None:
+        """These rows wait from now on."""
+        self.any_parked = True
+        self.seen |= Stretches.of(one.record for one in rows)
+        self.forget_retried(rows)
+
     def forget_retried(self, rows: Iterable[Parked]) -> None:
         """These rows begin to wait, or wait no longer."""
         if any(one.reason == Reason.RETRY.value for one in rows):
             self.retried.clear()
 
-    def add_seen(self, records: Stretches) -> None:
-        """Rows wait, or have got their letter while others wait."""
-        if self.any_parked:
-            self.seen |= records
-        elif not (self.batches or self.planned):
-            self.seen = Stretches()
+
+def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
+    """Nobody has to look for these rows any more: they are sealed, or were parked. While rows wait that is written down now and
+    then, for who begins anew would look among all that wait, and that in each turn.
+    """
+    if not memory.any_parked:
+        return
+    memory.seen = _longest(memory.seen | records, 2 * MOST_STRETCHES)
+    if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
+        Marks(log).set(connection, SEEN, memory.seen.text())
+        memory.seen_kept = len(memory.seen)
 
 
 def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = True) -> Memory:
@@ -108,10 +143,10 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         planned[str(output)] = planned.get(str(output), Stretches()) | found
     if seen:
         [(waiting, first, last)] = log.rows(connection, log.query("parked_count"))
-        numbers, loose = _read_seen(connection, log, int(waiting), first, last)
+        numbers = _read_seen(connection, log, int(waiting), first, last)
     else:
         waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
-        numbers, loose = Stretches(), ()
+        numbers = Stretches()
     noted = log.rows(connection, log.query("outcome_last"))[0][0]
     numbers_there = [int(number) for number, *_ in batches]
     rows = {
@@ -135,24 +170,28 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         reserved_above=min((row.position for row in rows.values() if row.is_conversion), default=None),
         planned=planned,
         seen=numbers,
-        loose=loose,
+        seen_kept=len(numbers),
         any_parked=bool(waiting),
         any_said=log.rows(connection, log.query("said_any"))[0][0] is not None,
         any_held=log.rows(connection, log.query("hold_any"))[0][0] is not None,
     )
 
 
-def _read_seen(
-    connection: Connection, log: Log, waiting: int, first: Any, last: Any
-) -> tuple[Stretches, Sequence[Run]]:
-    """The rows that wait for any output, and the stretches of them in which there may be others."""
-    if waiting <= MOST_GAPS:
+def _read_seen(connection: Connection, log: Log, waiting: int, first: Any, last: Any) -> Stretches:
+    """The rows that wait for any output; of many, what was written down, without rows that somebody has set back since."""
+    if waiting <= MOST_STRETCHES:
         numbers = log.rows(connection, log.query("parked_numbers")) if waiting else []
-        return Stretches.of(int(number) for (number,) in numbers), ()
-    width = max(1, (int(last) - int(first)) // MOST_GAPS)
-    found = [
-        (int(begin), int(end), int(count))
-        for begin, end, count in log.rows(connection, log.query("parked_stretches"), {"width": width})
-    ]
-    loose = [(begin, end) for begin, end, count in found if count <= end - begin]
-    return Stretches((begin, end) for begin, end, _ in found), loose
+        return Stretches.of(int(number) for (number,) in numbers)
+    kept = Stretches.read(Marks(log).get(connection, SEEN) or "")
+    asked = {"first": int(first), "last": int(last), "limit": MOST_SET_BACK}
+    set_back = log.rows(connection, log.query("unsealed_numbers"), asked)
+    if len(set_back) == MOST_SET_BACK:
+        kept = Stretches()
+    return (kept - Stretches.of(int(number) for (number,) in set_back)) | Stretches.of([int(last)])
+
+
+def _longest(seen: Stretches, most: int) -> Stretches:
+    """Fewer stretches, where they are too many: the longest, and the last one."""
+    if len(seen.parts) <= most:
+        return seen
+    return Stretches([*nlargest(MOST_STRETCHES, seen.parts, key=lambda part: part[1] - part[0]), seen.parts[-1]])

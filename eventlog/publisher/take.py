@@ -20,7 +20,7 @@ from eventlog.publisher.unsealed import object_of
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
-    from eventlog.publisher.reader import JournalReader
+    from eventlog.publisher.view import View
 
 BEHIND: Final = Reason.BEHIND.value
 """Why a row waits that comes after another one of its object."""
@@ -121,7 +121,7 @@ class Parking:
 
 
 def take(
-    journal: JournalReader,
+    view: View,
     output: str,
     *,
     now: int,
@@ -133,24 +133,24 @@ def take(
     """The next rows of an output, and new ones that no batch has where it has nothing ahead of it. `on_the_way` are
     documents that may be at a target which cannot be asked.
     """
-    stamp = journal.stamp()
-    again, freed, batches, sealed = _at_hand(journal, output, now, limit)
+    stamp = view.memory.stamp
+    again, freed, batches, sealed = _at_hand(view, output, now, limit)
     if not again and not batches and sealed is None:
         return Take(stamp=stamp)
     ahead = [*batches.values(), *([sealed] if sealed is not None else [])]
     records = Stretches(part for batch in ahead for part in batch.records.parts)
     waited = {one.record: one for one in again}
-    events = journal.events(ahead, waited)
+    events = view.events(ahead, waited)
     found = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
-    if not (again or on_the_way or unreadable or journal.any_waits):  # by far the most common: all of them go
+    if not (again or on_the_way or unreadable or view.any_waits):  # by far the most common: all of them go
         read_now = all(batch.is_new for batch in ahead)
         there = records if read_now else Stretches.of(event.position[0] for event in events)
         return replace(found, gone=records - there, objects=ObjectNames(identities, events))
-    return _divided(journal, output, found, waited, freed, now, identities, on_the_way, unreadable or {})
+    return _divided(view, output, found, waited, freed, now, identities, on_the_way, unreadable or {})
 
 
 def _divided(
-    journal: JournalReader,
+    view: View,
     output: str,
     found: Take,
     waited: Mapping[int, Parked],
@@ -169,14 +169,14 @@ def _divided(
         for number, alike in by_number.items()
     }
     new_objects = {objects[number] for number in by_number if number not in waited}
-    waiting = journal.waiting_objects(output, new_objects).difference(freed)
+    waiting = view.waiting_objects(output, new_objects).difference(freed)
     unsent = {name for one in on_the_way for name in one.objects}
     parking = Parking(output, blocked=waiting | unsent, led=waiting)
-    held = journal.held(by_number)
+    held = view.held(by_number)
     going: list[Event] = []
     unparked: list[Parked] = []
     order = sorted(by_number)
-    if journal.settings.handle_future_events:  # what takes effect earlier comes first, whatever its number is
+    if view.settings.handle_future_events:  # what takes effect earlier comes first, whatever its number is
         order.sort(key=lambda number: due(by_number[number][0]))
     for number in order:
         alike, name, former = by_number[number], objects[number], waited.get(number)
@@ -210,18 +210,18 @@ def _divided(
 
 
 def _at_hand(
-    journal: JournalReader, output: str, now: int, limit: int
+    view: View, output: str, now: int, limit: int
 ) -> tuple[list[Parked], Collection[str], dict[int, Sealed], Sealed | None]:
     """Rows that waited until now with the objects that are free by them, batches that are ahead of the output, and new
     rows where it is the foremost.
     """
-    again, freed = journal.due(output, now, limit)
+    again, freed = view.due(output, now, limit)
     # What was left of transactions that go on takes nobody's room: it goes with what comes behind it.
     left = limit - sum(one.reason != Reason.GOES_ON.value for one in again)
     if left <= 0:
         return again, freed, {}, None
-    batches = journal.next_batches(output, left, journal.settings.share)
-    return again, freed, batches, None if batches else journal.new_rows(left)
+    batches = view.next_batches(output, left, view.settings.share)
+    return again, freed, batches, None if batches else view.new_rows(left)
 
 
 def _wait(

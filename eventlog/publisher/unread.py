@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.memory import see
 from eventlog.publisher.tables import Parked, encoded
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
+from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -53,6 +55,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
             for number, name in behind.items()
         ]
         journal.park(connection, memory, rows)
+        see(connection, journal.log, memory, Stretches.of(behind))
         return len(behind) > passed
 
 

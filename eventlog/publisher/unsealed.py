@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.publisher.memory import MOST_GAPS, Memory, Sealed
+from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
@@ -37,6 +37,9 @@ from eventlog.sql.log_indexes import has_number_index
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+MOST_GAPS: Final = 1_000
+"""So many gaps are asked for one by one; of more, neighbouring ones as one."""
 
 SLOTS: Final = 32
 """Gaps that a statement can name one by one, where a database finds ranges only by constants."""
@@ -63,8 +66,11 @@ class UnsealedRows:
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
         known, room = memory.taken | memory.seen, self._settings.share
-        if not known or self._settings.handle_future_events:
-            found = self._rows.next(connection, Request(limit=limit, room=room, known=known))
+        if not known:
+            found = self._rows.next(connection, Request(limit=limit, room=room))
+        elif self._settings.handle_future_events:
+            request = Request(limit=limit, room=room, among="among_due_unparked", known=memory.taken)
+            found = self._rows.next(connection, request)
         else:
             beyond = {"beyond": known.parts[-1][1]}
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
@@ -131,12 +137,12 @@ class UnsealedRows:
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones, and none where none wait."""
-        known = memory.taken | memory.seen
+        taken, known = memory.taken, memory.taken | memory.seen
         if not known or self._settings.handle_future_events:
-            among = "among_due" if self._settings.handle_future_events else "among_all"
+            among = "among_due_unparked" if self._settings.handle_future_events else "among_all"
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
-            waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit})
-            return [int(row[0]) for row in waiting]
+            waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit + len(taken)})
+            return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
         return self._late(connection, memory, known, limit, upto=NEVER)
 
     def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
@@ -176,8 +182,8 @@ class UnsealedRows:
     def _late(
         self, connection: Connection, memory: Memory, known: Stretches, limit: int, upto: int | None = None
     ) -> list[int]:
-        """Numbers of waiting rows that lie below or between those that nobody has to look for, and above them `upto`."""
-        parts = known.parts
+        """Numbers of waiting rows that nobody has taken, below or between those that are known, and above them `upto`."""
+        taken, parts = memory.taken, known.parts
         gaps = [(-(2**62), parts[0][0] - 1)]
         gaps += [(before[1] + 1, after[0] - 1) for before, after in pairwise(parts)]
         if upto is not None:
@@ -189,13 +195,11 @@ class UnsealedRows:
         while asked and len(late) < limit:
             values = {"limit": most, **gap_parameters(self._log, asked)}
             page = [int(number) for (number,) in self._log.rows(connection, query, values)]
-            late += [number for number in page if number not in known]
+            late += [number for number in page if number not in taken]
             if len(page) < most:
                 break
             asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
-        for run in memory.loose:
-            late += self.unsealed(connection, memory, run, limit)
-        return sorted(late)[:limit]
+        return late[:limit]
 
 
 def object_of(identities: Identities, event: Event) -> str:

@@ -25,6 +25,9 @@ HOLDING: Final = "holding"
 CONVERTED: Final = "converted"
 """The batches that a conversion has done for every output but those that have them ahead: none that comes later gets them."""
 
+SEEN: Final = "seen"
+"""Numbers of rows that nobody has to look for, written down where many rows wait: see publisher/memory.py."""
+
 TRACKED: Final = "tracked"
 """Another text each time that somebody tracks tables: they may have other columns than before."""
 

@@ -72,15 +72,23 @@ def fetched(
 ) -> list[tuple[Any, ...]]:
     """What a query finds, straight from the driver: rows with names and converted values cost half of the reading."""
     try:
-        return _fetched(connection, query, parameters)
+        if isinstance(query, str):
+            result = connection.exec_driver_sql(query, parameters)
+        else:
+            result = connection.execute(query, parameters)
+        found = list(result.cursor.fetchall())
+        result.close()
+        return found
     except Exception as error:
         if "decode" not in str(error).lower() or not dialect_of(connection).stores_any_bytes:
             raise
-        # As lone surrogates such bytes reach the rules, which refuse the one row they are in.
         session: Any = connection.connection.driver_connection
+        if session.text_factory is _any_text:  # then it is asked the second time
+            raise
+        # As lone surrogates such bytes reach the rules, which refuse the one row they are in.
         usual, session.text_factory = session.text_factory, _any_text
         try:
-            return _fetched(connection, query, parameters)
+            return fetched(connection, query, parameters)
         finally:
             session.text_factory = usual
 
@@ -117,18 +125,6 @@ def verbatim(sql: str) -> TextClause:
     from sqlalchemy import text
 
     return text(in_text(sql))
-
-
-def _fetched(
-    connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None
-) -> list[tuple[Any, ...]]:
-    if isinstance(query, str):
-        result = connection.exec_driver_sql(query, parameters)
-    else:
-        result = connection.execute(query, parameters)
-    found = result.cursor.fetchall()
-    result.close()
-    return list(found)
 
 
 def _any_text(stored: bytes) -> str:

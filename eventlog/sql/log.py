@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,11 +72,9 @@ class Log:
         now = connection.execute(self.query("clock_now")).scalar_one()
         return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
 
-    @contextmanager
-    def transaction(self, *, lone: bool = False) -> Iterator[Connection]:
+    def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""
-        with transaction(self.engine, f"The event log {self.name}", lone=lone) as connection:
-            yield connection
+        return transaction(self.engine, f"The event log {self.name}", lone=lone)
 
     def check(self) -> None:
         """InstallError when the log, one of its ten columns or a companion table is missing; it names which."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 
-from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Column, Table
 from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.access import answers
@@ -38,6 +38,17 @@ def reflect_table(
     where: Engine | Connection, name: str, schema: str | None = None, children: Sequence[str] = ()
 ) -> Table:
     return reflect(where, [name], schema, children).tables[0]
+
+
+def refuse_unknown_schema(engine: Engine, schema: str) -> bool:
+    """ConfigError where the database has no such schema; False where it has no schemas at all."""
+    if not dialect_of(engine).schemas:
+        return False
+    known = inspect(engine).get_schema_names()
+    if schema not in known:
+        said = f"source.schema is {schema}, and the database has no such schema."
+        raise ConfigError(said, hint=did_you_mean(schema, known))
+    return True
 
 
 class Classes:

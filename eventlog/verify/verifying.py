@@ -20,10 +20,9 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.policies import Steps
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.values import TableValues
-from eventlog.sources.compare.catalog import compared_catalog, query_of
-from eventlog.sql.access import transaction
+from eventlog.sources.compare.catalog import query_of
+from eventlog.sources.compare.reader import tables_at
 from eventlog.sql.connect import reading_engine
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
@@ -70,7 +69,11 @@ class Verifier:
         self._sleep = sleep
         source = config.source
         self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
-        self._catalog = _compared(engine, config) if log is None else catalog_of(log.engine, log.names, config)
+        self._catalog = (
+            tables_at(engine, source.tables, source.schema, source.own)
+            if log is None
+            else catalog_of(log.engine, log.names, config)
+        )
         self._policy = checked(output, steps, self._catalog) if steps else None
         self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
         self._proving: list[Proving] = []
@@ -161,14 +164,6 @@ class Verifier:
             behind_policy(self._reading, source, shape, self._policy, self._reader, there),
             tuple(notes),
         )
-
-
-def _compared(engine: Engine, config: Config) -> Catalog:
-    """The tables and queries of a source without triggers."""
-    source = config.source
-    schema = source.schema if dialect_of(engine).schemas else None
-    with transaction(engine, "The database of the comparison") as connection:
-        return compared_catalog(connection, source.tables, schema, source.own)
 
 
 def _described(catalog: Catalog, table: Table) -> Table:

@@ -9,6 +9,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import Config
 from eventlog.core.packages import is_there, require
+from eventlog.core.plugins import EndpointOrder, EndpointPlugin
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("itsdangerous", "jinja2", "starlette", "uvicorn")
 """What the extra brings."""
-
-
-def can_be_opened() -> bool:
-    return all(map(is_there, PACKAGES))
 
 
 def open_page(address: str, config: Config, journal: BoundLogger, vitals: PublisherHealth | None = None) -> PageServer:
@@ -35,3 +32,20 @@ def open_page(address: str, config: Config, journal: BoundLogger, vitals: Publis
 def watched_only(config: Config) -> Config:
     """The configuration with a page on which nobody acts."""
     return replace(config, web=replace(config.web, read_only=True))
+
+
+def _beside_publisher(order: EndpointOrder) -> PageServer | None:
+    """The page; None without the extra, a log, or a guard where others come."""
+    from eventlog.daemon.endpoint import read_address
+    from eventlog.web.guard import is_open_door
+
+    if order.config.source.kind != "log" or not all(map(is_there, PACKAGES)):
+        return None
+    if is_open_door(read_address(order.address)[0], order.config.web):
+        why = "others reach this address; the page needs web.token or web.user_header there"
+        order.journal.warning("page_off", why=why)
+        return None
+    return open_page(order.address, order.config, order.journal, order.vitals)
+
+
+ENDPOINT: Final = EndpointPlugin(open=_beside_publisher)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.cli import ordering
-from eventlog.cli.convert import convert
-from eventlog.cli.ordering import order_of, worth_spark
+from eventlog.convert import ordering
+from eventlog.convert.command import convert
+from eventlog.convert.ordering import order_of, worth_spark
 from tests.conformance.event_logs import installed
 
 

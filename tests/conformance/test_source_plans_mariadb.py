@@ -40,7 +40,7 @@ def log(request: pytest.FixtureRequest) -> Log:
 @pytest.mark.parametrize("gaps", [[(40_001, 41_050)], [(number, number) for number in range(39_001, 39_017)]])
 def test_late_rows_are_looked_for_by_the_index(log: Log, gaps: list[Run]) -> None:
     asked = {"limit": 1000, **gap_parameters(log, gaps)}
-    [step] = plan(log.engine, str(log.query("late_numbers")), asked)
+    [step] = [step for step in plan(log.engine, str(log.query("late_numbers")), asked) if step["table"] == "waiting"]
     assert step["type"] != "ALL", step
     assert step["key"] is not None, step
     assert int(step["rows"]) < 10_000, step

@@ -22,6 +22,7 @@ from eventlog.publisher.consumer import Consumer, Outgoing
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import Take
+from eventlog.publisher.view import View
 from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 
@@ -120,10 +121,10 @@ nobody asks again.
 _taken = Consumer._taken
 
 
-def _taken_and_noted(consumer: Consumer, on_the_way: Sequence[OnTheWay], now: int) -> Take:
+def _taken_and_noted(consumer: Consumer, view: View, on_the_way: Sequence[OnTheWay], now: int) -> Take:
     _taking[consumer] = None
     try:
-        taken = _taken(consumer, on_the_way, now)
+        taken = _taken(consumer, view, on_the_way, now)
     except BaseException:
         _taking[consumer] = frozenset()
         raise

@@ -68,7 +68,7 @@ def test_a_query_is_published_and_verified_as_tables_are(
         assert exit_code(["apply", "--database", url_of(sqlite)]) == 0
 
     assert exit_code(["check", "--config", str(file)]) == 0, capsys.readouterr().out
-    assert "2 tables can be compared" in capsys.readouterr().out
+    assert "2 tables of" in capsys.readouterr().out
     published()
     held = (["--output", "lake", "--mirrors"], ["--output", "lake"], ["--output", "files"])
     for what in held:

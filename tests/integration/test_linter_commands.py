@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from eventlog.cli.decode import linter as decode
-from eventlog.cli.emulate import linter as emulate
 from eventlog.core.errors import EX_DATA, DataError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options
 from eventlog.core.schema import catalog_to_json
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sinks.files import FileSink
+from eventlog.sources.linter.commands import decode, emulate
 from eventlog.sources.linter.emulator import SAMPLE_SCHEMA
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.settings import LinterSettings

@@ -86,6 +86,15 @@ def test_without_being_told_it_waits_for_five_minutes_and_half_a_minute(server: 
     assert any(asked)
 
 
+@pytest.mark.parametrize("lease, action", [(None, "read"), (60.0, "publish")])
+def test_oracles_sessions_say_to_a_dba_who_they_are(lease: float | None, action: str) -> None:
+    oracle = Recorder()
+    limit_sessions(oracle.engine, None, None, lease)
+    with oracle.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert (driver.module, driver.action) == ("eventlog", action)
+
+
 def test_oracles_driver_ends_calls_and_what_it_says_then_may_pass() -> None:
     oracle = Recorder()
     limit_sessions(oracle.engine, None, None)

@@ -18,14 +18,12 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.schema import Child, Column, Table
 from eventlog.core.tablekey import TableKey
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import track, untrack
 from tests.oracle import ora2pg
-from tests.support.servers import absent
 
 TABLES = """
 CREATE TABLE usr (idu INTEGER NOT NULL, code VARCHAR(40) NOT NULL, fname VARCHAR(64), abbr CHAR(5),
@@ -96,27 +94,16 @@ CHANGES = [
 Row = tuple[Any, ...]
 
 
-@pytest.fixture
-def database(postgresql: Engine) -> Engine:
-    """A database with a log that understands translated triggers."""
-    why = ora2pg.missing(postgresql)
-    if why:
-        absent("oracle-translated", why)
-    ora2pg.prepare(postgresql)
-    install(postgresql)
-    return postgresql
-
-
-def changed(engine: Engine, changes: Iterable[str] = CHANGES) -> list[Row]:
+def changed(engine: Engine, changes: Iterable[str] = CHANGES, log: str = "event_log") -> list[Row]:
     """What the log holds after the changes, with names in lower case, as PostgreSQL has them."""
     for change in changes:
         with engine.begin() as connection:
             connection.exec_driver_sql(change)
     columns = "event_type, table_name, table_key, column_name, old_value, new_value, status, perpetrator"
     with engine.begin() as connection:
-        rows = connection.execute(text(f"SELECT {columns} FROM event_log ORDER BY record_id")).all()
-        connection.execute(text("DELETE FROM event_log"))
-        assert connection.execute(text("SELECT COUNT(*) FROM event_log WHERE event_time IS NULL")).scalar() == 0
+        rows = connection.execute(text(f"SELECT {columns} FROM {log} ORDER BY record_id")).all()
+        assert connection.execute(text(f"SELECT COUNT(*) FROM {log} WHERE event_time IS NULL")).scalar() == 0
+        connection.execute(text(f"DELETE FROM {log}"))
     return [_lower(*row) for row in rows]
 
 

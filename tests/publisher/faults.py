@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
-MAKING, UNREAD = "making.py", "unread.py"
+MAKING, UNREAD, VIEW = "making.py", "unread.py", "view.py"
 COMMON = "sql/common/journal.sql"
 
 
@@ -247,8 +247,8 @@ FAULTS = [
     JournalFault(
         "a set-back row is not looked for",
         JOURNAL,
-        "            memory.seen -= self._set_back(connection, memory)\n",
-        "",
+        "memory.seen - self._set_back(connection, memory) if memory.any_parked",
+        "memory.seen if memory.any_parked",
     ),
     JournalFault(
         "a batch's number comes again",
@@ -256,7 +256,22 @@ FAULTS = [
         "return max([0, *self.batches, *(output.position for output in self.outputs.values())])",
         "return max([0, *self.batches])",
     ),
-    JournalFault("parked rows are not seen", MEMORY, "            self.seen |= records\n", "            pass\n"),
+    JournalFault(
+        "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(one.record for one in rows)\n", ""
+    ),
+    JournalFault(
+        "who begins anew does not look for rows that were set back",
+        MEMORY,
+        "(kept - Stretches.of(int(number) for (number,) in set_back))",
+        "kept",
+    ),
+    JournalFault(
+        "what waits is not left out of what is late",
+        "sql/sqlite/publisher.sql",
+        "  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept\n"
+        "                  WHERE kept.record_id = waiting./* record_id */record_id)\n",
+        "",
+    ),
     JournalFault(
         "planned rows are not taken",
         MEMORY,
@@ -372,21 +387,21 @@ FAULTS = [
     ),
     JournalFault(
         "a transaction ends where another output has passed it",
-        READER,
+        VIEW,
         "(end not in known or any(end in records for records in ahead))",
         "end not in known",
         of_transactions=True,
     ),
     JournalFault(
         "a transaction ends though rows of it wait",
-        READER,
+        VIEW,
         "frozenset(soon.union(one for one, _ in waiting))",
         "frozenset(soon)",
         of_transactions=True,
     ),
     JournalFault(
         "what comes again of a transaction goes on with nothing",
-        READER,
+        VIEW,
         "        soon.update(one for one, due in waiting if due <= now)\n",
         "",
         of_transactions=True,

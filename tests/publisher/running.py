@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from sqlalchemy import Engine, event, text
 
-from eventlog.publisher import consumer, reader
+from eventlog.publisher import consumer, memory, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
@@ -98,6 +98,8 @@ def plans_beside(chance: Random) -> Iterator[None]:
         patch.object(consumer, "AHEAD_ROWS", 1),
         patch.object(consumer, "Thread", Delivery),
         patch.object(JournalReader, "embedded", False),
-        patch.object(reader, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
+        patch.object(memory, "MOST_STRETCHES", chance.choice([2, memory.MOST_STRETCHES])),
+        patch.object(memory, "KEPT_NUMBERS", 2),
+        patch.object(view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
     ):
         yield

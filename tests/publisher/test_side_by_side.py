@@ -14,8 +14,8 @@ from eventlog.core.errors import MachineError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.pipeline import Report
-from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.view import View
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.lagging import Outputs, all_settled, config, lagging, left_at_rest, write
@@ -251,16 +251,16 @@ def test_a_log_that_is_away_under_who_lags_is_waited_for(
     outputs["far"].away = True
     write(log, 1, 8)
     taken: list[str] = []
-    planned = JournalReader.planned
+    planned = View.planned
 
-    def interrupted(journal: JournalReader, name: str) -> list[OnTheWay]:
+    def interrupted(view: View, name: str) -> list[OnTheWay]:
         if name == "far" and outputs["near"].numbers == [*range(1, 9)]:
             taken.append(name)
             if len(taken) == 2:
                 raise error
-        return planned(journal, name)
+        return planned(view, name)
 
-    monkeypatch.setattr(JournalReader, "planned", interrupted)
+    monkeypatch.setattr(View, "planned", interrupted)
     with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
         until(lambda: outputs["near"].numbers == [*range(1, 9)], "near has all")
         until(lambda: len(taken) > 1, "it has read")
@@ -275,14 +275,14 @@ def test_what_fails_for_good_where_one_lags_ends_the_publisher(
 ) -> None:
     log, outputs = site(sqlite), Outputs("near", "far")
     write(log, 1, 2)
-    planned = JournalReader.planned
+    planned = View.planned
 
-    def broken(journal: JournalReader, name: str) -> list[OnTheWay]:
+    def broken(view: View, name: str) -> list[OnTheWay]:
         if name == "far":
             raise error
-        return planned(journal, name)
+        return planned(view, name)
 
-    monkeypatch.setattr(JournalReader, "planned", broken)
+    monkeypatch.setattr(View, "planned", broken)
     with (
         Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher,
         pytest.raises(type(error), match="ours"),

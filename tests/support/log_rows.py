@@ -52,10 +52,11 @@ class LogRows:
         """The next rows that may go; rows that wait behind others are parked on the way. 0 means all."""
         while True:
             now = self.journal.now()
-            taken = take(self.journal, self.output, now=now, limit=limit or EVERY_ROW, identities=self._identities)
+            with self.journal.reading() as view:
+                taken = take(view, self.output, now=now, limit=limit or EVERY_ROW, identities=self._identities)
+                going_on = view.going_on(self.output, taken, now) if taken.events else None
             self._taken = taken
             if taken.events or taken.is_empty:
-                going_on = self.journal.going_on(self.output, taken, now) if taken.events else None
                 return Batch(events=taken.events, going_on=None if going_on is None else going_on.every)
             self._plan([], {})
 

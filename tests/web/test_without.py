@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from eventlog.cli.run import _endpoint
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
+from eventlog.core.plugins import ServedEndpoint
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
@@ -21,7 +22,7 @@ from tests.web.visiting import watched
 
 
 @contextmanager
-def endpoint(config: Config) -> Iterator[Endpoint | PageServer]:
+def endpoint(config: Config) -> Iterator[ServedEndpoint]:
     made = _endpoint("127.0.0.1:0", config, PublisherHealth(), library_journal())
     try:
         yield made

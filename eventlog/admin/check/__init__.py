@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Engine
 
 from eventlog.admin.check.log import log_points
-from eventlog.admin.check.outputs import output_points
+from eventlog.admin.check.outputs import output_points, told
 from eventlog.admin.check.plugins import plugin_points
 from eventlog.admin.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.admin.check.server import local_time, server_points
 from eventlog.admin.policies import policies_of
+from eventlog.config.build import source_order
 from eventlog.config.policies import checked_needs
-from eventlog.config.settings import Config
+from eventlog.config.settings import LOG, Config
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.plural import counted
-from eventlog.core.suggest import did_you_mean
+from eventlog.core.registry import source_named
 
 __all__ = ["Point", "PointLevel", "check"]
 
@@ -30,21 +31,34 @@ def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = 
     """
     try:
         config = read()
-        source = f"source.url of {config.source.kind}" if config.source.url else None
     except EventlogError as error:
         yield failure("configuration", error)
         return
-    if source is None:
-        yield failure(
-            "configuration", ConfigError("No database is named.", hint="Use --database URL or --config FILE.")
-        )
+    source = config.source
+    if source.kind == LOG and not source.url:
+        missing = ConfigError("No database is named.", hint="Use --database URL or --config FILE.")
+        yield failure("configuration", missing)
     else:
-        yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, log {config.source.log}")
+        what = f"log {source.log}" if source.kind == LOG else f"source {source.kind}"
+        yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, {what}")
         for setting in known_secrets(config).weak:
             yield warning("configuration", f"{setting}: {WEAK}", MEND)
-        yield from _database_points(config, clock or local_time)
+        if source.kind == LOG:
+            yield from _database_points(config, clock or local_time)
+        else:
+            yield from points("source", lambda: _source(config))
     yield from output_points(config)
     yield from plugin_points(config)
+
+
+def _source(config: Config) -> Iterator[Point]:
+    """What the source's plug-in finds."""
+    kind = config.source.kind
+    check_it = source_named(kind).check
+    if check_it is None:
+        yield ok("source", f"the source {kind} has nothing to try")
+    else:
+        yield from told("source", check_it(source_order(config, None, lambda _odd: None)))
 
 
 def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
@@ -55,28 +69,10 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
     try:
         yield from points("server", lambda: server_points(engine, clock))
         yield from points("schema", lambda: _schema(engine, config.source.schema))
-        if config.source.kind == "compare":
-            yield from points("tables", lambda: _compared(engine, config))
-            return
         yield from points("log", lambda: log_points(engine, config.source.wanted_names, config))
         yield from points("policies", lambda: _policies(engine, config))
     finally:
         engine.dispose()
-
-
-def _compared(engine: Engine, config: Config) -> Iterator[Point]:
-    """Whether the tables that are compared can be read and have keys."""
-    from eventlog.sources.compare.catalog import compared_catalog
-    from eventlog.sql.dialect import dialect_of
-
-    schema = config.source.schema if dialect_of(engine).schemas else None
-    with engine.connect() as connection:
-        found = compared_catalog(connection, config.source.tables, schema, config.source.own)
-    loose = [table.whole for table in found if not table.key]
-    if loose or not len(found):
-        what = f"{loose[0]} has no key" if loose else "No table has a key"
-        raise ConfigError(f"{what}, so its rows cannot be compared.", hint="Name others in source.tables.")
-    yield ok("tables", f"{counted(len(found), 'table')} can be compared")
 
 
 def _policies(engine: Engine, config: Config) -> Iterator[Point]:
@@ -91,18 +87,10 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
     """Whether the schema of the captured tables is there; nothing where none is named."""
-    from sqlalchemy import inspect
+    from eventlog.sql.reflect import refuse_unknown_schema
 
-    from eventlog.sql.dialect import dialect_of
-
-    if schema is None or not dialect_of(engine).schemas:
-        return
-    known = inspect(engine).get_schema_names()
-    if schema not in known:
-        raise ConfigError(
-            f"source.schema is {schema}, and the database has no such schema.", hint=did_you_mean(schema, known)
-        )
-    yield ok("schema", f"{schema} is there")
+    if schema is not None and refuse_unknown_schema(engine, schema):
+        yield ok("schema", f"{schema} is there")
 
 
 def _connected(config: Config) -> tuple[Engine | None, Point]:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId, Value
-from eventlog.core.packages import function_named
 from eventlog.core.policies import steps
 from eventlog.core.policies.columns import Action, Columns, Looking, Places, Setting, filtered
 from eventlog.core.policies.expressions import Expression, Undecided, cel_value
@@ -19,12 +18,10 @@ from eventlog.core.policies.known import rows
 from eventlog.core.policies.routes import routing
 from eventlog.core.policies.shape import Shape
 from eventlog.core.policies.values import Told, ValueChange, encrypting, hashing, text_of
+from eventlog.core.registry import function_named
 from eventlog.core.sql_types import Category, category
 from eventlog.core.suggest import did_you_mean
 from eventlog.core.tablekey import format_parts, parse
-
-ENTRY_POINTS = "eventlog.policies"
-"""Where packages offer functions for steps."""
 
 KNOWN_VALUES = 1000
 """Values of an expression that are remembered."""
@@ -218,7 +215,7 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
 
 def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     where = f"Step {number} (do = 'call')"
-    function = function_named(step.function, ENTRY_POINTS, where)
+    function = function_named(step.function, where)
     names = shape.chosen(step.of, number)
     shape.refuse_key([step.attribute], number, "call")
     categories, keys = {name: shape.category(name) for name in names}, shape.key_names(names)

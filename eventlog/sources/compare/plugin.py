@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.plugins import SourceOrder, SourcePlugin
+from eventlog.core.errors import ConfigError
+from eventlog.core.plugins import Finding, SourceOrder, SourcePlugin
+from eventlog.core.plural import counted
 from eventlog.sources.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
@@ -18,9 +21,30 @@ def _reader(order: SourceOrder) -> StreamReader:
     return open_reader(url, order.captured, order.schema, order.settings, report=order.report)
 
 
+def _findings(order: SourceOrder) -> Iterator[Finding]:
+    """Whether the tables that are compared can be read and have keys."""
+    from eventlog.sources.compare.reader import tables_at
+    from eventlog.sql.connect import connect, shown_url
+    from eventlog.sql.reflect import refuse_unknown_schema
+
+    engine = connect(order.reader or order.url)
+    try:
+        if order.schema is not None:
+            refuse_unknown_schema(engine, order.schema)
+        tables = tables_at(engine, order.captured, order.schema, order.settings)
+        keyless = [table.whole for table in tables if not table.key]
+        if keyless or not len(tables):
+            what = f"{keyless[0]} has no key" if keyless else "No table has a key"
+            raise ConfigError(f"{what}, so its rows cannot be compared.", hint="Name others in source.tables.")
+        yield Finding(said=f"{counted(len(tables), 'table')} of {shown_url(engine.url)} can be compared")
+    finally:
+        engine.dispose()
+
+
 COMPARE: Final = SourcePlugin(
     settings=CompareSettings,
     build=_reader,
     marks=lambda settings: settings.marks,
     title="comparison",
+    check=_findings,
 )

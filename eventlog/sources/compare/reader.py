@@ -303,7 +303,11 @@ def open_reader(
     """The same for a database: its tables and views with a key, or those that are named."""
     engine = connect(url)
     limit_sessions(engine, None, None)
+    return compare_reader(engine, tables_at(engine, tables, schema, settings), settings, report=report)
+
+
+def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, settings: CompareSettings) -> Catalog:
+    """The tables that are named, or all of the schema, and the queries."""
     known = schema if dialect_of(engine).schemas else None
     with transaction(engine, "The database of the comparison") as connection:
-        catalog = compared_catalog(connection, tables, known, settings)
-    return compare_reader(engine, catalog, settings, report=report)
+        return compared_catalog(connection, tables, known, settings)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.plugins import SourceOrder, SourcePlugin
+from eventlog.core.errors import SourceError
+from eventlog.core.plugins import Finding, SourceOrder, SourcePlugin
+from eventlog.core.plural import counted
 from eventlog.sources.gbase.settings import GBaseSettings
 
 if TYPE_CHECKING:
@@ -23,10 +27,30 @@ def _address(settings: GBaseSettings) -> str:
     return masked(settings.path or settings.server)
 
 
+def _findings(order: SourceOrder) -> Iterator[Finding]:
+    """Whether the files can be read, or the server lets us in; no capture begins."""
+    from eventlog.sources.gbase.drivers import driver_of
+    from eventlog.sources.gbase.files import files_of
+
+    settings: GBaseSettings = order.settings
+    if settings.path is None:
+        driver_of(settings).close()
+        yield Finding(said=f"{_address(settings)} lets us in")
+        return
+    try:
+        files = files_of(Path(settings.path))
+        for file in files:
+            file.open("rb").close()
+    except OSError as error:
+        raise SourceError(f"{settings.path} cannot be read: {error.strerror}.") from error
+    yield Finding(said=f"{settings.path}: {counted(len(files), 'file')} can be read")
+
+
 GBASE: Final = SourcePlugin(
     settings=GBaseSettings,
     build=_reader,
     marks=lambda settings: settings.marks,
     title="CDC stream",
     address=_address,
+    check=_findings,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.plugins import SourceOrder, SourcePlugin
+from eventlog.core.plugins import Finding, SourceOrder, SourcePlugin
 from eventlog.sources.linter.settings import LinterSettings
 
 if TYPE_CHECKING:
@@ -20,9 +22,21 @@ def _reader(order: SourceOrder) -> StreamReader:
     return LinterReader(open_session(order.url, order.settings), order.tables, order.settings, order.report)
 
 
+def _findings(order: SourceOrder) -> Iterator[Finding]:
+    """Whether the queue can be read, and the tables have codecs."""
+    from eventlog.sources.linter.queue import Queue, open_session
+    from eventlog.sources.linter.tables import SourceTables
+
+    SourceTables(order.tables, order.settings)
+    with closing(open_session(order.url, order.settings)) as session:
+        waiting = Queue(session, order.settings).endings(0, 1)
+    yield Finding(said=f"{order.settings.table} can be read" + ("" if waiting else ", and nothing waits in it"))
+
+
 LINTER: Final = SourcePlugin(
     settings=LinterSettings,
     build=_reader,
     marks=lambda settings: settings.marks,
     title="replication queue",
+    check=_findings,
 )

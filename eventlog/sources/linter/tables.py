@@ -14,13 +14,12 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
+from eventlog.core.registry import loaded, offers
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
-from eventlog.sources.linter.packed import PackedCodec
 from eventlog.sources.linter.settings import ReadingSettings
 
-ENTRY_POINTS: Final = "eventlog.linter_codecs"
 RAW: Final = "raw"
 ROWID: Final = "ROWID_SRC"
 DATA: Final = "DATA"
@@ -52,19 +51,12 @@ class RawCodec:
         return bytes.fromhex(str(row[DATA]))
 
 
-BUILT_IN: Final[dict[str, CodecFactory]] = {RAW: RawCodec, "packed-v1": PackedCodec}
-
-
 def codec(name: str) -> CodecFactory:
     """The codec of that name; ConfigError when nobody offers it."""
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    from importlib.metadata import entry_points
-
-    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    offered = {offer.name: offer for offer in offers("linter_codecs")}
     if name not in offered:
-        raise ConfigError(f"There is no LINTER codec {name}.", hint=did_you_mean(name, [*BUILT_IN, *offered]))
-    factory: CodecFactory = offered[name].load()
+        raise ConfigError(f"There is no LINTER codec {name}.", hint=did_you_mean(name, offered))
+    factory: CodecFactory = loaded(offered[name])
     return factory
 
 

@@ -93,10 +93,6 @@ SELECT MIN(record_id) FROM /* parked */event_log_parked;
 -- parked_numbers: the rows that wait for any output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked ORDER BY record_id;
 
--- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
-GROUP BY FLOOR(record_id / :width) ORDER BY 1;
-
 -- parked_copy: a new output lacks what another one has waiting
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
 SELECT CAST(:name AS text), record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END

@@ -12,6 +12,11 @@
 (waiting./* event_time */event_time IS NULL
  OR waiting./* event_time */event_time <= /* local */CURRENT_TIMESTAMP);
 
+-- among_due_unparked: condition: those of them that no output has parked
+(NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept WHERE kept.record_id = waiting./* record_id */record_id)
+ AND (waiting./* event_time */event_time IS NULL
+      OR waiting./* event_time */event_time <= /* local */CURRENT_TIMESTAMP));
+
 -- order_by_number: order: as the rows were numbered
 waiting./* record_id */record_id;
 

@@ -27,6 +27,11 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
      STRAIGHT_JOIN /* parked */event_log_parked AS kept ON kept.record_id = listed.id
 WHERE kept.output <> :output;
 
+-- parked_among: which of these rows wait for any output
+SELECT DISTINCT kept.record_id
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* parked */event_log_parked AS kept ON kept.record_id = listed.id;
+
 -- held_among: which of these rows are held
 SELECT kept.record_id
 FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed

@@ -5,8 +5,8 @@ SELECT 1 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
 LIMIT 1;
 
--- late_numbers: numbers of rows in the gaps between those that were seen. Ranges are found by constants only: joined with
--- a list of gaps, the index would be read as a whole for each of them.
+-- late_numbers: numbers of rows in these gaps that no output has parked. Ranges are found by constants only: joined with a
+-- list of gaps, the index would be read as a whole for each of them.
 SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
   AND (waiting./* record_id */record_id BETWEEN :from_0 AND :to_0
@@ -41,6 +41,8 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
        OR waiting./* record_id */record_id BETWEEN :from_29 AND :to_29
        OR waiting./* record_id */record_id BETWEEN :from_30 AND :to_30
        OR waiting./* record_id */record_id BETWEEN :from_31 AND :to_31)
+  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 
 -- still_waiting: which of these rows wait, held or not

@@ -39,6 +39,10 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
             (SELECT listed.n FROM JSON_TABLE(:transactions, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
      ) kept;
 
+-- parked_among: which of these rows wait for any output
+SELECT DISTINCT kept.record_id FROM /* parked */event_log_parked kept
+WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
 -- held_among: which of these rows are held
 SELECT kept.record_id FROM /* holds */event_log_hold kept
 WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);

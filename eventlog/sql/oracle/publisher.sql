@@ -6,12 +6,14 @@ WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id
   AND /* among */(1 = 1)
   AND ROWNUM = 1;
 
--- late_numbers: numbers of rows in the gaps between those that were seen, each gap by the index
+-- late_numbers: numbers of rows in these gaps that no output has parked, each gap by the index
 SELECT record_id FROM (
     SELECT waiting./* record_id */record_id AS record_id
     FROM JSON_TABLE(:gaps, '$[*]' COLUMNS (first NUMBER PATH '$[0]', last NUMBER PATH '$[1]')) gap
     JOIN /* log */event_log waiting ON waiting./* record_id */record_id BETWEEN gap.first AND gap.last
     WHERE waiting./* status */status = 'N' AND /* waiting_number */waiting.record_id IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked kept
+                      WHERE kept.record_id = waiting./* record_id */record_id)
     ORDER BY /* waiting_number */waiting.record_id
 ) WHERE ROWNUM <= :limit;
 

@@ -1,26 +1,31 @@
 -- The journal: what takes lists.
 
 -- parked_rows: the rows that wait of some objects, in their order. Of each object no more are read than are wanted:
--- a million may wait.
+-- a million may wait. The object stands between two bounds that are the same: by an equation the server would go by its
+-- statistics, and read all that waits for each object of which nothing does, where nearly all of it is of one other object.
 SELECT kept.record_id, kept.object, kept.reason, kept.attempts, kept.due
 FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
 CROSS JOIN LATERAL (SELECT * FROM /* parked */event_log_parked AS waiting
-                    WHERE waiting.output = :output AND waiting.object = listed.object
-                    ORDER BY waiting.record_id LIMIT :limit) AS kept
+                    WHERE waiting.output = :output
+                      AND waiting.object >= listed.object AND waiting.object <= listed.object
+                    ORDER BY waiting.object, waiting.record_id LIMIT :limit) AS kept
 ORDER BY kept.record_id LIMIT :limit;
 
 -- parked_first: the first row that waits of each of these objects
 SELECT kept.record_id, kept.due
 FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
 CROSS JOIN LATERAL (SELECT waiting.record_id, waiting.due FROM /* parked */event_log_parked AS waiting
-                    WHERE waiting.output = :output AND waiting.object = listed.object
-                    ORDER BY waiting.record_id LIMIT 1) AS kept;
+                    WHERE waiting.output = :output
+                      AND waiting.object >= listed.object AND waiting.object <= listed.object
+                    ORDER BY waiting.object, waiting.record_id LIMIT 1) AS kept;
 
 -- parked_objects: of which of these objects rows wait
 SELECT listed.object
 FROM json_array_elements_text(CAST(:objects AS json)) AS listed (object)
 CROSS JOIN LATERAL (SELECT 1 FROM /* parked */event_log_parked AS waiting
-                    WHERE waiting.output = :output AND waiting.object = listed.object LIMIT 1) AS kept;
+                    WHERE waiting.output = :output
+                      AND waiting.object >= listed.object AND waiting.object <= listed.object
+                    ORDER BY waiting.object, waiting.record_id LIMIT 1) AS kept;
 
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
@@ -38,13 +43,13 @@ FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_tra
         AND entry./* transaction_number */eventlog_transaction = ANY (CAST(translate(:transactions, '[]', '{}') AS bigint[]))
      ) AS kept;
 
+-- parked_among: which of these rows wait for any output
+SELECT DISTINCT record_id FROM /* parked */event_log_parked
+WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
+
 -- held_among: which of these rows are held
 SELECT record_id FROM /* holds */event_log_hold
 WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
-
--- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
-GROUP BY record_id / CAST(:width AS bigint) ORDER BY 1;
 
 -- parked_make_many: rows of one object wait for the same reason
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)

@@ -6,14 +6,17 @@ SELECT 1 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 ORDER BY waiting./* record_id */record_id LIMIT 1;
 
--- late_numbers: numbers of rows in the gaps between those that were seen, each gap by the index
+-- late_numbers: numbers of rows in these gaps that no output has parked, each gap by the index. What is parked is looked up
+-- row by row: a join as the server likes it would read a million parked rows for an empty gap.
 SELECT waiting./* record_id */record_id
 FROM jsonb_array_elements(CAST(:gaps AS jsonb)) AS gap (ends)
 CROSS JOIN LATERAL (
-      SELECT late.* FROM /* log */event_log AS late
-      WHERE late./* status */status = 'N'
+      SELECT late./* record_id */record_id FROM /* log */event_log AS late
+      LEFT JOIN LATERAL (SELECT 1 AS there FROM /* parked */event_log_parked AS kept
+                         WHERE kept.record_id = late./* record_id */record_id LIMIT 1) AS parked ON true
+      WHERE late./* status */status = 'N' AND parked.there IS NULL
         AND late./* record_id */record_id BETWEEN CAST(ends ->> 0 AS bigint) AND CAST(ends ->> 1 AS bigint)
-      ORDER BY late./* record_id */record_id OFFSET 0
+      ORDER BY late./* record_id */record_id LIMIT :limit
 ) AS waiting
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 

@@ -20,12 +20,11 @@ WHERE EXISTS (SELECT 1 FROM /* parked */event_log_parked AS waiting
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
 WHERE output <> :output AND record_id IN (SELECT value FROM json_each(:ids));
 
+-- parked_among: which of these rows wait for any output
+SELECT DISTINCT record_id FROM /* parked */event_log_parked WHERE record_id IN (SELECT value FROM json_each(:ids));
+
 -- held_among: which of these rows are held
 SELECT record_id FROM /* holds */event_log_hold WHERE record_id IN (SELECT value FROM json_each(:ids));
-
--- parked_stretches: where rows wait, roughly: the first and the last in each stretch of so many numbers
-SELECT MIN(record_id), MAX(record_id), COUNT(DISTINCT record_id) FROM /* parked */event_log_parked
-GROUP BY record_id / :width ORDER BY 1;
 
 -- parked_make_many: rows of one object wait for the same reason
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)

@@ -5,12 +5,14 @@ SELECT 1 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
 LIMIT 1;
 
--- late_numbers: numbers of rows in the gaps between those that were seen, each gap by the index
+-- late_numbers: numbers of rows in these gaps that no output has parked, each gap by the index
 SELECT waiting./* record_id */record_id
 FROM json_each(:gaps) AS gap
 CROSS JOIN /* log */event_log AS waiting
   ON waiting./* record_id */record_id BETWEEN json_extract(gap.value, '$[0]') AND json_extract(gap.value, '$[1]')
 WHERE waiting./* status */status = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id)
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 
 -- still_waiting: which of these rows wait, held or not

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from eventlog.admin.check import check
-from eventlog.cli.main import exit_code
+from eventlog.cli.main import exit_code, main
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
+from eventlog.core.registry import offers
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -42,7 +47,12 @@ TIDE = """
 @pytest.fixture(autouse=True)
 def _installed(site: Site) -> None:
     points = {
-        "commands": {"tide": "eventlog_tide:tide", "run": "eventlog_tide:tide", "odd": "eventlog_tide:MOON"},
+        "commands": {
+            "tide": "eventlog_tide:tide",
+            "run": "eventlog_tide:tide",
+            "odd": "eventlog_tide:MOON",
+            "decode.tide": "eventlog_tide:tide",
+        },
         "policies": {"wet": "eventlog_tide:findings", "dry": "eventlog_tide:nothing"},
         "checks": {"moon": "eventlog_tide:MOON", "sun": "eventlog_tide:BROKEN"},
     }
@@ -70,6 +80,47 @@ def test_the_help_lists_it_behind_ours(capsys: pytest.CaptureFixture[str]) -> No
         "command odd of the package eventlog-tide 1.0 cannot be used: it is of the type CheckPlugin, and not Command"
         in capsys.readouterr().err
     )
+
+
+def test_a_command_of_a_group_has_the_groups_name_before_a_dot(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["decode", "tide", "here"]) == 0
+    assert capsys.readouterr().out == "high at here\n"
+    assert exit_code(["decode", "--help"]) == 0
+    listed = re.findall(r"^  (\w+)  ", capsys.readouterr().out.partition("Commands")[2], re.MULTILINE)
+    assert listed == ["gbase", "linter", "messages", "tide"]
+    assert exit_code(["decode.tide", "here"]) == EX_USAGE
+
+
+def test_shells_and_the_manual_have_it_and_do_without_one_that_cannot_be_loaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = [item.value for item in main.shell_complete(click.Context(main, info_name="eventlog"), "")]
+    assert "tide" in words
+    assert "odd" not in words
+    assert exit_code(["man"]) == 0
+    assert ".SS eventlog tide" in capsys.readouterr().out
+
+
+def test_an_installation_without_a_command_of_ours_is_outdated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = [offer for offer in offers("commands") if offer.name != "convert"]
+    monkeypatch.setattr("eventlog.core.registry.offers", lambda _group: others)
+    assert exit_code(["convert", "archive"]) == EX_CONFIG
+    assert "offers no command convert: it is older than this code" in capsys.readouterr().err
+    assert exit_code(["--help"]) == 0
+    assert "convert" not in capsys.readouterr().out
+
+
+def test_what_a_command_does_not_need_is_not_imported_for_it() -> None:
+    """The core's commands look for no entry point, and none imports another's."""
+    heavy = ("alembic", "pyspark", "confluent_kafka", "pyarrow", "starlette", "importlib.metadata")
+    asked = "import sys; from eventlog.cli.main import exit_code; exit_code(sys.argv[1:]); print(*sys.modules)"
+    for command, needless in (("track", heavy), ("convert", heavy[:-1]), ("web", heavy[:-1])):
+        done = subprocess.run(
+            [sys.executable, "-c", asked, command, "--help"], capture_output=True, text=True, check=True
+        )
+        assert set(needless) & set(done.stdout.split()) == set(), command
 
 
 def test_checks_are_points_and_one_that_fails_leaves_the_others(tmp_path: Path) -> None:

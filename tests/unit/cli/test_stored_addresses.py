@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eventlog.cli import ordering
 from eventlog.cli.main import exit_code
-from eventlog.cli.ordering import order_of
-from eventlog.cli.targets import ConversionOrder
+from eventlog.convert import ordering
+from eventlog.convert.ordering import order_of
+from eventlog.convert.targets import ConversionOrder
 
 WORDS: dict[str, Any] = {
     **dict.fromkeys(ConversionOrder.__struct_fields__),

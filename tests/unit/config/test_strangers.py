@@ -18,7 +18,7 @@ from eventlog.config.first import SCHEMA_FILE
 from eventlog.config.origins import settings_in_force, what_was_written
 from eventlog.config.settings import Config, from_settings, load
 from eventlog.core.errors import ConfigError
-from eventlog.core.registry import names, offers, problem
+from eventlog.core.registry import Group, names, offers, problem
 from tests.support.plugins import Site, forget, site
 
 __all__ = ["site"]
@@ -176,6 +176,24 @@ def test_one_that_is_broken_is_a_sentence_and_leaves_the_others_standing(site: S
     assert config_of(sink="spool", queue="x").output
     assert refused(sink="broken").startswith("The sink broken of the package eventlog-broken 1.0 cannot be loaded")
     assert refused(path="out") == "my.toml: output[0] needs the key `sink`: " + ", ".join(names("sinks")) + "."
+
+
+@pytest.mark.parametrize("kind, group", [("Format", "formats"), ("Source", "sources")])
+def test_settings_that_can_be_changed_are_refused_with_the_package(kind: str, group: Group, site: Site) -> None:
+    others = {"Format": "", "Source": ", marks=str, title='odd'"}[kind]
+    text = f"""
+        from msgspec import Struct
+        from eventlog.plugins import {kind}Plugin
+
+        class Odd(Struct):
+            rows: int = 1
+
+        ODD = {kind}Plugin(build=str, settings=Odd{others})
+    """
+    site.install("eventlog-odd", {group: {"odd": "eventlog_odd:ODD"}}, text)
+    [said] = [problem(offer) for offer in offers(group) if offer.name == "odd"]
+    assert said is not None
+    assert said.endswith("1.0 cannot be loaded: TypeError: the settings Odd must be frozen=True.")
 
 
 def test_a_name_that_two_offer_is_nobodys_and_ours_stays_ours(site: Site) -> None:

@@ -45,3 +45,18 @@ def test_what_renews_takes_over_or_leaves_changes_that_row_itself(dialect: Diale
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
 def test_nobody_waits_for_who_takes_the_lock_over(dialect: Dialect) -> None:
     assert dialect.lone_writer or "SKIP LOCKED" in texts(dialect.name)["lock_grasp"]
+
+
+ALONE = {"journal_enter", "keep_shape", "lock_hold"}
+"""What one database alone has: others do it by several statements, or have nothing to lock."""
+
+
+@pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
+def test_what_locks_rows_on_one_database_does_so_on_each(dialect: Dialect) -> None:
+    named = [item for one in DATABASES for item in texts(one.name).items()]
+    locking = {query for query, text in named if LOCKING.search(text)}
+    assert {"journal_lock", "lock_grasp", "lock_mark", "lock_hold"} <= locking
+    behind = {"lock_mark", "lock_mark_soon"} if offers(dialect, "lock_hold") else set()
+    there = {query for query in locking - behind if offers(dialect, query)}
+    assert locking - behind - there <= ALONE | ({"lock_grasp"} if dialect.lone_writer else set())
+    assert [query for query in there if not locks(dialect, query)] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
-from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any, Literal
 
 import pytest
@@ -17,6 +16,9 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Value
 from eventlog.core.policies import Policy, Step, steps
 from eventlog.core.policies.values import dated, numbered
 from eventlog.core.schema import Catalog, Column, Table
+from tests.support.plugins import Site, site
+
+__all__ = ["site"]
 
 CATALOG = Catalog(
     [
@@ -155,12 +157,9 @@ NO_FUNCTION = 7
 
 
 @pytest.fixture(autouse=True)
-def offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def named(group: str) -> EntryPoints:
-        names = ("greet", "fail", "several", "nothing", "NO_FUNCTION", "missing")
-        return EntryPoints([EntryPoint(name, f"{__name__}:{name}", group) for name in names])
-
-    monkeypatch.setattr("importlib.metadata.entry_points", named)
+def _offered(site: Site) -> None:
+    names = ("greet", "fail", "several", "nothing", "NO_FUNCTION", "missing")
+    site.install("eventlog-greetings", {"policies": {name: f"{__name__}:{name}" for name in names}})
 
 
 def call(function: str, **also: Any) -> steps.Call:
@@ -187,8 +186,14 @@ def test_a_function_that_fails_is_an_outcome_of_the_row() -> None:
     "function, said",
     [
         ("gret", "no package offers gret among the entry points eventlog.policies. Did you mean greet?"),
-        ("missing", "missing cannot be loaded: AttributeError"),
-        ("NO_FUNCTION", "NO_FUNCTION is no function"),
+        (
+            "missing",
+            "The function of policies missing of the package eventlog-greetings 1.0 cannot be loaded: AttributeError",
+        ),
+        (
+            "NO_FUNCTION",
+            "The function of policies NO_FUNCTION of the package eventlog-greetings 1.0 cannot be used: it is of",
+        ),
     ],
 )
 def test_a_function_that_is_not_there_is_named_before(function: str, said: str) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.cli.decode_messages import _as_json, _as_text
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError
 from eventlog.core.model import Op
@@ -22,6 +21,7 @@ from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import container_block, container_head, container_schema
+from eventlog.sinks.kafka.command import _as_json, _as_text
 from tests.support.messages import ORDERS, change, inserted, messages, updated
 from tests.support.shares import met, shares
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
 
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
+from eventlog.core.registry import names
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
+from eventlog.sources.linter.packed import PackedCodec
 from eventlog.sources.linter.settings import LinterSettings, ReadingSettings
 from eventlog.sources.linter.tables import RawCodec, SourceTables, codec
 from tests.support.linter import NUMBER, SCHEMA, T
+from tests.support.plugins import Site, site
+
+__all__ = ["site"]
 
 
 def table(*types: str, **other: Any) -> Table:
@@ -121,9 +125,16 @@ class Reversed(RawCodec):
         return {"C1": data[::-1].hex()}
 
 
-def test_a_site_brings_its_own_codec(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("site", "tests.unit.sources.linter.test_tables:Reversed", "eventlog.linter_codecs")
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [point])
-    monkeypatch.setattr(EntryPoint, "load", lambda _: Reversed)
+def test_a_site_brings_its_own_codec(site: Site) -> None:
+    site.install("eventlog-codecs", {"linter_codecs": {"site": f"{__name__}:Reversed", "odd": f"{__name__}:NUMBER"}})
     layout = RecordLayout(table=T, fields=())
     assert codec("site")(layout).decode(b"\x01\x02") == {"C1": "0201"}
+    with pytest.raises(ConfigError, match=r"codec of LINTER odd of the package eventlog-codecs 1.0 cannot be used"):
+        codec("odd")
+
+
+def test_our_codecs_come_in_as_those_of_sites_do() -> None:
+    assert names("linter_codecs") == ["packed-v1", "raw"]
+    assert (codec("raw"), codec("packed-v1")) == (RawCodec, PackedCodec)
+    with pytest.raises(ConfigError, match=r"There is no LINTER codec packed-v2. Did you mean packed-v1"):
+        codec("packed-v2")

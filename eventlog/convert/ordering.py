@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
-from eventlog.cli.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
 from eventlog.config.build import options_of
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
@@ -23,6 +22,7 @@ from eventlog.convert.settings import (
     SnapshotRows,
     StreamInput,
 )
+from eventlog.convert.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options

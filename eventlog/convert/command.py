@@ -17,12 +17,12 @@ from eventlog.core.packages import is_there, require
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
-    from eventlog.cli.targets import ConversionOrder
     from eventlog.convert.commit import Summary
     from eventlog.convert.mark import Marked, Marking
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
     from eventlog.convert.stored import StoredConversion
+    from eventlog.convert.targets import ConversionOrder
 
 PART_EVENTS = 100_000
 
@@ -115,7 +115,7 @@ def convert(**given: Any) -> int:
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
     require("A conversion", "pyarrow")
-    from eventlog.cli.ordering import order_of
+    from eventlog.convert.ordering import order_of
 
     order = order_of(given)
     if order.follow:
@@ -172,7 +172,7 @@ def _place(order: ConversionOrder) -> StoredConversion | None:
 
 def _converted(order: ConversionOrder, place: StoredConversion | None, *, by_spark: bool) -> Summary:
     """Converts, and brings the output to its place in an object store where it has one."""
-    from eventlog.cli.ordering import conversion_of
+    from eventlog.convert.ordering import conversion_of
 
     conversion = conversion_of(order)
     if place is None:
@@ -244,7 +244,7 @@ def _say_marked(marked: Marked) -> None:
 
 def _followed(order: ConversionOrder) -> int:
     """Converts batch after batch, with a line for each."""
-    from eventlog.cli.ordering import conversion_of, seconds_between_looks
+    from eventlog.convert.ordering import conversion_of, seconds_between_looks
 
     conversion, seconds = conversion_of(order), seconds_between_looks(order)
     from eventlog.cli.watching import watching
@@ -288,7 +288,7 @@ def _finished(conversion: Conversion) -> Summary:
 
 def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
-    from eventlog.cli.ordering import worth_spark
+    from eventlog.convert.ordering import worth_spark
 
     if order.addresses or order.stored:
         return not order.stored

@@ -1,0 +1,244 @@
+"""What the journal says at one look: how far an output is, what it may take, and what waits for it.
+
+Lone statements read it. What is read so is acted on by a plan only, which fails where somebody held or released rows
+meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from eventlog.core.model import Event, Reason
+from eventlog.publisher.memory import Memory, Sealed
+from eventlog.publisher.tables import NEVER, OnTheWay, Parked, encoded
+from eventlog.publisher.whole import GoingOn
+from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
+from eventlog.sources.marks import Stretches
+from eventlog.sql.log import ALL, Log, id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.publisher.take import Take
+    from eventlog.publisher.unsealed import UnsealedRows
+
+NEAR_NUMBERS: Final = 10_000
+"""Rows of a transaction that wait are looked for so far below and above those that go: a million others may wait."""
+
+MOST_COUNT_LOOKS: Final = 10
+"""So many stretches of a batch are counted one by one; of more, its rows are asked for by their numbers."""
+
+
+class View:
+    """The journal of a log as one connection sees it. `rows` reads the log, `memory` knows the journal's tables."""
+
+    def __init__(
+        self, log: Log, settings: LogSettings, rows: UnsealedRows, connection: Connection, memory: Memory
+    ) -> None:
+        self.settings = settings
+        self.connection = connection
+        self.memory = memory
+        self._log = log
+        self._rows = rows
+
+    def ask(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        return self._log.rows(self.connection, self._log.query(query), values)
+
+    # --- what may go -------------------------------------------------------------------------------------------------
+
+    def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
+        """The batches that an output has ahead of it: the first one, and more while all have so many rows and bytes."""
+        position = self.memory.output(name).position
+        found = self.memory.in_take[name] = dict[int, Sealed]()
+        rows, weight, reserved = 0, 0, self.memory.reserved_above
+        for number in sorted(self.memory.batches):
+            if number <= position:
+                continue
+            if reserved is not None and number > reserved:
+                break
+            batch = self.memory.batches[number]
+            rows, weight = rows + len(batch.records), weight + batch.weight
+            if found and (rows > limit or weight > room):
+                break
+            found[number] = batch
+        return found
+
+    def new_rows(self, limit: int) -> Sealed | None:
+        """The next waiting rows that no batch has; they are sealed by the plan that takes them. None where none wait."""
+        # Nothing may overtake the rows of a conversion that was interrupted, and only it knows their objects.
+        return None if self.memory.reserved_above is not None else self._rows.next(self.connection, self.memory, limit)
+
+    def due(self, name: str, now: int, limit: int) -> tuple[list[Parked], Collection[str]]:
+        """Rows that waited and whose objects' turn it is, in their order; and those objects of which no row is left."""
+        if not self.memory.any_parked:
+            return [], ()
+        most = limit + 2 * NEAR_ROWS
+        leaders = self.ask("parked_due", output=name, now=now, limit=most + 1)
+        objects = {str(one) for one, _ in leaders[:most]}
+        if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
+            return self.parked_of(name, objects), objects
+        rows = self.parked_of(name, objects, most)
+        if len(leaders) <= most and len(rows) <= limit:
+            return rows, objects
+        # Rows of objects that come later have numbers between these: so a transaction is told in its order.
+        beyond = int(leaders[most][1]) if len(leaders) > most else NEVER
+        is_full = len(rows) == most
+        # Nobody knows whether a change among the last rows of a full list goes on behind it.
+        continuing = self._rows.continuing(self.connection, [row.record for row in rows])
+        going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=len(rows) - NEAR_ROWS * is_full)
+        if is_full:
+            return going, ()
+        taken = {row.record for row in going}
+        return going, objects - {row.object for row in rows if row.record not in taken}
+
+    def parked_of(self, name: str, objects: Iterable[str], limit: int = ALL) -> list[Parked]:
+        """The rows that wait of some objects, in their order."""
+        asked = sorted(set(objects))
+        if not asked:
+            return []
+        values = {"output": name, "objects": encoded(asked), "limit": limit}
+        return [
+            Parked(
+                output=name,
+                record=int(record),
+                object=str(one),
+                reason=str(reason),
+                attempts=int(attempts),
+                due=None if due is None else int(due),
+            )
+            for record, one, reason, attempts, due in self.ask("parked_rows", **values)
+        ]
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether any row waits for an output, or somebody holds one."""
+        return self.memory.any_parked or self.memory.any_held
+
+    def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
+        """Those of these objects of which rows wait for an output."""
+        asked = sorted(set(objects))
+        if not self.memory.any_parked or not asked:
+            return set()
+        values = {"output": name, "objects": encoded(asked)}
+        return {str(one) for (one,) in self.ask("parked_objects", **values)}
+
+    def held(self, numbers: Collection[int]) -> set[int]:
+        """Those of these rows that somebody holds."""
+        if not self.memory.any_held or not numbers:
+            return set()
+        return {int(one) for (one,) in self.ask("held_among", ids=id_list([*numbers]))}
+
+    def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
+        """The events of these batches and rows, as far as they still wait; some batches have theirs at hand."""
+        at_hand: list[Event] = []
+        asked = list(numbers)
+        for batch in batches:
+            if batch.events is not None and (batch.is_new or self._all_wait(batch.records)):
+                at_hand.extend(batch.events)
+            else:
+                asked.extend(batch.records)
+        return [*at_hand, *self._rows.events(self.connection, sorted(set(asked)))] if asked else at_hand
+
+    def _all_wait(self, records: Stretches) -> bool:
+        """Whether nobody has taken one of these rows away, or settled it, since they were read."""
+        if len(records.parts) > MOST_COUNT_LOOKS:
+            found = self.ask("still_waiting", ids=id_list([*records]))
+            return len(found) == len(records)
+        counts = (self.ask("count_between", first=first, last=last) for first, last in records.parts)
+        return sum(int(count) for [(count,)] in counts) == len(records)
+
+    def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
+        """The objects that these rows speak of, as far as they still wait."""
+        return self._rows.objects(self.connection, sorted(set(numbers)))
+
+    def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
+        """The transactions of a take that go on at the output: other rows of them are ahead of it, or wait for it.
+
+        Rows that wait in the log are not enough to know: they may wait for other outputs only.
+        """
+        ends = self._rows.ends_behind(self.connection, taken.events)
+        if ends is None:
+            return None
+        position = self.memory.output(name).position
+        known = self.memory.taken | self._parked_among(ends.values())
+        ahead = [one.records for number, one in self.memory.batches.items() if number > position]
+        # Rows of a transaction are taken in their order, but for those that are set aside: so where it has passed the
+        # last one, no other is ahead of it.
+        soon = {
+            one
+            for one, end in ends.items()
+            if end not in taken.records and (end not in known or any(end in records for records in ahead))
+        }
+        waiting = list(taken.set_aside)
+        if self.memory.any_parked:
+            numbers = [event.position[0] for event in taken.events]
+            transactions = {event.transaction.mark for event in taken.events if event.transaction is not None}
+            values = {
+                "output": name,
+                "first": min(numbers) - NEAR_NUMBERS,
+                "last": max(numbers) + NEAR_NUMBERS,
+                "ids": id_list([one.record for one in taken.unparked]),
+                "transactions": id_list(sorted(transactions)),
+            }
+            waiting += [(int(one), int(due or 0)) for one, due in self.ask("parked_transactions", **values)]
+        soon.update(one for one, due in waiting if due <= now)
+        return GoingOn(every=frozenset(soon.union(one for one, _ in waiting)), soon=frozenset(soon))
+
+    def _parked_among(self, numbers: Collection[int]) -> Stretches:
+        """Those of these rows that wait for any output."""
+        if not numbers or not self.memory.any_parked:
+            return Stretches()
+        return Stretches.of(int(number) for (number,) in self.ask("parked_among", ids=id_list([*numbers])))
+
+    def planned(self, name: str) -> list[OnTheWay]:
+        """The documents of an output that may be on their way, in their order."""
+        if name not in self.memory.planned:
+            return []
+        documents = [OnTheWay.read(row) for row in self.ask("planned_read", output=name)]
+        if not documents:
+            del self.memory.planned[name]
+        return documents
+
+    def history_stamp(self) -> int:
+        """How many versions the history of tables has."""
+        return int(self.ask("history_stamp")[0][0])
+
+    def retried_until(self, name: str) -> int:
+        """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
+        if not self.memory.any_parked:
+            return 0
+        if name not in self.memory.retried:
+            self.memory.retried[name] = int(self.ask("parked_retried", output=name)[0][0] or 0)
+        return self.memory.retried[name]
+
+    def soonest(self, name: str) -> int | None:
+        """When the next row may go that waits; None where none has a time."""
+        if not self.memory.any_parked:
+            return None
+        found = self.ask("parked_soonest", output=name)[0][0]
+        return None if found is None or int(found) >= NEVER else int(found)
+
+
+def _first_changes(
+    rows: Sequence[Parked], continuing: Collection[int], *, limit: int, beyond: int, most: int
+) -> list[Parked]:
+    """The changes of about so many rows, and of each object none behind one that is left. The first change of an object may
+    have any number, the others are below `beyond`; none begins behind the first `most` rows.
+
+    What was left of transactions that go on takes nobody's room: alone it would come again and again.
+    """
+    room = limit
+    known: set[str] = set()
+    left: set[str] = set()
+    going: list[Parked] = []
+    for place, row in enumerate(rows):
+        is_known = row.object in known
+        may_begin = room > 0 and place < most and not (is_known and row.record >= beyond)
+        if not may_begin and not (is_known and row.record in continuing):
+            left.add(row.object)
+        if row.object not in left:
+            known.add(row.object)
+            going.append(row)
+            room -= row.reason != Reason.GOES_ON.value
+    return going

@@ -1,0 +1,72 @@
+"""`eventlog web`: the status page by itself."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from eventlog.cli.run import learning
+from eventlog.cli.site import Site, site_options
+from eventlog.config.settings import Config
+
+
+@click.command()
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="The address of the page.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
+@click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
+@site_options
+def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
+    """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
+
+    Ctrl-C ends it; SIGHUP makes it read its configuration again.
+
+    Example: eventlog web
+    """
+    from eventlog.core.errors import ConfigError
+    from eventlog.daemon.logging import journal
+    from eventlog.daemon.signals import requests_by_signal
+    from eventlog.web.door import open_page, watched_only
+
+    def shown(config: Config) -> Config:
+        return watched_only(config) if read_only else config
+
+    site.names(site.engine())  # says what is missing before anything listens
+    secrets: list[str] = []
+    said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    learn = learning(secrets, said)
+    learn(site.config)
+    page = open_page(address if port is None else str(port), shown(site.config), said)
+
+    def reload() -> None:
+        try:
+            config = site.read_again()
+        except ConfigError as error:
+            said.error("reload_failed", error=str(error))
+            return
+        learn(config)
+        page.adopt(shown(config))
+        said.info("reloaded")
+
+    asked: list[bool] = []
+
+    def reload_if_asked() -> None:
+        if asked:
+            asked.clear()
+            reload()
+
+    try:
+        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
+        with requests_by_signal(page.stop, lambda: asked.append(True)):
+            click.echo(f"The page is at {page.url}", err=True)
+            page.wait(reload_if_asked)
+    finally:
+        page.close()
+    return 0
