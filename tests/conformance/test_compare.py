@@ -28,13 +28,15 @@ from tests.support.compared import (
 ROWS = 400
 
 
-def filled(engine: Engine, target: Engine, key: str, seed: int) -> tuple[sa.Table, sa.Table, list[dict[str, Any]]]:
+def filled(
+    engine: Engine, target: Engine, key: str, seed: int, many: int = ROWS
+) -> tuple[sa.Table, sa.Table, list[dict[str, Any]]]:
     """A source and a target with the same random rows."""
     dice = random.Random(seed)
     source = made_source(engine, key)
     table = reflect_table(engine, "usr")
     there = made_target(target, table, "usr_copy")
-    rows = [random_row(dice, key, number) for number in range(ROWS)]
+    rows = [random_row(dice, key, number) for number in range(many)]
     rows = list({tuple(row[c.name] for c in source.primary_key.columns): row for row in rows}.values())
     with engine.begin() as connection:
         connection.execute(source.insert(), rows)
@@ -44,14 +46,14 @@ def filled(engine: Engine, target: Engine, key: str, seed: int) -> tuple[sa.Tabl
 
 
 def planted(
-    dice: random.Random, source: Engine, target: Engine, there: sa.Table, rows: list[dict[str, Any]]
+    dice: random.Random, source: Engine, target: Engine, there: sa.Table, rows: list[dict[str, Any]], many: int = 100
 ) -> set[tuple[Any, ...]]:
     """Puts differences of every kind in, and says which."""
     keys = [column.name for column in there.primary_key.columns]
     table = reflect_table(source, "usr")
     put: set[tuple[Any, ...]] = set()
     with target.begin() as connection:
-        for number, row in enumerate(dice.sample(rows, 100)):
+        for number, row in enumerate(dice.sample(rows, many)):
             mine = [there.c[name] == row[name] for name in keys]
             key = tuple(str(row[name]) for name in keys)
             if number % 5 == 0:
@@ -81,6 +83,17 @@ def test_what_was_put_in_is_found_and_nothing_else(engine: Engine, sqlite: Engin
         for database, name in ((engine, "usr"), (target, "usr_copy")):
             with database.begin() as connection:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", ["number", "text"])
+def test_a_thousand_differences_are_all_found(engine: Engine, sqlite: Engine, key: str) -> None:
+    _, there, rows = filled(engine, sqlite if engine is not sqlite else engine, key, 42, 3000)
+    target = sqlite if engine is not sqlite else engine
+    mine, other, columns, _ = sides(engine, target, "usr_copy")
+    put = planted(random.Random(42), engine, target, there, rows, 1000)
+    assert len(put) == 1000
+    assert as_told(compared(mine, other, columns)) == put
 
 
 @pytest.mark.parametrize("key", ["number", "both"])
