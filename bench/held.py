@@ -32,6 +32,13 @@ ONE_OBJECT: Final = """
 INSERT INTO {log} (record_id, table_key, event_type, perpetrator, table_name, column_name, old_value, new_value)
 SELECT n + 1, 'idu=1', 2, 'app', 'usr', ({names})[1], 'old ' || n, 'new ' || n FROM generate_series(0, :count - 1) AS n
 """
+BETWEEN: Final = """
+INSERT INTO {log} (record_id, table_key, event_type, perpetrator, table_name, column_name, old_value, new_value)
+SELECT n + 1, 'idu=' || CASE WHEN n % 2 = 0 THEN 1 ELSE n + 1 END, 2, 'app', 'usr', ({names})[1], 'old ' || n, 'new ' || n
+FROM generate_series(0, :count - 1) AS n
+"""
+"""Every second row is of the object of which one is held, and has to wait."""
+
 NEW: Final = """
 INSERT INTO {log} (record_id, table_key, event_type, perpetrator, table_name, column_name, new_value)
 VALUES (:number, 'idu=' || :number, 2, 'app', 'usr', 'fname', 'new')
@@ -40,6 +47,7 @@ FIRST, START, HOLD, RELEASE = (
     f"the first turn {when}" for when in ("of all", "of a new start", "after a hold", "after a release")
 )
 PARKED, ANOTHER = "until all of them are set aside", "a new row of another object"
+AMONG, ANOTHER_AMONG = "until the rows between others are set aside", "a new row after a new start among them"
 
 
 class Held:
@@ -56,8 +64,8 @@ class Held:
         self._publisher.run_once()
 
     def all_aside(self) -> None:
-        """Turns until every row is parked, which says that nothing is left to be taken."""
-        while self._parked() < self.log.count:
+        """Turns until the last row that has to wait is parked."""
+        while self._parked() < self.log.count - 1:
             self.turn()
 
     def begin_again(self) -> None:
@@ -74,18 +82,22 @@ class Held:
     def another(self) -> float:
         """The median of the seconds in which a row of an object that nobody waits for has its letter."""
         took: list[float] = []
-        for _ in range(NEW_ROWS):
+        self.turn()
+        done = self._done()
+        for new in range(1, NEW_ROWS + 1):
             self._number += 1
             with engine().begin() as connection:
                 connection.execute(text(NEW.format(log=self.log.name)), {"number": self._number})
             began = time.perf_counter()
             self.turn()
             took.append(time.perf_counter() - began)
-            with engine().connect() as connection:
-                asked = text(f"SELECT count(*) FROM {self.log.name} WHERE status = 'S'")
-                if connection.scalar(asked) != self._number - self.log.count:
-                    raise AssertionError("the new row was not published in one turn")
+            if self._done() != done + new:
+                raise AssertionError("the new row was not published in one turn")
         return statistics.median(took)
+
+    def another_after_a_start(self) -> float:
+        self.begin_again()
+        return self.another()
 
     def memory(self) -> float:
         """Megabytes that this process has."""
@@ -99,6 +111,10 @@ class Held:
         with self._log.transaction() as connection:
             hold(connection, self._log, [(number, number)], "somebody")
 
+    def _done(self) -> int:
+        with engine().connect() as connection:
+            return int(connection.scalar(text(f"SELECT count(*) FROM {self.log.name} WHERE status = 'S'")) or 0)
+
     def _parked(self) -> int:
         # Rows are parked in their order, so that the last one says it: counting a million costs more than a turn.
         with engine().connect() as connection:
@@ -107,9 +123,10 @@ class Held:
 
 
 def benchmark(*, quick: bool) -> Benchmark:
-    """One log, whose rows are set aside once; nobody has looked at the table's statistics."""
+    """Two logs, whose rows are set aside once; nobody has looked at the tables' statistics."""
     count = QUICK_ROWS if quick else ROWS
     held = Held(backlog("held_log", count, ONE_OBJECT))
+    among = Held(backlog("held_among_log", count // 5, BETWEEN))
     once = partial(Contestant, once=True)
     return Benchmark(
         name="held",
@@ -122,16 +139,19 @@ def benchmark(*, quick: bool) -> Benchmark:
             once(name=HOLD, prepare=held.hold_another, run=held.turn),
             once(name=RELEASE, prepare=held.release_another, run=held.turn),
             once(name=ANOTHER, run=held.another),
+            once(name=AMONG, run=among.all_aside),
+            once(name=ANOTHER_AMONG, run=among.another_after_a_start),
         ],
-        targets=partial(_targets, held),
+        targets=partial(_targets, held, among),
         note="The table was filled at once and never analysed. Memory is that of the benchmark's whole process.",
     )
 
 
-def _targets(held: Held, timings: Timings) -> list[Target]:
+def _targets(held: Held, among: Held, timings: Timings) -> list[Target]:
     slowest = max(timings[name].median for name in (FIRST, START, HOLD, RELEASE))
-    another, memory = timings[ANOTHER].median, held.memory()
+    another, memory = max(timings[ANOTHER].median, timings[ANOTHER_AMONG].median), held.memory()
     held.end()
+    among.end()
     return [
         Target(
             promise=f"a first turn under {FIRST_SECONDS:g} s",

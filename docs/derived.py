@@ -83,7 +83,7 @@ def metrics_page() -> str:
         "| --- | --- | --- | --- |",
         *_metrics(text),
         (
-            "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process stand beside them: `process_cpu_seconds_total`,"
+            "\nA histogram has `_bucket` with the label `le`, `_sum` and `_count`. On Linux the figures of the process are there too: `process_cpu_seconds_total`,"
             " `process_resident_memory_bytes`, `process_open_fds`, `process_start_time_seconds` and others."
         ),
         "\n[Which of them to watch](../how-to/service.md#health-readiness-metrics).\n",

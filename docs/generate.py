@@ -103,6 +103,7 @@ path = "out/"
 COMMANDS = (
     "`eventlog --help` lists the commands; each has `--help` too.",
     "[Exit codes](errors.md) are the same for all commands. Every command takes `--debug`, which shows tracebacks.",
+    "Reports in files and pipes have 100 columns; `COLUMNS=300` shows more.",
     "Many take these options:\n",
 )
 SHARED_COUNT = 5

@@ -1,4 +1,4 @@
-"""What a package imports that brings a sink, a format, a source, a check or a part of the page: these names are stable, whatever moves inside."""
+"""What a package imports that brings a sink, a format, a source, a check or a part of the page: these names are stable, even if the code inside moves."""
 
 from __future__ import annotations
 

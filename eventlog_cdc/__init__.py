@@ -32,7 +32,7 @@ def run() -> NoReturn:
 def _refuse(stranger: object) -> NoReturn:
     where = getattr(stranger, "__file__", None) or "somewhere on Python's path"
     sys.stderr.write(
-        f"eventlog: The package eventlog of another project stands in the place of ours, at {where}."
+        f"eventlog: The package eventlog of another project has replaced ours, at {where}."
         f" Uninstall both, and install this one again: pip uninstall eventlog {NAME}.\n"
     )
     sys.exit(EX_CONFIG)

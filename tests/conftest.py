@@ -35,6 +35,8 @@ pytest_plugins = [
     ENGINE,
 ]
 
+os.environ.pop("COLUMNS", None)  # readline sets it for pytest-xdist, and reports would obey it
+
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
 settings.register_profile(
     "local",

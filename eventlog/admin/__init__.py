@@ -1,1 +1,1 @@
-"""What an operator does with a log: looks at it, cares for its rows, checks it, fills its targets anew."""
+"""What an operator does with a log: looks at it, cares for its rows, checks it, fills its targets again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import dedent
 from typing import Any
 
@@ -15,12 +16,16 @@ from eventlog.config.build import decider_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Refusal, Status
-from eventlog.core.rules import Decision, Round
+from eventlog.core.rules import Round
 from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import FormerNames, former_names_of
+from eventlog.publisher.decide import Part, parts_of
 from eventlog.publisher.states import said_of_places
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from eventlog.xds.write import XdsFormat
 
 AROUND_ROWS = 10_000
 """How many record_ids before and after the row are looked through for rows of its object."""
@@ -68,18 +73,17 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
         waits = _waits(log, connection, config, record_id) if status == Status.NEW else ""
         now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
     asked = replace(asked, options=replace(asked.options, now=now))
-    [decision] = asked.decide_groups([events])
-    document, refused = _document(decision, record_id, asked, config, mask)
+    parts = parts_of(asked, [events])
+    outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
+    document, refused = _document(parts, record_id, config, mask)
     return Explanation(
         record_id=record_id,
         status=str(status),
         recorded=without(_recorded(recorded, waits), _hidden(events, record_id, mask)) or "",
-        rows=tuple(
-            _row(event, outcome, mask) for event, outcome in zip(events, _in_order(events, decision), strict=True)
-        ),
+        rows=tuple(_row(event, outcomes[event.position], mask) for event in events),
         document=document,
         refused=refused,
-        policies=_policies(decision, record_id, asked, config, mask),
+        policies=_policies(parts, record_id, config, mask),
     )
 
 
@@ -121,11 +125,6 @@ def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     return f"{said} {waits}".rstrip()
 
 
-def _in_order(events: list[Event], decision: Decision) -> list[Outcome]:
-    outcomes = {outcome.position: outcome for outcome in decision.outcomes}
-    return [outcomes[event.position] for event in events]
-
-
 def _hidden(events: list[Event], record_id: int, mask: Mask | None) -> list[str | None]:
     [mine] = [event for event in events if event.position == (record_id,)]
     return [] if mask is None else mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
@@ -150,41 +149,46 @@ def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
 
 
 def _document(
-    decision: Decision, record_id: int, asked: Round, config: Config, mask: Mask | None
+    parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None
 ) -> tuple[str | None, tuple[str, ...]]:
     """The element of the change that the row is part of, before any policy; and what is not in it."""
-    changes = _changes(decision, record_id)
+    form = xds_of(config)
+    changes, catalog, missing = _change(parts, record_id, former_names_of(form))
+    notes = tuple(refusal.note for refusal in missing)
     if not changes:
-        return None, ()
+        return None, notes
     shown = changes[0] if mask is None else mask.change(changes[0])
     if shown is None:
         return None, ("Its document is not shown: policies hide what its object is called.",)
-    document, refused = _element(shown, asked, config)
-    return document, (*refused, *([f"Only the output {shown.only} gets it."] if shown.only else []))
+    document, refused = _element(shown, catalog, form)
+    only = [f"Only the output {shown.only} gets it."] if shown.only else []
+    return document, (*notes, *refused, *only)
 
 
-def _policies(
-    decision: Decision, record_id: int, asked: Round, config: Config, mask: Mask | None
-) -> tuple[PolicyResult, ...]:
+def _policies(parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None) -> tuple[PolicyResult, ...]:
     """What the policies of outputs make of that change."""
-    if asked.catalog is None:
-        return ()
-    return tuple(results(config, asked.catalog, _changes(decision, record_id)[:1], mask))
+    changes, catalog, _ = _change(parts, record_id, FormerNames.ONLY_NEW)
+    return tuple(results(config, catalog, changes, mask))
 
 
-def _changes(decision: Decision, record_id: int) -> list[Change]:
-    """The change that the row is part of; for a superseded row its winner's."""
-    winners = {outcome.position: outcome.winner for outcome in decision.outcomes}
-    position = winners.get((record_id,)) or (record_id,)
-    return [change for change in decision.changes if position in change.positions]
+def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
+    """The change that the row is part of, for a superseded row its winner's; by these names, with
+    the tables of its time.
+    """
+    for part in parts:
+        winners = {outcome.position: outcome.winner for outcome in part.decision.outcomes}
+        position = winners.get((record_id,)) or (record_id,)
+        found = [change for change in part.decision.changes if position in change.positions]
+        if found:
+            return part.span.told(found[:1], names)
+    return [], parts[0].span.catalog, []
 
 
-def _element(change: Change, asked: Round, config: Config) -> tuple[str | None, tuple[str, ...]]:
-    form = xds_of(config)
+def _element(change: Change, catalog: Catalog, form: XdsFormat) -> tuple[str | None, tuple[str, ...]]:
     try:
-        return form.fragment(change, asked.catalog).rstrip("\n"), ()
+        return form.fragment(change, catalog).rstrip("\n"), ()
     except ExpressionError as error:
-        found = [*form.writer(asked.catalog)((change,))]
+        found = [*form.writer(catalog)((change,))]
         notes = [item.note for item in found if isinstance(item, Refusal) and item.partial]
         if not notes:
             return None, (f"It is refused: {error}.",)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
-from eventlog.cli.show import say, show_done, show_json
+from eventlog.cli.show import say, show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -129,7 +129,7 @@ def purge(
 ) -> None:
     """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
 
-    Rows with N or F stay, unless --status names them. It says how many rows would go, and asks.
+    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and asks.
 
     Example: eventlog purge --older-than 30d --archive history --yes
     """
@@ -156,7 +156,7 @@ def purge(
     else:
         files_made = counted(len(done.files), "file")
         kept = f", {done.archived:,} archived in {files_made} in {archive}" if archive else ""
-        click.echo(f"{counted(done.rows, 'row')} deleted{kept}.")
+        show_sentence(f"{counted(done.rows, 'row')} deleted{kept}.")
 
 
 def _kept_at(archive: str) -> Path | Bucket:
@@ -189,7 +189,7 @@ def _meant(log: Log, table: str | None) -> str:
     if table is None:
         return ""
     if not table.strip():  # of a variable that a script has not set, perhaps: every table is not meant by that
-        raise UsageError("--table wants the name of a table.")
+        raise UsageError("--table needs the name of a table.")
     name, problem = table_meant(log, table)
     if problem is not None:
         say(problem, err=True)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from eventlog.cli.show import painted, show_json, terminal_columns, wrapped
+from eventlog.cli.show import page, show_json, wrapped
 from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.tables import painted
 from eventlog.core.secrets import shown
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def check(site: Site, as_json: bool) -> int:
 
 
 def _line(point: Point) -> str:
-    """A point in a line; what does not fit into a terminal goes on below."""
+    """A point in a line; what does not fit goes on below."""
     name = f"{point.name:<{NAME_COLUMNS}} " if len(point.name) <= NAME_COLUMNS else f"{point.name}: "
     said = shown(f"{name}{point.said}" + (f" {point.mend}" if point.mend else ""))
-    wide = (terminal_columns() or 0) >= WIDE_COLUMNS
+    wide = page().width >= WIDE_COLUMNS
     indent = LEVEL_COLUMNS + (NAME_COLUMNS + 1 if wide else 0)
     text = wrapped(said, begin=LEVEL_COLUMNS, indent=indent)
     return painted(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

@@ -37,7 +37,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             yield Path(name)
         return
     if keep.exists() and any(keep.iterdir()):
-        raise UsageError(f"{keep} is not empty; the demo wants a folder of its own.")
+        raise UsageError(f"{keep} is not empty; the demo needs an empty folder.")
     keep.mkdir(parents=True, exist_ok=True)
     yield keep
 
@@ -103,6 +103,8 @@ def _show_log(engine: Engine) -> None:
 
 
 def _say_what_next(kept: Path | None) -> None:
+    from eventlog.cli.show import page
+
     click.echo()
     click.secho("Try next", bold=True)
     name = _called()
@@ -112,12 +114,14 @@ def _say_what_next(kept: Path | None) -> None:
         steps = [
             (f"explain 3 {database}", "why a row was published or not"),
             (f"triggers {database}", "which triggers there are"),
-            (f"status {database}", "how the log stands"),
+            (f"status {database}", "the state of the log"),
         ]
     steps += [("rules", "what the event types mean and which rule comes first"), ("--help", "every command")]
     width = max(len(command) for command, _ in steps)
-    for command, purpose in steps:
-        click.echo(f"   {name} {command:{width}}   {purpose}")
+    lines = [f"   {name} {command:{width}}   {purpose}" for command, purpose in steps]
+    if max(map(len, lines)) > page().width:  # a command stays in one line, for somebody copies it
+        lines = [f"   {name} {command}\n      {purpose}" for command, purpose in steps]
+    click.echo("\n".join(lines))
 
 
 def _called() -> str:

@@ -43,6 +43,9 @@ def _show(found: Explanation) -> None:
         ],
         empty="",
     )
-    show_text("\n".join([*([found.document] if found.document else []), *found.refused]) or "It makes no document.")
+    if found.document:
+        show_text(found.document)
+    for sentence in found.refused or (() if found.document else ("It makes no document.",)):
+        show_sentence(sentence)
     for one in found.policies:
         show_result(one)

@@ -122,7 +122,7 @@ def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
 
 @click.group(cls=LazyGroup, places={"schema": "init:schema"}, invoke_without_command=True)
 @click.option(
-    "--all", "everything", is_flag=True, help="Also tables such as [output.messages] in which nothing is set."
+    "--all", "everything", is_flag=True, help="Show also tables in which nothing is set, such as [output.messages]."
 )
 @json_option
 @site_options

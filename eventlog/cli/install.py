@@ -25,7 +25,7 @@ sql_option = click.option("--sql", is_flag=True, help="Only print the statements
 @click.option(
     "--columns", type=click.Choice(["new", "old"]), help="Column order; default: the one of source.columns, else new."
 )
-@click.option("--tablespace", metavar="NAME", help="Where the tables of a new log lie (Oracle).")
+@click.option("--tablespace", metavar="NAME", help="Where to put the tables of a new log (Oracle).")
 @number_option("--partition-rows", "Rows of each partition of a new log (Oracle).", least=1000)
 @sql_option
 @json_option
@@ -54,9 +54,7 @@ def install(
         return
     is_new = put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
     if storage != UNSAID and not is_new:
-        say(
-            "The log was there before and lies where it lay: --tablespace counts for its missing tables only.", err=True
-        )
+        say("The log was there before and is not moved: --tablespace counts only for its missing tables.", err=True)
     _say_done("installed", site, "is installed", as_json=as_json)
 
 
@@ -85,11 +83,11 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         if dry and as_json:
             show_json({"would_upgrade": {"from": plan.standing, "to": plan.goal}})
         elif dry:
-            say(f"The log would go from migration {plan.standing} to {plan.goal}.")
+            say(f"The log would move from migration {plan.standing} to {plan.goal}.")
         if dry:
             raise DryRun([plan.goal])
         if plan.goes_back:
-            lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones hold is lost."
+            lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones have is lost."
             agree([lost], yes=yes)
 
     try:
@@ -138,7 +136,7 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
         return
     for grant in stayed:
         say(f"You may not take back what was given by {grant}.", err=True)
-    _say_done("uninstalled", site, "is gone", as_json=as_json)
+    _say_done("uninstalled", site, "is removed", as_json=as_json)
 
 
 def _say_done(what: str, site: Site, said: str, *, as_json: bool) -> None:
@@ -158,12 +156,12 @@ def _standing(site: Site, engine: Engine) -> LogNames:
 def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report itself."""
     asks = not dry or as_json
-    say("This would go:" if dry else "This goes:", err=asks)
+    say("This would be removed:" if dry else "This is removed:", err=asks)
     for line in leaving.told():
         say(f"  {line}", err=asks)
     if dry:
         raise DryRun(leaving.triggers)
-    agree(["It cannot be brought back."], yes=yes)
+    agree(["It cannot be restored."], yes=yes)
 
 
 @click.command()
@@ -202,4 +200,4 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
         click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
     else:
         for one in statements:
-            say(f"ran {one.sql}")
+            click.echo(shown(f"ran {one.sql}"))  # statements are never broken

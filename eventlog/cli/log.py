@@ -12,14 +12,15 @@ import click
 from msgspec.structs import replace
 
 from eventlog.cli.show import (
-    painted,
+    on_terminal,
+    page,
     readable,
     show_json,
     show_json_line,
     show_json_list,
+    show_row,
     show_sentence,
     show_table,
-    terminal_columns,
     utc_json,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
 SHOWN_CHARACTERS = 40
-"""Characters of a value in a table; --json gives all of it."""
+"""Characters of a value in a table, and more if lines are longer than 120; --json gives all."""
 
 ALL_CHARACTERS = 2**30
 """More characters than a value has."""
@@ -95,7 +96,7 @@ def log(
         text=text,
         since="" if since is None else _since(found, since),
     )
-    width = ALL_CHARACTERS if as_json else SHOWN_CHARACTERS + 1
+    width = ALL_CHARACTERS if as_json else _shown_characters() + 1
     if following:
         _show_following(follow(found, filters, limit=limit, width=width, pause=time.sleep), as_json=as_json)
         return
@@ -103,8 +104,8 @@ def log(
     if as_json:
         show_json_list(map(_told, rows))
     else:
-        cells = partial(_cells, today=None if terminal_columns() is None else _today(found))
-        show_table(COLUMNS, map(cells, rows), empty=empty, paged=not unpaged)
+        cells = partial(_cells, today=_today(found) if on_terminal() else None)
+        show_table(COLUMNS, map(cells, rows), empty=empty, paged=not unpaged, listed=True)
 
 
 def _found(log: Log, filters: Filters, limit: int, width: int) -> tuple[Iterator[LogRow], str]:
@@ -169,8 +170,7 @@ def _show_following(rows: Iterable[LogRow], *, as_json: bool) -> None:
             show_json_line(_told(row))
         else:
             cells = ["-" if cell is None else readable(cell) for cell in _cells(row, today=None)]
-            cells[1] = painted(cells[1])
-            click.echo("  ".join(cells))
+            show_row(COLUMNS, cells)
 
 
 def _told(row: LogRow) -> dict[str, Any]:
@@ -207,7 +207,12 @@ def _short(time: str | None, today: str) -> str | None:
 
 
 def _cut(value: str | None) -> str | None:
-    return value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
+    most = _shown_characters()
+    return value if value is None or len(value) <= most else f"{value[:most]}…"
+
+
+def _shown_characters() -> int:
+    return max(SHOWN_CHARACTERS, page().width // 3)
 
 
 @click.command()

@@ -98,7 +98,7 @@ class Commands(LazyGroup):
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors; every command takes it too.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
-    """Captures what changes in databases and tells other systems about it.
+    """Sends the changes in databases to other systems, and shows what became of each.
 
     Try it: eventlog demo
     """

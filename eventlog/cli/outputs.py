@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.care import somebody
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.show import readable, show_done, show_json_list, show_table, utc_json
+from eventlog.cli.show import show_done, show_json_list, show_sentence, show_table, utc_json
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
 from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.plural import counted
@@ -54,7 +54,7 @@ def list_outputs(site: Site, as_json: bool) -> None:
     columns = ("output", "state", "rows behind", "seconds behind", "last row", "last document", "taken at")
     show_table(columns, map(_row, found), empty="The configuration has no output.")
     for sentence in _errors(found):
-        click.echo(readable(sentence))
+        show_sentence(sentence)
 
 
 @click.command()
@@ -166,7 +166,8 @@ def configured(site: Site) -> list[str]:
 
 def _row(one: OutputStanding) -> Sequence[object]:
     seconds = "" if one.seconds is None else f"{one.seconds:.0f}"
-    return one.name, one.state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
+    state = "up to date" if one.state == "in step" else one.state  # JSON keeps `in step`
+    return one.name, state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
 
 
 def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:

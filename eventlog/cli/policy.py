@@ -9,7 +9,7 @@ import click
 from msgspec.structs import asdict
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.show import readable, show_json_line, show_text
+from eventlog.cli.show import show_json_line, show_sentence, show_text
 from eventlog.cli.site import Site, content_of, json_option, site_options
 from eventlog.core.errors import UsageError
 
@@ -67,15 +67,15 @@ def import_mapping(file: Path, name: str) -> None:
 
 
 def show_result(found: PolicyResult, before: str = "") -> None:
-    click.echo(readable(f"{before}output {found.output}: {found.outcome}."))
+    show_sentence(f"{before}output {found.output}: {found.outcome}.")
     for step in found.steps:
-        click.echo(f"  step {readable(step.step)}")
+        show_sentence(f"  step {step.step}", indent=4)
         if step.note is not None:
-            click.echo(f"    {readable(step.note)}")
+            show_sentence(f"    {step.note}", indent=6)
             continue
         for name in dict.fromkeys((*step.before, *step.after)):
             was, now = step.before.get(name, "(not published)"), step.after.get(name, "(not published)")
-            click.echo(readable(f"    {name or 'object'}: {was}  =>  {now}"))
+            show_sentence(f"    {name or 'object'}: {was}  =>  {now}", indent=6)
 
 
 def _catalog(site: Site, schema: Path | None) -> Catalog:

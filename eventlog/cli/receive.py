@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.show import say, show_text
+from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
@@ -17,10 +18,8 @@ DEFAULT_PORT = 8780
 
 
 @click.command()
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free port."
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"0: any free port (default: {DEFAULT_PORT}).")
+@click.option("--host", help="The address to listen on (default: 127.0.0.1).")
 @click.option("--http", "address", metavar="HOST:PORT", help="Both in one, as `run` and `web` take them.")
 @click.option(
     "--answer",
@@ -31,7 +30,7 @@ DEFAULT_PORT = 8780
 )
 @click.option("--once", is_flag=True, help="End after one document.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder.")
-def receive(port: int, host: str, address: str | None, answer: str, once: bool, out: Path | None) -> None:
+def receive(port: int | None, host: str | None, address: str | None, answer: str, once: bool, out: Path | None) -> None:
     """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
 
     A repeated document is reported, but not printed again.
@@ -42,8 +41,10 @@ def receive(port: int, host: str, address: str | None, answer: str, once: bool, 
     from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
 
-    if address is not None:
-        host, port = read_address(address)
+    if address is not None and (host, port) != (None, None):
+        raise UsageError("--http has host and port already.", hint="Leave out --host and --port.")
+    place = ("127.0.0.1" if host is None else host, DEFAULT_PORT if port is None else port)
+    host, port = place if address is None else read_address(address)
     receiver = Receiver(show, answer=Level(answer), host=host, port=port, folder=out, once=once)
     click.echo(f"Listening on {receiver.url}; answering {answer!r}. Ctrl-C ends it.", err=True)
     try:

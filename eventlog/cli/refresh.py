@@ -100,7 +100,7 @@ def refresh(
                 on = f", {one.before} of them before it was interrupted" if one.before else ""
                 to = f" to {only} alone" if only else ""
                 say(
-                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to} as they are{on}."
+                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to}{on}."
                 )
     if as_json:
         show_json(done)
@@ -119,7 +119,7 @@ def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) 
     for load in found:
         if not load.tracked:
             say(
-                f"No trigger of this log stands on {load.called}: what changes during the load is published only if"
+                f"This log has no trigger on {load.called}: what changes during the load is published only if"
                 " something else logs it.",
                 err=True,
             )

@@ -46,7 +46,7 @@ Adopt = Callable[[Config], None]
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Least level of journal records.",
+    help="The lowest level of journal records.",
 )
 @site_options
 def run(
@@ -232,7 +232,7 @@ def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: Bo
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
     """The configuration with a folder in the place of its outputs; UsageError where that would tell what they hide."""
     if no_policies and out is None:
-        raise UsageError("--no-policies goes with --out, which takes the place of the outputs and their policies.")
+        raise UsageError("--no-policies needs --out, which takes the place of the outputs and their policies.")
     if out is None:
         return config
     if not no_policies and any(output.steps or output.policies for output in config.output):

@@ -82,6 +82,8 @@ def manual(group: click.Group) -> Iterator[str]:
         yield from _command(command, _context(command, name, context))
     yield from (".SH EXIT STATUS", *_codes())
     yield from (".SH ENVIRONMENT", ".TP", ".B NO_COLOR", "When it is set, nothing is coloured.")
+    wide = "How long lines of reports are; default: the terminal's width, 100 in a file or a pipe."
+    yield from (".TP", ".B COLUMNS", wide)
     pager = "What shows more than a screen of `eventlog log` on a terminal, before PAGER; empty or cat: nothing does."
     yield from (".TP", ".B EVENTLOG_PAGER", pager)
     yield from (".TP", ".B EVENTLOG_SECTION__KEY", "Any key of the configuration, such as EVENTLOG_SOURCE__URL.")

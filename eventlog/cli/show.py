@@ -6,42 +6,20 @@ import datetime as dt
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import Any, Final, TextIO
 
 import click
 
-from eventlog.core.secrets import shown, visible
+from eventlog.cli.tables import Page, folded, painted, single_line, table
+from eventlog.core.secrets import masked, shown, visible
 
-MEASURED_ROWS: Final = 500
-"""Rows whose cells say how wide columns are; those of later rows are printed as they are."""
+PIPE_COLUMNS: Final = 100
+"""How long lines of reports are in a file or a pipe; COLUMNS in the environment asks for others."""
 
 BLOCK_ROWS: Final = 500
 """Lines that are written at once."""
-
-COLOURED: Final = frozenset({"status", "state", "level"})
-"""Columns whose words have colours."""
-
-COLOURS: Final = {
-    "N": "cyan",
-    "S": "green",
-    "W": "yellow",
-    "E": "red",
-    "F": "bright_red",
-    "ok": "green",
-    "warning": "yellow",
-    "failure": "red",
-    "CURRENT": "green",
-    "OUTDATED": "yellow",
-    "STRAY": "yellow",
-    "DISABLED": "yellow",
-    "MISSING": "red",
-}
-"""What a letter, a level, or the state of a trigger is painted in; the word stands there all the same."""
-
-FOLDED_CHARACTERS: Final = 30
-"""A last column that would be narrower has its rows shown under each other."""
 
 MIN_COLUMNS: Final = 40
 """Sentences are not broken into shorter lines."""
@@ -83,29 +61,29 @@ def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None
     if as_json:
         show_json({what: found})
     else:
-        click.echo(sentence)
+        show_sentence(sentence)
 
 
 def say(sentence: str, *, err: bool = False) -> None:
-    """Prints a sentence in which words of others may stand."""
-    click.echo(shown(sentence), err=err)
+    """Prints a sentence with words of others in it; on standard error it is one line."""
+    if err:
+        click.echo(shown(sentence), err=True)
+    else:
+        show_sentence(masked(sentence))
 
 
-def show_sentence(sentence: str) -> None:
-    """Prints a sentence of ours in which a value stands; on a terminal it is broken between words."""
-    click.echo(wrapped(readable(sentence)))
+def show_sentence(sentence: str, *, indent: int = 0) -> None:
+    """Prints a sentence in which a value stands, broken between words if it is too long."""
+    click.echo(wrapped(readable(sentence), indent=indent))
 
 
 def wrapped(text: str, *, begin: int = 0, indent: int = 0) -> str:
-    """A text in lines that the terminal holds, as it is where there is none; `begin` columns stand before it already."""
-    from textwrap import TextWrapper
+    """A text in lines of a report.
 
-    width = terminal_columns()
-    if width is None:
-        return text
-    wrapper = TextWrapper(max(width, MIN_COLUMNS), break_long_words=False, break_on_hyphens=False)
-    wrapper.initial_indent, wrapper.subsequent_indent = " " * begin, " " * indent
-    return wrapper.fill(text)[begin:]
+    `begin` columns stand before it already, `indent` before each further line.
+    """
+    lines = folded(text, max(page().width, MIN_COLUMNS), begin=begin, indent=indent)
+    return f"\n{' ' * indent}".join(lines)
 
 
 def show_text(text: str) -> None:
@@ -118,25 +96,46 @@ def readable(cell: object) -> str:
     return visible(str(cell))
 
 
-def painted(word: str, column: str = "status") -> str:
-    """A word in its colour, where its column has colours; whoever prints it takes them away where nobody wants them."""
-    colour = COLOURS.get(word) if column in COLOURED else None
-    return word if colour is None else click.style(word, fg=colour)
+def page(*, listed: bool = False) -> Page:
+    """Where reports go. What is no terminal has the columns that COLUMNS says, or 100."""
+    width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
+    return Page(width=width, terminal=on_terminal(), listed=listed)
 
 
-def terminal_columns() -> int | None:
-    """How wide the terminal is that is written to; None where it is a file or a pipe."""
-    if not (_is_terminal(sys.stdout) or os.environ.get("FORCE_COLOR")):
-        return None
-    return shutil.get_terminal_size().columns
+def on_terminal() -> bool:
+    """Whether reports are laid out and coloured for a terminal."""
+    return _is_terminal(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str, paged: bool = False) -> None:
-    """Prints a table, or a sentence when it has no rows. Where a terminal is too narrow, rows stand under each other.
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str,
+    paged: bool = False,
+    listed: bool = False,
+) -> None:
+    """Prints a table, or a sentence when it has no rows.
 
-    `paged` hands it to a pager where there is a terminal. Of many rows only a part is in memory.
+    `paged` hands it to a pager where there is a terminal; with `listed` a pipe gets a line for
+    each row. Of many rows only a part is in memory.
     """
-    show_lines(_lines(columns, rows, empty), paged=paged)
+    cells = (["" if cell is None else readable(cell) for cell in row] for row in rows)
+    first = next(cells, None)
+    if first is not None:
+        show_lines(table(columns, chain([first], cells), page(listed=listed)), paged=paged)
+    elif empty:
+        show_sentence(empty)
+
+
+def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
+    """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
+    where = page()
+    texts = cells if where.terminal else single_line(columns, cells, where.width)
+    letter = columns.index("status")
+    begin = "  ".join([*texts[:letter], ""])
+    left = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
+    click.echo(begin + painted(texts[letter]) + left)
 
 
 def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
@@ -171,88 +170,3 @@ def _indented(value: Any) -> str:
     import msgspec
 
     return visible(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), lines=True, json=True)
-
-
-def _lines(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> Iterator[str]:
-    left = (["" if cell is None else readable(cell) for cell in row] for row in rows)
-    begin = [*islice(left, MEASURED_ROWS)]
-    if not begin:
-        yield from [empty] if empty else []
-        return
-    cells, width = chain(begin, left), terminal_columns()
-    widths = _widths(columns, begin)
-    if width is None or _width(widths) <= width:
-        yield from _table(columns, cells, widths, coloured=width is not None)
-        return
-    filled = [place for place in range(len(columns)) if any(row[place] for row in begin)]
-    narrow, names = [[row[place] for place in filled] for row in begin], [columns[place] for place in filled]
-    widths = _widths(names, narrow)
-    widths[-1] -= max(0, min(_width(widths) - width, widths[-1] - FOLDED_CHARACTERS))  # a note goes on below
-    if len(begin) < MEASURED_ROWS and _width(widths) <= width:
-        yield from _table(names, narrow, widths, coloured=True)
-    else:
-        yield from _records(columns, cells, width)
-
-
-def _table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], *, coloured: bool
-) -> Iterator[str]:
-    sized = [
-        *widths[:-1],
-        0,
-    ]  # nothing behind the last cell: blanks at the ends of lines show where somebody copies them
-    yield " " + "   ".join(
-        click.style(_filled(name, width), bold=True) for name, width in zip(columns, sized, strict=True)
-    )
-    yield " " + "─" * (_width(widths) - 1)
-    paint = [place for place, name in enumerate(columns) if coloured and name in COLOURED]
-    for row in rows:
-        cells = [_filled(cell, width) for cell, width in zip(row, sized, strict=True)]
-        cells[-1], *more = _folded(row[-1], widths[-1]) if coloured else row[-1:]
-        for place in paint:
-            cells[place] = cells[place].replace(row[place], painted(row[place]), 1)
-        yield f" {'   '.join(cells)}".rstrip()
-        yield from (" " * (_width(widths) - widths[-1]) + part for part in more)
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """A text in lines of a width, broken between words where there are any."""
-    from textwrap import wrap
-
-    return [text] if _size(text) <= width else wrap(text, width, break_on_hyphens=False)
-
-
-def _records(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
-    """Each row as a block of its own, a line for each value; what is longer goes on below where it began."""
-    from rich.cells import chop_cells
-
-    label = max(map(len, columns[1:]), default=0) + 2
-    for row in rows:
-        title = f"─ {columns[0]} {row[0]} "
-        yield click.style(title + "─" * max(0, width - len(title)), bold=True)
-        for name, cell in zip(columns[1:], row[1:], strict=True):
-            room = max(width - label, 10)
-            parts = _folded(cell, room) if _size(cell) == len(cell) else chop_cells(cell, room)
-            for place, part in enumerate(parts if cell else []):
-                yield f"{(name if place == 0 else '').ljust(label)}{painted(part, name)}".rstrip()
-
-
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(_size(name), max((_size(row[place]) for row in rows), default=0)) for place, name in enumerate(columns)]
-
-
-def _width(widths: Sequence[int]) -> int:
-    return 1 + sum(widths) + 3 * (len(widths) - 1)
-
-
-def _filled(cell: str, width: int) -> str:
-    return cell.ljust(width) if cell.isascii() else cell + " " * (width - _size(cell))
-
-
-def _size(cell: str) -> int:
-    """The columns of a terminal that a text takes: two for a Chinese character."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len
-
-    return cell_len(cell)

@@ -100,7 +100,7 @@ def track(
     _recommend(site, made)
     user = site.publishing_user
     if user and not as_json:
-        _note(f"Changes that {user} makes are not published, for the publisher connects as {user}: `eventlog check`.")
+        _note(f"The publisher connects as {user}, so changes by {user} are not published: `eventlog check` says more.")
     return EX_CONFIG if left else OK
 
 

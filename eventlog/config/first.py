@@ -78,7 +78,7 @@ def without_secrets(text: str, name: str) -> str:
     hidden = _named.sub(HIDDEN, text)
     if hidden != text:
         if masked(hidden) != hidden:
-            raise UsageError("A secret stands as it is beside one that is written ${NAME}; write both so.")
+            raise UsageError("One secret is written as ${NAME} and another one is not; write both as ${NAME}.")
         return text
     first, *others = masked(text).split(HIDDEN)
     names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]

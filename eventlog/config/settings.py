@@ -439,7 +439,7 @@ def _in_words(problem: str, sections: Sections) -> str:
     if kinds:
         known = VALUE_NAMES | {"float": "a number"}
         wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
-        return f"{where} takes {wanted}, and {VALUE_NAMES.get(kinds['found'], kinds['found'])} stands there."
+        return f"{where} takes {wanted}, not {VALUE_NAMES.get(kinds['found'], kinds['found'])}."
     return f"{where}: {what}." if where else f"{what}."
 
 

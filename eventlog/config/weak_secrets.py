@@ -27,11 +27,11 @@ MIN_SECRET_CHARACTERS: Final = 4
 
 
 WEAK: Final = (
-    "The secret is short, or a word that eventlog says itself:"
+    "The secret is short, or a word that eventlog's own messages contain:"
     " it is hidden in URLs, in headers and behind its name, and not elsewhere."
 )
 """What is said of a weak secret; it tells neither how long it is nor which word."""
-MEND: Final = "Choose a longer one that is no word."
+MEND: Final = "Choose a longer one, not a word."
 
 
 class KnownSecrets(Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ def identity_of(conversion: Conversion) -> str:
     told = [source, snapshot, _open(conversion.format), conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
     told += [conversion.steps, conversion.after, catalog]
+    told += ["whole"] if conversion.gathers else []
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 

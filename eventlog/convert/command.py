@@ -52,8 +52,8 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="auto: Spark for addresses; if installed, for --master and --conf, and without --kafka for 5 million"
-    " rows of a database and 256 MB of files. Never with --jobs, --resume, --to-database or --to-lake.",
+    help="auto: Spark for addresses. If installed, also with --master or --conf, or (without --kafka) for 5 million"
+    " rows of a database or 256 MB of files. Local with --jobs, --resume, --to-database, --to-lake, and for all else.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
@@ -89,6 +89,11 @@ PART_EVENTS = 100_000
     show_default=True,
     metavar="N",
     help="Changes in a part file.",
+)
+@click.option(
+    "--transactions",
+    type=click.Choice(["mixed", "whole"]),
+    help="whole: the changes of a transaction together. Default: the configuration's.",
 )
 @click.option("--coalesce", is_flag=True, help="One change for each life of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
@@ -140,7 +145,7 @@ def convert(**given: Any) -> int:
     else:
         for group in groups:
             say(f"eventlog: {group.sentence()}", err=True)
-        click.echo(last_line(summary))
+        say(last_line(summary))
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
@@ -201,7 +206,7 @@ def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> 
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, marking, waits_for_marks
-    from eventlog.convert.reasons import foreseen
+    from eventlog.convert.reasons import foreseen, former_rows
     from eventlog.convert.settings import LogInput
 
     source = conversion.input
@@ -218,6 +223,8 @@ def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> 
             say(f"{conversion.destination} holds this conversion already; it is complete and is as it was.", err=True)
             return done
     warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
+    if isinstance(source, LogInput) and order.schema is None and conversion.catalog is not None:
+        warned = former_rows(source, conversion.catalog)
     if warned is not None:
         say(f"eventlog: {warned}", err=True)
     with marking(conversion) if marks else nullcontext() as place:
@@ -261,7 +268,7 @@ def _followed(order: ConversionOrder) -> int:
         if order.as_json:
             show_json_line({"batch": name, **asdict(summary)})
         else:
-            click.echo(f"{name}: {last_line(summary)}")
+            say(f"{name}: {last_line(summary)}")
 
     following = Following(
         conversion=replace(conversion, destination=conversion.destination.absolute()),

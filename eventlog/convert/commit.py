@@ -184,7 +184,7 @@ class Destination:
         made = {entry.name for entry in self.staged.iterdir() if entry.is_dir()} - self._folders()
         strange = sorted(name for name in made if (self.folder / name).exists())
         if strange:
-            message = f"{self.folder / strange[0]} stands in the way, and is no output of a conversion."
+            message = f"{self.folder / strange[0]} is there already, and is no output of a conversion."
             raise UsageError(message, hint="Move it away, or choose another folder.")
 
     def _lock(self, descriptor: int) -> None:

@@ -8,7 +8,9 @@ and the latest of their times.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -21,7 +23,9 @@ from eventlog.core.policies import Policy
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
+from eventlog.publisher.whole import Ends, note_end
 from eventlog.qlik.change_seq import ChangeSeq
+from eventlog.sql.names import TRANSACTION
 
 STAMP: Final = "stamp"
 ROUTE: Final = "route"
@@ -30,13 +34,24 @@ COVERS: Final = "covers"
 """Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
 
 
+TOLD: Final = "told"
+TOGETHER: Final = "together"
+ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position", TOLD, TOGETHER)])
+"""How far some changes of a transaction reach, how many are counted, and how many were written."""
+
+PART: Final = "part"
+"""The part of a change, where a part has whole transactions."""
+
+
 class Parts(Struct, frozen=True, kw_only=True):
-    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`.
+    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`. Where
+    transactions are whole, the part before may have some more, and `before` is how many changes are in parts before.
 
     `stamp` is the latest time of all changes before it, in forms that number them; they go on from `start`.
     """
 
     first: int
+    before: int
     part_events: int
     stamp: str = ""
     start: str = ""
@@ -44,7 +59,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     @property
     def after(self) -> str:
         """The change_seq of the change before the first one."""
-        return ChangeSeq.parse(self.start).later(self.first, self.stamp).text
+        return ChangeSeq.parse(self.start).later(self.before, self.stamp).text
 
 
 class Form(Protocol):
@@ -98,6 +113,8 @@ class Rendering:
         self._cells = cells
         self._tell: Callable[[Change], Change | Refusal] | None = None
         self._covering = COVERS in schema.names
+        self._ends: Ends | None = None
+        self._told, self._together = Counter[int](), Counter[int]()
         self._rows: list[tuple[object, ...]] = []
 
     def behind(self, policy: Policy) -> Rendering:
@@ -105,10 +122,17 @@ class Rendering:
         self._tell = policy.tell if policy else None
         return self
 
+    def in_transactions(self) -> Rendering:
+        """The same, with the transaction of each change behind its cells; `ended` says more."""
+        self._ends = {}
+        return self
+
     def take(self, change: Change, place: int | None = None) -> Refusal | None:
         """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
         its last event does.
         """
+        if self._ends is not None:
+            note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
         if self._tell is not None:
             told = self._tell(change)
             if isinstance(told, Refusal):
@@ -144,8 +168,25 @@ class Rendering:
         """What was written since this was last asked."""
         columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        schema = self._schema
+        if self._ends is not None:
+            marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
+            known = [(mark, one) for mark, one in zip(marks, self.changes, strict=True) if mark is not None]
+            self._together.update(mark for mark, _ in known)
+            self._told.update(mark for mark, one in known if not one.refresh)  # a row of a full load is not counted
+            found.append(pa.array(marks, pa.int64()))
+            schema = with_transaction(schema)
         self._rows, self.changes = [], []
-        return pa.RecordBatch.from_arrays(found, schema=self._schema)
+        return pa.RecordBatch.from_arrays(found, schema=schema)
+
+    def ended(self) -> pa.RecordBatch:
+        """What is known of transactions since this was last asked (ENDS)."""
+        ends = self._ends or {}
+        rows = [(mark, place[0], self._told[mark], self._together[mark]) for mark, place in ends.items()]
+        if self._ends is not None:
+            self._ends, self._told, self._together = {}, Counter(), Counter()
+        columns = list(zip(*rows, strict=True)) or [()] * len(ENDS)
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=ENDS)
 
 
 class InTurn:
@@ -173,6 +214,11 @@ class InTurn:
         rendering.keep(change, writer.row(item, place))
 
 
+def with_transaction(schema: pa.Schema) -> pa.Schema:
+    """The columns of what was written, and the transaction of each change."""
+    return schema.append(ENDS.field(TRANSACTION))
+
+
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     """The outcomes of the events whose changes cannot be written."""
     return {position: ended(position, one) for one in refused for position in one.positions}
@@ -190,8 +236,15 @@ def covered(positions: Iterable[int]) -> tuple[Position, ...]:
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
     """What was written in runs that end where a part ends, or earlier; each with whether it begins a part."""
-    room = 0
+    room, last = 0, -1
     for several in rendered:
+        if PART in several.schema.names:
+            start = 0
+            for part, rows in groupby(several.column(PART).to_pylist()):
+                count = len(list(rows))
+                yield part != last, several.slice(start, count)
+                start, last = start + count, part
+            continue
         start = 0
         while start < len(several):
             begins = not room
@@ -214,7 +267,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     if isinstance(target, MessageFiles):
         from eventlog.convert.to_messages import MessageForm
 
-        return MessageForm(target, tables)
+        return MessageForm(target, tables, open_=conversion.counts)
     if isinstance(target, SentTables):
         from eventlog.convert.to_change_tables import TableDocuments
 
@@ -222,7 +275,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     if isinstance(target, SentMessages):
         from eventlog.convert.to_messages import MessageDocuments
 
-        return MessageDocuments(target, tables)
+        return MessageDocuments(target, tables, open_=conversion.counts)
     if isinstance(target, ChangeRows):
         from eventlog.convert.to_changes import ChangeForm
 

@@ -53,7 +53,7 @@ def _found(place: str) -> list[Path]:
     if path.is_file():
         if kind_of_file(path) is None:
             raise UsageError(
-                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); name it as what it is."
+                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); give it the ending of its form."
             )
         return [path]
     matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
@@ -125,7 +125,7 @@ def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
     found = {name.strip().casefold(): place for place, name in reversed(list(enumerate(names)))}
     missing = [name for name in STANDARD if name not in found]
     if missing:
-        hint = "The ten columns of a log stand there under their standard names, in any order."
+        hint = "It needs the ten columns of a log under their standard names, in any order."
         raise DataError(f"{origin} has no column {', '.join(missing)}.", hint=hint)
     return {name: found[name] for name in (*STANDARD, TRANSACTION) if name in found}
 

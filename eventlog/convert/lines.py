@@ -108,7 +108,7 @@ class Records:
         while at < len(record):
             match = _field(record, at + 1)
             if match is None:
-                raise self._damaged('a quote stands where none can; a value with quotes is written "a ""b"" c"')
+                raise self._damaged('a quote is where none can be; a value with quotes is written "a ""b"" c"')
             quoted, plain = match.groups()
             if quoted is not None:
                 fields.append(quoted.replace('""', '"'))

@@ -25,6 +25,7 @@ from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SentMessages, SentTables, SnapshotRows
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
 from eventlog.convert.tasks import Decide, DecidedBucket, Scatter, Scattered, SnapshotFiles, decide, place, scatter
+from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog.convert.work import SharedTally, Task, Workers, workers
 from eventlog.convert.writing import InTheirOrder, PartTasks
@@ -47,6 +48,7 @@ def convert(
     but by none that marks unless it was sending: what was read before may be published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
+    refuse_unknown_transactions(conversion)
     reach(conversion.format)
     sending = is_sending(destination.work)
     with (
@@ -144,7 +146,8 @@ class LocalEngine:
             )
             for bucket in labels_of(rows)
         ]
-        return DecidedRows(numbers=numbers, buckets=self.run("deciding", decide, tasks, DecidedBucket, rows=count))
+        buckets = self.run("deciding", decide, tasks, DecidedBucket, rows=count)
+        return DecidedRows(numbers=numbers, buckets=buckets, boundaries=boundaries)
 
     def release(self) -> None:
         """Also when this runs once again."""
@@ -169,6 +172,7 @@ class LocalEngine:
         withheld = self._withheld
         if withheld is None and isinstance(source, LogInput):
             withheld = withheld_of(source, self._conversion.catalog)
+        refuse_left_rows(self._conversion, withheld or NOTHING)
         tasks = [
             Scatter(
                 name=f"rows-{number:06d}",

@@ -245,14 +245,14 @@ def _in_our_words() -> Iterator[None]:
     try:
         yield
     except OccupiedError as error:
-        hint = "It took the log over while this conversion stood still. Stop it, and give the same command again."
+        hint = "It took the log over while this conversion was stopped. Stop it, and give the same command again."
         raise OccupiedError(error.message, hint=hint) from error
 
 
 def can_be_marked(source: LogInput) -> None:
     """Refuses, before anything is converted, what could not be marked afterwards."""
     if set(source.statuses) != {Status.NEW.value}:
-        raise UsageError("--mark marks rows that wait, so it goes with no other --status than N.")
+        raise UsageError("--mark marks rows that wait, so it takes no other --status than N.")
     with _log(source) as log:
         log.check()
         if not has_holds(log.engine, log.names):
@@ -283,6 +283,7 @@ def order_of(conversion: Conversion) -> str | None:
 
     address = shown_url(read_url(source.url))
     told = [replace(source, url=address, mark=False), conversion.options, conversion.format, conversion.part_events]
+    told += ["whole"] if conversion.gathers else []
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 

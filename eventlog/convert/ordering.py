@@ -22,7 +22,14 @@ from eventlog.convert.settings import (
     SnapshotRows,
     StreamInput,
 )
-from eventlog.convert.targets import ConversionOrder, refuse_target, refuse_unread_policies, steps_of_order, target_of
+from eventlog.convert.targets import (
+    ConversionOrder,
+    refuse_target,
+    refuse_unread_policies,
+    steps_of_order,
+    target_of,
+    transactions_of,
+)
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
@@ -103,6 +110,7 @@ def conversion_of(order: ConversionOrder) -> Conversion:
         read_back=read_back,
         overwrite=order.overwrite,
         steps=steps,
+        transactions=transactions_of(order, config),
     )
 
 
@@ -130,11 +138,11 @@ def _refuse(order: ConversionOrder) -> None:
     if order.source != "log":
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
-        raise UsageError("--key and --tables go with --from gbase; other tables come from --schema.")
+        raise UsageError("--key and --tables need --from gbase; other tables come from --schema.")
     if order.source != "gbase" and order.dirty:
-        raise UsageError("--dirty goes with --from gbase: only such a stream comes in reads of a buffer.")
+        raise UsageError("--dirty needs --from gbase: only such a stream comes in reads of a buffer.")
     if order.source == "log" and order.code_page is not None:
-        raise UsageError("--code-page goes with --from gbase and --from linter; a log's files are UTF-8.")
+        raise UsageError("--code-page needs --from gbase and --from linter; a log's files are UTF-8.")
     refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
@@ -145,7 +153,7 @@ def _refuse(order: ConversionOrder) -> None:
     if order.database is not None and order.snapshot is not None:
         raise UsageError("Query-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":
-        raise UsageError("--resume goes with the local engine: use --engine local.")
+        raise UsageError("--resume needs the local engine: use --engine local.")
 
 
 def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) -> None:
@@ -167,7 +175,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
             "--to-database": order.to_database,
             "--to-lake": order.to_lake,
         }
-        _refuse_any(unfit, f"does not go with an address: {order.stored}.", "Take a folder.")
+        _refuse_any(unfit, f"cannot be combined with an address: {order.stored}.", "Take a folder.")
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
         if place is not None and name not in order.addresses and _scheme(str(place)):
             raise UsageError(f"{name} {place} is an address of no file system.", hint="Name a folder.")
@@ -176,7 +184,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         if order.engine == "local" or order.jobs is not None or order.resume:
             raise UsageError(
                 f"{what} is an address, and the local engine reads and writes folders.",
-                hint="Say --engine spark; with --out alone, s3://, gs:// and az:// go with the local engine too.",
+                hint="Use --engine spark; --out alone may be s3://, gs:// or az:// here.",
             )
         unfit = {
             "--mark": order.mark,
@@ -186,7 +194,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         }
         unfit |= {f"--from {order.source}": order.source != "log"}
         unfit |= {"A database as INPUT": order.from_database and not order.follow}
-        _refuse_any(unfit, f"does not go with an address: {what}.", "Take folders that all nodes mount.")
+        _refuse_any(unfit, f"cannot be combined with an address: {what}.", "Take folders that all nodes mount.")
         if order.target != "xds" and order.schema is None and order.database is None and not order.follow:
             raise UsageError(f"{what} is an address, and --to {order.target} needs --schema FILE there.")
 
@@ -195,7 +203,7 @@ def _refuse_following(order: ConversionOrder) -> None:
     """A log is followed by Spark, each row once whatever its status, into a place that is gone on with."""
     if not order.follow:
         if order.until_empty:
-            raise UsageError("--until-empty goes with --follow.")
+            raise UsageError("--until-empty needs --follow.")
         return
     unfit = {
         "--engine local": order.engine == "local",
@@ -209,7 +217,7 @@ def _refuse_following(order: ConversionOrder) -> None:
         "--to-database": order.to_database,
         "--to-lake": order.to_lake,
     }
-    _refuse_any(unfit, "does not go with --follow.", "Leave it out; `eventlog convert --help` says more.")
+    _refuse_any(unfit, "cannot be combined with --follow.", "Leave it out; `eventlog convert --help` says more.")
     if not order.from_database:
         raise UsageError("--follow reads the log of a database, and INPUT is none.", hint="Name its URL.")
 
@@ -224,7 +232,7 @@ def _refuse_for_stream(order: ConversionOrder) -> None:
         "--database": order.database,
         "--coalesce": order.coalesce,
     }
-    _refuse_any(unfit, "goes with --from log; a stream's images are whole and come in their order.")
+    _refuse_any(unfit, "needs --from log; a stream's images are whole and come in their order.")
     if order.from_database:
         raise UsageError(f"--from {order.source} reads files; the publisher reads what is alive (source.kind).")
     if order.source == "linter" and order.schema is None:

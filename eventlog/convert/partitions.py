@@ -36,6 +36,9 @@ GATHERED_BYTES: Final = 8_000_000
 
 BY_OBJECT: Final = ("object", "record_id")
 BY_POSITION: Final = ("position",)
+BY_END: Final = ("end", "position")
+"""Changes where transactions are whole."""
+
 BY_PLACE: Final = ("place",)
 """Of a stream's outcomes, whose positions are texts."""
 

@@ -2,6 +2,7 @@
 
     decided    rows by objects through the step, into files by ranges of positions        the engine's
     contested  only where a record_id may stand twice; then all is decided once more
+    gathered   only where transactions are to be whole: changes to the ranges of where these end
     written    ranges to parts and outcomes; or sent, and then only outcomes
 
 Captured streams take a shorter way: their images are whole and in their order, so pieces are read and written.
@@ -11,17 +12,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.collecting import Gather, WrittenChanges, gather
 from eventlog.convert.commit import Summary
 from eventlog.convert.partitions import PartitionFile, labels_of, within
 from eventlog.convert.sending import Sent
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
 from eventlog.convert.streams import StreamResult, pieces_of, read_piece
 from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, left_of, may_conflict
+from eventlog.convert.transactions import unknown_transactions
 from eventlog.convert.work import SharedTally, Task
 from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, last_number, produce
 from eventlog.core.plural import counted
@@ -51,6 +55,8 @@ class DecidedRows(Struct, frozen=True, kw_only=True):
 
     numbers: Sequence[UnitNumbers]
     buckets: Sequence[DecidedBucket]
+    boundaries: tuple[int, ...] = ()
+    """Where ranges of changes begin."""
 
 
 class Engine(Protocol):
@@ -101,7 +107,7 @@ class ConversionRun:
         # Pieces of a stream are read side by side, and what they hold is written in their order.
         tasks = pieces_of(self._conversion, self._folder)
         pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
-        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
+        return self._written(stream_summary(pieces), [one.ended for one in pieces], pieces, tables_of(pieces))
 
     def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
         """Writes the outcomes of changes that were sent."""
@@ -115,10 +121,33 @@ class ConversionRun:
             if conflicts:
                 found = self._engine.decided(conflicts)
         self._engine.release()
+        notes = unknown_transactions(found.numbers) if self._conversion.gathers else ()
         rows = sum(one.rows for one in found.numbers)
         self._row_bytes = sum(one.size for one in found.numbers) // max(rows, 1)
-        summary = replace(summary_of(rows, found.buckets), left=left_of(found.numbers))
-        return self._written(summary, found.buckets)
+        summary = replace(summary_of(rows, found.buckets), left=left_of(found.numbers), notes=notes)
+        changes = self._gathered(found, summary.changes) if self._conversion.gathers else found.buckets
+        return self._written(summary, [one.ended for one in found.buckets], changes)
+
+    def _gathered(self, found: DecidedRows, changes: int) -> list[WrittenChanges]:
+        """The changes by where their transactions end."""
+        rendered = tuple(one.rendered for one in found.buckets)
+        ends = [one.ends for one in found.buckets if one.ends is not None]
+        tasks = [
+            Gather(
+                name=f"gathered-{label:04d}",
+                conversion=self._conversion,
+                label=label,
+                rendered=within(rendered, label, label),
+                ends=within(ends, label, label),
+                boundaries=found.boundaries,
+                folder=self._folder,
+            )
+            for label in labels_of(rendered)
+        ]
+        gathered = self._engine.run("gathering transactions", gather, tasks, WrittenChanges, rows=changes)
+        for file in (*rendered, *ends):
+            Path(file.path).unlink(missing_ok=True)  # also when this runs once again
+        return gathered
 
     def _contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
         """The record_ids that have several outcomes, in their order."""
@@ -131,13 +160,17 @@ class ConversionRun:
         return [file for file in found if file.labels]
 
     def _written(
-        self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
+        self,
+        summary: Summary,
+        ended: Sequence[PartitionFile],
+        changes: Sequence[WrittenChanges],
+        tables: dict[int, Table] | None = None,
     ) -> Summary:
         """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
-        ended = [one.ended for one in buckets]
         tasks = PartTasks(
             conversion=self._conversion,
-            decided=tuple(buckets),
+            changes=tuple(changes),
+            ended=tuple(ended),
             tables=tables,
             folder=self._folder,
             staged=self._staged,
@@ -145,7 +178,7 @@ class ConversionRun:
         if isinstance(self._conversion.format, SentTables | SentMessages):
             self._reserve(ended, self._row_bytes)
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
-        last = last_number(self._conversion.after, summary.changes, buckets)
+        last = last_number(self._conversion.after, summary.changes, changes)
         parts = self._produced(ended, list(tasks.each()), summary.rows)
         self._reserve(ended, self._row_bytes)
         return replace(summary, parts=parts, change_seq=last)

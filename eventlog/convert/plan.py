@@ -52,15 +52,20 @@ def range_count(rows: int, size: int = 0) -> int:
     return min(MOST_RANGES, 1 + max(rows // RANGE_ROWS, size // RANGE_BYTES))
 
 
-def part_spans(counted: Mapping[int, int], part_events: int, at_once: int = SPAN_EVENTS) -> Iterator[PartSpan]:
-    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts."""
+def part_spans(
+    counted: Mapping[int, int], part_events: int, at_once: int = SPAN_EVENTS, *, beyond: int = 0
+) -> Iterator[PartSpan]:
+    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts. So many changes
+    `beyond` a span may have to be read for it.
+    """
     changes = sum(counted.values())
     width = part_events * max(1, at_once // part_events)
     starts = _starts(counted)
     for first in range(0, changes, width):
         last = min(first + width, changes)
         (label, start), (until, _) = (
-            starts[bisect_right(starts, place, key=itemgetter(1)) - 1] for place in (first, last - 1)
+            starts[bisect_right(starts, place, key=itemgetter(1)) - 1]
+            for place in (first, min(last + beyond, changes) - 1)
         )
         yield PartSpan(first=first, last=last, range=label, skipped=first - start, until=until)
 

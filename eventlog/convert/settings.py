@@ -128,6 +128,18 @@ class Conversion(Struct, frozen=True, kw_only=True):
     steps: Steps = ()
     after: str = ""
     """The change_seq to go on from, in files of formats that number their changes."""
+    transactions: Literal["mixed", "whole"] = "mixed"
+    """The changes of a transaction come together, or in the order of their rows."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether changes are brought together by their transactions: those of a stream come so."""
+        return self.transactions == "whole" and not isinstance(self.input, StreamInput)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the changes of transactions that were brought together are counted."""
+        return self.gathers and isinstance(self.format, MessageFiles | SentMessages)
 
     @property
     def told_catalog(self) -> Catalog | None:

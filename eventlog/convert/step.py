@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import Form, Rendering, form_of, outcomes_of
+from eventlog.convert.forms import ENDS, Form, Rendering, form_of, outcomes_of
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
 from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
@@ -43,6 +43,9 @@ REFUSAL: Final = "refusal"
 OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED, Reason.FILTERED})
 """The reasons of refusals, by formats and policies, which the rules never give."""
 
+ENDING: Final = "ending"
+"""How far some changes of a transaction reach (ENDS), where they are brought together."""
+
 DUPLICATE: Final = "duplicate"
 """A row that says the same as another one; it has no outcome of its own."""
 
@@ -54,7 +57,7 @@ RESULT: Final = pa.schema(
         *OUTCOMES,
     ]
 )
-"""What results have in every form. A batch holds changes, or duplicates, or outcomes and refusals."""
+"""What results have in every form. A batch holds changes, or ends, or duplicates, or outcomes and refusals."""
 
 BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
 """What may differ between two copies of a row: one was written before it was published, or before the log told transactions."""
@@ -85,9 +88,10 @@ def step(
         yield from found
 
 
-def result_schema(form: Form) -> pa.Schema:
-    """The columns of results: those of every form, then what this one writes of a change."""
-    return pa.schema([*RESULT, *list(form.schema)[1:]])
+def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
+    """The columns of results: those of every form, what this one writes, and those of transactions."""
+    schema = pa.schema([*RESULT, *list(form.schema)[1:]])
+    return pa.schema([*schema, *(field for field in ENDS if field.name not in schema.names)]) if gathers else schema
 
 
 def kind_of(results: pa.RecordBatch) -> str:
@@ -111,15 +115,16 @@ class _Deciding:
         options = replace(conversion.options, hiding=conversion.hides)
         self._round = Round(catalog=conversion.catalog, reader=reader, options=options, needs=needs, looks=looks)
         self._form = form_of(conversion)
-        self._schema = result_schema(self._form)
+        self._gathers = conversion.gathers
+        self._schema = result_schema(self._form, gathers=self._gathers)
         self._conflicts = conflicts
-        self._transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
+        self._transactions = self._gathers or not isinstance(conversion.format, XdsFormat | ChangeRows)
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decides rows of whole objects."""
         found = deduplicated(rows, self._conflicts)
         decision = self._round.decide_objects(self._events(found.rows))
-        rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
+        rendering = self._rendering()
         for change in decision.changes:
             rendering.take(change)
         yield from self._changes(rendering)
@@ -133,12 +138,16 @@ class _Deciding:
         aside: list[pa.RecordBatch] = []
         with keep(self._deduplicated(pieces, aside)) as kept:
             yield from aside
-            rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
+            rendering = self._rendering()
             for ended in self._round.decide_pieces(lambda: map(self._events, kept()), rendering.take):
                 yield from self._changes(rendering)
                 others = {one.position: one for one in ended}
                 refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
                 yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
+
+    def _rendering(self) -> Rendering:
+        rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
+        return rendering.in_transactions() if self._gathers else rendering
 
     def _events(self, rows: pa.RecordBatch) -> list[Event]:
         """The events of rows; XDS tells no transactions, and a publisher that writes nothing else asks for none."""
@@ -158,6 +167,8 @@ class _Deciding:
             told["object"] = pa.array([object_text(change.row) for change in changes], pa.string())
             told["op"] = pa.array([change.op.value for change in changes], pa.string())
             yield self._batch(CHANGE, len(written), told)
+        if self._gathers and len(ends := rendering.ended()):
+            yield self._batch(ENDING, len(ends), {name: ends.column(name) for name in ENDS.names})
 
     def _outcomes(
         self, positions: pa.Array, others: Mapping[Position, Outcome], refused: Mapping[Position, Outcome]
@@ -265,7 +276,7 @@ def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueR
     keep, contradicted, duplicates = _doubled(rows, conflicts)
     if keep is not None:
         rows = rows.take(pa.array(keep, pa.int64()))
-    invalid += [(number, f"record_id {number} stands in several different rows.") for number in contradicted]
+    invalid += [(number, f"record_id {number} is in several different rows.") for number in contradicted]
     if rows.column(PROBLEM).null_count < len(rows):
         bad = rows.filter(rows.column(PROBLEM).is_valid())
         rows = rows.filter(rows.column(PROBLEM).is_null())

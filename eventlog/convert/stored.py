@@ -105,7 +105,7 @@ class StoredConversion:
         """Refuses to put folders where somebody else's are: what is in them would be mixed."""
         for folder in sorted(folders):
             if next(self._objects.names(f"{folder}/"), None) is not None:
-                message = f"{self._objects.place}/{folder} stands in the way, and is no output of a conversion."
+                message = f"{self._objects.place}/{folder} is there already, and is no output of a conversion."
                 raise UsageError(message, hint="Move it away, or choose another prefix.")
 
     def _folders(self) -> set[str]:

@@ -16,11 +16,12 @@ from typing import Final, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
+from eventlog.convert.collecting import latest
 from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of
 from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
-from eventlog.convert.tasks import DecidedBucket, latest
+from eventlog.convert.tasks import DecidedBucket
 from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -60,6 +60,7 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     to_lake: str | None = None
     kafka: str | None
     part_events: int
+    transactions: Literal["mixed", "whole"] | None
     coalesce: bool
     strict: bool
     resume: bool
@@ -103,33 +104,33 @@ def refuse_target(order: ConversionOrder) -> None:
     known = FORMATS[order.target]
     if order.file_format is not None and order.file_format not in known:
         what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
-        raise UsageError(f"--format {order.file_format} does not go with --to {order.target}; {what}.")
+        raise UsageError(f"--format {order.file_format} cannot be combined with --to {order.target}; {what}.")
     if order.metadata_topic is not None and order.target != "messages":
-        raise UsageError("--metadata-topic goes with --to messages.")
+        raise UsageError("--metadata-topic needs --to messages.")
 
 
 def _refuse_sending(order: ConversionOrder) -> None:
-    """What does not go with a database or a Kafka as the destination."""
+    """What cannot be combined with a database or a Kafka as the destination."""
     if order.to_database is not None and order.target != "change-tables":
-        raise UsageError("--to-database goes with --to change-tables.")
+        raise UsageError("--to-database needs --to change-tables.")
     if order.to_lake is not None:
         _refuse_with_lake(order)
     if order.kafka is not None and order.target != "messages":
-        raise UsageError("--kafka goes with --to messages.")
+        raise UsageError("--kafka needs --to messages.")
     if order.to_database is not None and order.file_format is not None:
         raise UsageError("--format says what files are written, and with --to-database there are none.")
     if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
-        raise UsageError("--to-database goes with the local engine: use --engine local.")
+        raise UsageError("--to-database needs the local engine: use --engine local.")
 
 
 def _refuse_with_lake(order: ConversionOrder) -> None:
-    """What does not go with tables of a lake as the destination."""
+    """What cannot be combined with tables of a lake as the destination."""
     if order.target != "change-tables":
-        raise UsageError("--to-lake goes with --to change-tables.")
+        raise UsageError("--to-lake needs --to change-tables.")
     if order.file_format is not None or order.to_database is not None:
         raise UsageError("--to-lake writes no files and into no database; leave --format and --to-database out.")
     if order.engine == "spark" or order.master or order.conf:
-        raise UsageError("--to-lake goes with the local engine: use --engine local.")
+        raise UsageError("--to-lake needs the local engine: use --engine local.")
 
 
 def target_of(order: ConversionOrder, config: Config) -> Target:
@@ -202,6 +203,15 @@ def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
 def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
     """The outputs whose settings may be meant: the one that --output names, then those of the format, then the others."""
     return sorted(config.output, key=lambda one: (name_of(one) != order.output, one.format != order.target))
+
+
+def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
+    """Whether transactions come whole: as was said, else as that output has it of which the settings are."""
+    if order.transactions is not None:
+        return order.transactions
+    found = next(iter(_nearest_first(order, config)), None)
+    meant = found is not None and (name_of(found) == order.output or found.format == order.target)
+    return found.transactions if found is not None and meant else "mixed"
 
 
 def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:

@@ -13,14 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.convert.forms import STAMP, form_of
+from eventlog.convert.collecting import (
+    ByRanges,
+    ByTransactions,
+    WrittenChanges,
+    by_ranges,
+    by_transactions,
+    transaction_labels,
+)
+from eventlog.convert.forms import ENDS, form_of, with_transaction
 from eventlog.convert.inputs import Unit
 from eventlog.convert.partitions import (
     BY_OBJECT,
     PACKED,
     PartitionFile,
-    PartitionWriter,
-    by_range,
     gathered,
     in_order,
     partition_file,
@@ -29,15 +35,13 @@ from eventlog.convert.partitions import (
     write_by,
 )
 from eventlog.convert.reading import read, read_log
-from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers, one_batch
+from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
-from eventlog.convert.step import CHANGE, DUPLICATE, Keep, Reread, kind_of, step
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, Keep, Reread, kind_of, step
 from eventlog.convert.withheld import NOTHING, Withheld
 from eventlog.convert.work import advance
-
-KEPT_BYTES: Final = 8_000_000
-"""What was decided is written together, so that a range gets some hundreds of changes at a time."""
+from eventlog.sql.names import TRANSACTION
 
 NUMBERS: Final = pa.schema([("record_id", pa.int64())])
 
@@ -57,12 +61,15 @@ class UnitNumbers(Struct, kw_only=True):
     sampled: list[int] = []
     left: dict[str, int] = {}
     """Rows that were left where they are, by the reason."""
+    alone: int = 0
+    """Rows that do not say their transaction."""
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Notes the rows of a batch."""
         positions = rows.column("record_id")
         self.rows += len(positions)
         self.size += rows.nbytes
+        self.alone += rows.column(TRANSACTION).null_count
         known = positions.drop_null()
         if not len(known):
             return
@@ -174,14 +181,15 @@ class Decide(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-class DecidedBucket(Struct, frozen=True, kw_only=True):
-    """What came of a partition; `outcomes` counts rows by status and reason, `stamps` are the latest times by range."""
+class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
+    """What came of a partition; `outcomes` counts rows by status and reason. Where changes are to be brought together by
+    their transactions, they are under the labels of these, and so are the `ends`.
+    """
 
-    rendered: PartitionFile
     ended: PartitionFile
     outcomes: dict[str, int]
     duplicates: int = 0
-    stamps: dict[int, str] = {}
+    ends: PartitionFile | None = None
 
 
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
@@ -190,16 +198,20 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
     ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
     schema, counted, duplicates = form_of(task.conversion).schema, Counter[str](), 0
+    schema = with_transaction(schema) if task.conversion.gathers else schema
     conflicts = numbers_in(task.conflicts)
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
-        _by_ranges(folder / f"{task.name}-changes.arrow", schema, task.boundaries) as rendered,
-        _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
+        _changes_of(task, schema) as (rendered, ends),
+        by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
     ):
         for results in step(ordered, task.conversion, keep_in_file(spool), reader=reader, conflicts=conflicts):
             kind = kind_of(results)
             if kind == CHANGE:
                 rendered.take(results.select(schema.names))
+                continue
+            if kind == ENDING and ends is not None:
+                ends.take(results.select(ENDS.names))
                 continue
             if kind == DUPLICATE:
                 duplicates += len(results)
@@ -214,7 +226,22 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
         outcomes=dict(counted),
         duplicates=duplicates,
         stamps=rendered.stamps,
+        ends=None if ends is None else ends.finished(),
     )
+
+
+@contextmanager
+def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | ByTransactions, ByTransactions | None]]:
+    """Where the changes of a partition go, and what is said of transactions that are gathered."""
+    file = Path(task.folder) / f"{task.name}-changes.arrow"
+    if not task.conversion.gathers:
+        with by_ranges(file, schema, task.boundaries) as rendered:
+            yield rendered, None
+        return
+    labels = transaction_labels(task.boundaries)
+    ends_file = file.with_name(f"{task.name}-ends.arrow")
+    with by_transactions(file, schema, labels) as changes, by_transactions(ends_file, ENDS, labels) as ends:
+        yield changes, ends
 
 
 def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
@@ -265,58 +292,6 @@ def contested(task: Compare) -> PartitionFile:
             ordered = several.take(pc.array_sort_indices(several))
             writer.write(task.label, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
     return writer.finished()
-
-
-class ByRanges:
-    """Collects rows that begin with a position and writes them by ranges; rows without one are a range of their own."""
-
-    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
-        self._writer = writer
-        self._schema = schema
-        self._boundaries = boundaries
-        self._kept: list[pa.RecordBatch] = []
-        self._size = 0
-        self.stamps: dict[int, str] = {}
-
-    def take(self, rows: pa.RecordBatch) -> None:
-        """Takes rows in no order."""
-        if len(rows):
-            self._kept.append(rows)
-            self._size += rows.nbytes
-        if self._size >= KEPT_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        rows = one_batch(self._kept, self._schema)
-        self._kept, self._size = [], 0
-        positions = rows.column(0)
-        if positions.null_count:
-            self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
-            rows = rows.filter(positions.is_valid())
-        for label, part in by_range(rows, self._boundaries):
-            self._writer.write(label, part)
-            if STAMP in self._schema.names:
-                self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
-
-    def finished(self) -> PartitionFile:
-        return self._writer.finished()
-
-
-def unnumbered(boundaries: tuple[int, ...]) -> int:
-    """The label of rows without a position: after the last range."""
-    return len(boundaries) + 1
-
-
-def latest(rows: pa.RecordBatch) -> str:
-    return str(pc.max(rows.column(STAMP)).as_py() or "")
-
-
-@contextmanager
-def _by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
-    with partition_file(path, schema) as writer:
-        collected = ByRanges(writer, schema, boundaries)
-        yield collected
-        collected.flush()
 
 
 def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:

@@ -5,7 +5,7 @@ Files have neither keys nor tombstones: the topic is the folder, and a row's key
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from msgspec import Struct
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
 from eventlog.convert.settings import MessageFiles, SentMessages
+from eventlog.convert.transactions import LAST, PLACE
 from eventlog.convert.writing import OpenFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import written as position_text
@@ -35,6 +36,7 @@ from eventlog.qlik.messages.write import (
     container_schema,
     sequence_time,
 )
+from eventlog.sql.names import TRANSACTION
 
 SCHEMA: Final = pa.schema(
     [
@@ -59,15 +61,19 @@ LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
 class PackedMessages:
     """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
 
-    Each change keeps the places of its events, for a message may be refused where it is sent to.
+    Each change keeps the places of its events, for a message may be refused where it is sent to. `open_` messages of known
+    transactions get their numbers among those of these when they are taken out.
     """
 
     schema = SENT
 
-    def __init__(self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False) -> None:
+    def __init__(
+        self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False, open_: bool = False
+    ) -> None:
         self._form = MessageFormat(settings=settings, body=False)
         self._tables = tables
         self._told = told
+        self._open = open_
         self._made: dict[int, TableRenderer] = {}
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
@@ -76,7 +82,8 @@ class PackedMessages:
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
-            found = (written.stamp, places[table.schema, table.name], *written.closed(), written.route)
+            pieces = (written.head, written.tail) if self._open else written.closed()
+            found = (written.stamp, places[table.schema, table.name], *pieces, written.route)
             return (*found, written.key, written.deleted) if keyed else found
 
         return Rendering(self.schema, self._form.writer(catalog), cells, counts=True)
@@ -86,12 +93,25 @@ class PackedMessages:
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         stamps = columns["sequence" if "sequence" in columns else STAMP]
         names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
-        for stamp, *cells in zip(stamps, *[columns[name] for name in names], strict=True):
-            place, key, head, tail, deleted, behind, route = cells
+        counts = _counts_in(rendered)
+        for stamp, (transaction, place, last), *cells in zip(
+            stamps, counts, *[columns[name] for name in names], strict=True
+        ):
+            number, key, head, tail, deleted, behind, route = cells
             positions = covered(behind)
             event_id = position_text(positions[-1])
-            table = self._table(place)
-            yield WrittenMessage(event_id, positions, stamp, table, key, head, tail, deleted, route=route)
+            table = self._table(number)
+            message = WrittenMessage(event_id, positions, stamp, table, key, head, tail, deleted, transaction, place)
+            yield message._replace(last=last, route=route)
+
+    def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
+        """What stands before and behind the changeSequence of open messages, with their numbers in their transactions."""
+        tables, heads, tails = (rendered.column(name).to_pylist() for name in ("table", "head", "tail"))
+        pieces = [
+            (head, tail) if tail is None or mark is None else self._table(table).closed(head, tail, place, last)
+            for table, head, tail, (mark, place, last) in zip(tables, heads, tails, _counts_in(rendered), strict=True)
+        ]
+        return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs become two columns
 
     def _table(self, place: int) -> TableRenderer:
         found = self._made.get(place)
@@ -109,8 +129,8 @@ class MessageForm(PackedMessages):
 
     schema = SCHEMA
 
-    def __init__(self, target: MessageFiles, tables: Mapping[int, Table]) -> None:
-        super().__init__(target.settings, tables)
+    def __init__(self, target: MessageFiles, tables: Mapping[int, Table], *, open_: bool = False) -> None:
+        super().__init__(target.settings, tables, open_=open_)
         self._settings = target.settings
         self._written = {
             place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
@@ -123,6 +143,8 @@ class MessageForm(PackedMessages):
         try:
             for begins, run in in_parts(rendered, parts.part_events):
                 stamps, tables, heads, tails, routes = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
+                if self._open:
+                    heads, tails = self.closed(run)
                 sequences = list(map(numbers.step, stamps))
                 if begins:
                     files.close()
@@ -178,8 +200,10 @@ class MessageForm(PackedMessages):
 class MessageDocuments(PackedMessages):
     """Messages as a broker takes them, without metadata where those were `told` before."""
 
-    def __init__(self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False) -> None:
-        super().__init__(target.settings, tables, told=told)
+    def __init__(
+        self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False, open_: bool = False
+    ) -> None:
+        super().__init__(target.settings, tables, told=told, open_=open_)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
         """Documents of as many messages as a document of the daemon's has."""
@@ -188,6 +212,15 @@ class MessageDocuments(PackedMessages):
     def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
         """The same of messages that have their numbers."""
         return self._form.bind_numbered(chain.from_iterable(map(self.written, numbered)))
+
+
+def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, bool | None]]:
+    """The transaction of each message that is counted, its number there, and whether it is the last."""
+    if PLACE not in rendered.schema.names:
+        return [(None, None, None)] * len(rendered)
+    marks, places, lasts = (rendered.column(name).to_pylist() for name in (TRANSACTION, PLACE, LAST))
+    found = zip(marks, places, lasts, strict=True)
+    return [(None if place is None else mark, place, last) for mark, place, last in found]
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,9 +13,11 @@ import pyarrow as pa
 from msgspec import Struct
 from pyarrow import parquet
 
+from eventlog.convert.collecting import WrittenChanges, latest
 from eventlog.convert.commit import OUTCOMES_FILE, cannot_write
-from eventlog.convert.forms import STAMP, FileForm, Parts, form_of
+from eventlog.convert.forms import PART, STAMP, FileForm, Parts, form_of
 from eventlog.convert.partitions import (
+    BY_END,
     BY_PLACE,
     BY_POSITION,
     OUTCOME_ORDER,
@@ -24,9 +28,9 @@ from eventlog.convert.partitions import (
     within,
 )
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
-from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES
+from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES, integers
 from eventlog.convert.settings import Conversion
-from eventlog.convert.tasks import DecidedBucket, latest
+from eventlog.convert.transactions import counted_rows, in_whole_parts
 from eventlog.convert.work import advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
@@ -76,10 +80,13 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
 
 
 class PartTasks(Struct, frozen=True, kw_only=True):
-    """What the tasks share that write parts: the decided changes, the tables of a stream by number, and the folders."""
+    """What the tasks share that write parts: the changes under ranges, the tables of a stream by number, and the folders.
+    `ended` are the outcomes of all rows.
+    """
 
     conversion: Conversion
-    decided: tuple[DecidedBucket, ...]
+    changes: tuple[WrittenChanges, ...]
+    ended: tuple[PartitionFile, ...] = ()
     tables: dict[int, Table] | None
     folder: str
     staged: str
@@ -87,7 +94,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
         """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or one."""
         stamps, stamp = self._stamps(), ""
-        for number, span in enumerate(part_spans(self.counted(), self.conversion.part_events, at_once)):
+        size = self.conversion.part_events
+        beyond = size if self.conversion.gathers else 0
+        for number, span in enumerate(part_spans(self.counted(), size, at_once, beyond=beyond)):
             while stamps and stamps[0][0] < span.range:
                 stamp = max(stamp, stamps.popleft()[1])
             yield self._task(number, span, stamp)
@@ -101,14 +110,14 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     def counted(self) -> dict[int, int]:
         """How many changes there are in each range."""
         counted = Counter[int]()
-        for one in self.decided:
+        for one in self.changes:
             counted.update(one.rendered.counted())
         return counted
 
     def _stamps(self) -> deque[tuple[int, str]]:
         """The latest time in each range, in forms that number their changes."""
         latest: dict[int, str] = {}
-        for one in self.decided:
+        for one in self.changes:
             for label, stamp in one.stamps.items():
                 latest[label] = max(latest.get(label, ""), stamp)
         return deque(sorted(latest.items()))
@@ -117,7 +126,7 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         return Write(
             name=f"parts-{number:06d}",
             conversion=self.conversion,
-            rendered=within((one.rendered for one in self.decided), span.range, span.until),
+            rendered=within((one.rendered for one in self.changes), span.range, span.until),
             first=span.first,
             last=span.last,
             range=span.range,
@@ -130,9 +139,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         )
 
 
-def last_number(after: str, changes: int, decided: Sequence[DecidedBucket]) -> str:
+def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> str:
     """The change_seq of the last of so many changes; nothing where they are not numbered."""
-    stamp = max((stamp for one in decided for stamp in one.stamps.values()), default="")
+    stamp = max((stamp for one in written for stamp in one.stamps.values()), default="")
     return ChangeSeq.parse(after).later(changes, stamp).text if stamp else after
 
 
@@ -142,48 +151,79 @@ def produce(task: Write | WriteOutcomes) -> int:
         return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
     settings = task.conversion
     found = InTheirOrder(task)
-    parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp, start=settings.after)
+    parts = Parts(
+        first=task.first,
+        before=found.before,
+        part_events=settings.part_events,
+        stamp=found.stamp,
+        start=settings.after,
+    )
     form = form_of(settings, task.tables)
     assert isinstance(form, FileForm)
     return form.write(Path(task.staged), found.batches, parts)
 
 
 class InTheirOrder:
-    """A task's changes in the order of their positions; `stamp` is the latest time before them."""
+    """A task's changes in the order of their positions, or of the ends of their transactions: those of its parts. `before`
+    is how many there are before them, and `stamp` is the latest time of these.
+    """
 
     def __init__(self, task: Write) -> None:
-        self.stamp = task.stamp
+        self.stamp, self.before = task.stamp, task.first - task.skipped
         batches = _in_order(task)
         first: list[pa.RecordBatch] = []
-        skipped = task.skipped
-        while skipped > 0:
-            batch = next(batches)
-            passed = batch.slice(0, skipped)
-            skipped -= len(passed)
-            if STAMP in batch.schema.names:
-                self.stamp = max(self.stamp, latest(passed))
-            first = [batch.slice(len(passed))]
-        self.batches = _at_most(task.last - task.first, first, batches)
+        for batch in batches:
+            count = _of_former_parts(task, batch, self.before)
+            if count and STAMP in batch.schema.names:
+                self.stamp = max(self.stamp, latest(batch.slice(0, count)))
+            self.before += count
+            if count < len(batch):
+                first = [batch.slice(count)]
+                break
+        found = chain(first, batches)
+        if task.conversion.gathers:
+            self.batches = _in_parts_before(-(-task.last // task.conversion.part_events), found)
+        else:
+            self.batches = _at_most(task.last - task.first, found)
+
+
+def _of_former_parts(task: Write, batch: pa.RecordBatch, before: int) -> int:
+    """How many changes of a batch are in parts before those of a task."""
+    if not task.conversion.gathers:
+        return min(len(batch), task.first - before)
+    return bisect_left(integers(batch.column(PART)), task.first // task.conversion.part_events)
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
-    spill = Path(task.folder) / f"{task.name}.spill"
-    for label in labels_of(task.rendered):
-        yield from in_order(read_label(task.rendered, label), BY_POSITION, spill)
+    """The changes in the ranges of a task. A transaction is in one range, so it can be counted."""
+    spill, gathers = Path(task.folder) / f"{task.name}.spill", task.conversion.gathers
+    keys = BY_END if gathers else BY_POSITION
+    found: Iterator[pa.RecordBatch] = (
+        batch for label in labels_of(task.rendered) for batch in in_order(read_label(task.rendered, label), keys, spill)
+    )
+    found = counted_rows(found) if task.conversion.counts else found
+    return in_whole_parts(found, task.first - task.skipped, task.conversion.part_events) if gathers else found
 
 
-def _at_most(
-    count: int, first: Sequence[pa.RecordBatch], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _at_most(count: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """So many rows of the batches."""
-    for several in (first, batches):
-        for batch in several:
-            found = batch.slice(0, count)
-            count -= len(found)
-            if len(found):
-                yield found
-            if not count:
-                return
+    for batch in batches:
+        found = batch.slice(0, count)
+        count -= len(found)
+        if len(found):
+            yield found
+        if not count:
+            return
+
+
+def _in_parts_before(part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows before those of a part."""
+    for batch in batches:
+        found = batch.slice(0, bisect_left(integers(batch.column(PART)), part))
+        if len(found):
+            yield found
+        if len(found) < len(batch):
+            return
 
 
 def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:

@@ -191,7 +191,7 @@ class Catalog:
         """
         found = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
         if found is None:
-            raise DataError(f"{name} stands in several schemas; the log must say which, as schema.{name}.")
+            raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
         return None if found is _UNKNOWN else found
 
     def referenced(self, table: Table, column: Column) -> Table | None:

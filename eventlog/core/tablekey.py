@@ -117,7 +117,7 @@ def _parse_slowly(text: str) -> Parts:
         start = at
         name, at = _name(text, at)
         if name in parts:
-            raise KeySyntaxError(f"the column {name!r} stands there twice", text=text, column=start + 1)
+            raise KeySyntaxError(f"the column {name!r} is there twice", text=text, column=start + 1)
         parts[name], at = _value(text, at)
         if at == len(text):
             return tuple(parts.items())
@@ -131,7 +131,7 @@ def _name(text: str, at: int) -> tuple[str, int]:
         problem = "a column name and '=' are missing" if not name else "'=' is missing after the column name"
         raise KeySyntaxError(problem, text=text, column=end + 1)
     if text[end] != "=":
-        raise KeySyntaxError(f"{text[end]!r} cannot stand in a column name", text=text, column=end + 1)
+        raise KeySyntaxError(f"{text[end]!r} cannot be in a column name", text=text, column=end + 1)
     if not name:
         raise KeySyntaxError("a column name is missing before '='", text=text, column=end + 1)
     return name, end + 1
@@ -145,7 +145,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
     else:
         end = _end(_plain(text, at))
         value = text[at:end].strip(" ")
-        problem = "{!r} needs the value to stand in double quotes"
+        problem = "{!r} needs double quotes around the value"
     if end < len(text) and text[end] != "+":
         raise KeySyntaxError(problem.format(text[end]), text=text, column=end + 1)
     return value, end

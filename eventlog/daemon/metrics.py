@@ -52,7 +52,7 @@ def _counters(reading: VitalsReading) -> Iterator[Metric]:
     yield _counter("changes", "Changes published.", reading.changes)
     yield _counter("documents", "Documents written, over all outputs.", reading.documents)
     yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
-    yield _counter("cycles", "Cycles that came to their end.", reading.cycles)
+    yield _counter("cycles", "Finished cycles.", reading.cycles)
     yield _counter("active_cycles", "Cycles that published.", reading.active_cycles)
     yield _counter("cycle_seconds", "Time spent in cycles.", reading.seconds)
     yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")

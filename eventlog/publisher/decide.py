@@ -104,6 +104,23 @@ class Part(Struct, frozen=True, kw_only=True):
     span: DefinitionSpan
 
 
+def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+    """What groups amount to, each by itself; so are rows that were written under other definitions."""
+    catalog = Catalog() if asked.catalog is None else asked.catalog
+    former = catalog.former
+    if former is None or not any(former.concerns(group) for group in groups):
+        decision = together(asked.decide_groups(groups))
+        return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
+    parts = []
+    for span in (span for group in groups for span in former.spans(in_order(group, asked.options))):
+        reader = asked.reader
+        if span.former and reader is not None:
+            reader = FormerRows(reader, span)
+        decided = replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
+        parts.append(Part(decision=decided, span=span))
+    return parts
+
+
 class _Kept(Struct, eq=False):
     """A decision, when it was made, and how many other outputs may ask for it."""
 
@@ -166,19 +183,7 @@ class Decider:
         return parts
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        catalog = Catalog() if asked.catalog is None else asked.catalog
-        former = catalog.former
-        if former is None or not any(former.concerns(group) for group in groups):
-            decision = together(asked.decide_groups(groups))
-            return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
-        parts = []
-        for span in (span for group in groups for span in former.spans(in_order(group, asked.options))):
-            reader = asked.reader
-            if span.former and reader is not None:
-                reader = FormerRows(reader, span)
-            decided = replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
-            parts.append(Part(decision=decided, span=span))
-        return parts
+        return parts_of(asked, groups)
 
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
         """What was decided of the same rows for another output, unless this one has had a later reading: what it is told

@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Reason
-from eventlog.publisher.tables import JournalRow, Parked, stretches_of, whole
+from eventlog.publisher.tables import EVER, JournalRow, Parked, stretches_of, whole
 from eventlog.sources.marks import CONVERTED, SEEN, TRACKED, Marks, Stretches
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MOST_STRETCHES: Final = 1_000
+MOST_SEEN_RANGES: Final = 1_000
 """So many stretches of numbers are known in which nobody has to look; of more, the longest."""
 
 
-MOST_SET_BACK: Final = 100_000
+MOST_SET_BACK_ROWS: Final = 100_000
 """Where more rows than these wait among what was written down, nothing of it counts."""
 
 KEPT_NUMBERS: Final = 1_000
@@ -61,8 +61,10 @@ class Memory(Struct, kw_only=True):
     """The rows that may be on their way to each output that has such documents."""
     seen: Stretches
     """Stretches of rows that somebody has taken, which are known while rows wait: theirs wait, are on their way, or have got
-    their letter since. The last row that waits is always in one. Elsewhere the log is asked, which leaves out what waits too.
+    their letter since. Elsewhere the log is asked, which leaves out what waits too.
     """
+    last_parked: int
+    """The highest number of a row that waits, or that has waited while this was known."""
     last_noted: int
     """The highest number of which the companion table says how its row ended: none above it has a record."""
     any_parked: bool
@@ -113,6 +115,7 @@ class Memory(Struct, kw_only=True):
         """These rows wait from now on."""
         self.any_parked = True
         self.seen |= Stretches.of(one.record for one in rows)
+        self.last_parked = max([self.last_parked, *(one.record for one in rows)])
         self.forget_retried(rows)
 
     def forget_retried(self, rows: Iterable[Parked]) -> None:
@@ -127,7 +130,7 @@ def see(connection: Connection, log: Log, memory: Memory, records: Stretches) ->
     """
     if not memory.any_parked:
         return
-    memory.seen = _longest(memory.seen | records, 2 * MOST_STRETCHES)
+    memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
     if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
         Marks(log).set(connection, SEEN, memory.seen.text())
         memory.seen_kept = len(memory.seen)
@@ -141,6 +144,7 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     for output, plan, _, records in log.rows(connection, log.query("planned_records")):
         found = stretches_of(records, f"records of plan {plan}")
         planned[str(output)] = planned.get(str(output), Stretches()) | found
+    last = None
     if seen:
         [(waiting, first, last)] = log.rows(connection, log.query("parked_count"))
         numbers = _read_seen(connection, log, int(waiting), first, last)
@@ -159,7 +163,7 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         stamp=stamp,
         tracked=Marks(log).get(connection, TRACKED),
         converted=Stretches.read(Marks(log).get(connection, CONVERTED) or ""),
-        last_noted=-(2**62) if noted is None else int(noted),
+        last_noted=EVER if noted is None else int(noted),
         batches={
             int(number): Sealed(
                 stretches_of(records, f"records of batch {number}"), whole(weight, f"weight of batch {number}")
@@ -170,6 +174,7 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         reserved_above=min((row.position for row in rows.values() if row.is_conversion), default=None),
         planned=planned,
         seen=numbers,
+        last_parked=EVER if last is None else int(last),
         seen_kept=len(numbers),
         any_parked=bool(waiting),
         any_said=log.rows(connection, log.query("said_any"))[0][0] is not None,
@@ -179,19 +184,19 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
 
 def _read_seen(connection: Connection, log: Log, waiting: int, first: Any, last: Any) -> Stretches:
     """The rows that wait for any output; of many, what was written down, without rows that somebody has set back since."""
-    if waiting <= MOST_STRETCHES:
+    if waiting <= MOST_SEEN_RANGES:
         numbers = log.rows(connection, log.query("parked_numbers")) if waiting else []
         return Stretches.of(int(number) for (number,) in numbers)
     kept = Stretches.read(Marks(log).get(connection, SEEN) or "")
-    asked = {"first": int(first), "last": int(last), "limit": MOST_SET_BACK}
+    asked = {"first": int(first), "last": int(last), "limit": MOST_SET_BACK_ROWS}
     set_back = log.rows(connection, log.query("unsealed_numbers"), asked)
-    if len(set_back) == MOST_SET_BACK:
+    if len(set_back) == MOST_SET_BACK_ROWS:
         kept = Stretches()
-    return (kept - Stretches.of(int(number) for (number,) in set_back)) | Stretches.of([int(last)])
+    return kept - Stretches.of(int(number) for (number,) in set_back)
 
 
 def _longest(seen: Stretches, most: int) -> Stretches:
-    """Fewer stretches, where they are too many: the longest, and the last one."""
+    """Fewer stretches, where they are too many."""
     if len(seen.parts) <= most:
         return seen
-    return Stretches([*nlargest(MOST_STRETCHES, seen.parts, key=lambda part: part[1] - part[0]), seen.parts[-1]])
+    return Stretches(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))

@@ -66,19 +66,19 @@ class UnsealedRows:
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
         known, room = memory.taken | memory.seen, self._settings.share
-        if not known:
+        if not known and not memory.any_parked:
             found = self._rows.next(connection, Request(limit=limit, room=room))
         elif self._settings.handle_future_events:
             request = Request(limit=limit, room=room, among="among_due_unparked", known=memory.taken)
             found = self._rows.next(connection, request)
         else:
-            beyond = {"beyond": known.parts[-1][1]}
+            beyond = {"beyond": _edge(memory, known)}
             found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted: rows of one change stand near each other, and the end may be among them.
-                numbers = self._late(connection, memory, known, limit + NEAR_ROWS, upto=NEVER)
+                numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
                 noted = {"ids": id_list(numbers)}
                 asked = Request(limit=limit, room=room, among="among_noted", bounds=noted)
                 found = self._rows.next(connection, asked)
@@ -118,16 +118,16 @@ class UnsealedRows:
         have one number.
         """
         known = memory.taken | memory.seen
-        if not known or self._settings.handle_future_events:
+        if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
-        beyond = {"beyond": known.parts[-1][1]}
+        beyond = {"beyond": _edge(memory, known)}
         rows = self._rows.unread(connection, Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond))
         late = self._late(connection, memory, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
-            noted = {"ids": id_list(self._late(connection, memory, known, asked, upto=NEVER))}
+            noted = {"ids": id_list(self._late(connection, memory, known, asked, above=True))}
             rows = self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds=noted))
         if len({row[0] for row in rows}) < len(rows):
             return []
@@ -138,12 +138,12 @@ class UnsealedRows:
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones, and none where none wait."""
         taken, known = memory.taken, memory.taken | memory.seen
-        if not known or self._settings.handle_future_events:
+        if not (known or memory.any_parked) or self._settings.handle_future_events:
             among = "among_due_unparked" if self._settings.handle_future_events else "among_all"
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
             waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit + len(taken)})
             return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
-        return self._late(connection, memory, known, limit, upto=NEVER)
+        return self._late(connection, memory, known, limit, above=True)
 
     def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
@@ -180,14 +180,12 @@ class UnsealedRows:
         return found[:limit]
 
     def _late(
-        self, connection: Connection, memory: Memory, known: Stretches, limit: int, upto: int | None = None
+        self, connection: Connection, memory: Memory, known: Stretches, limit: int, *, above: bool = False
     ) -> list[int]:
-        """Numbers of waiting rows that nobody has taken, below or between those that are known, and above them `upto`."""
-        taken, parts = memory.taken, known.parts
-        gaps = [(-(2**62), parts[0][0] - 1)]
-        gaps += [(before[1] + 1, after[0] - 1) for before, after in pairwise(parts)]
-        if upto is not None:
-            gaps.append((parts[-1][1] + 1, upto))
+        """Numbers of waiting rows that nobody has taken, below or between those that are known, and `above` these too."""
+        taken = memory.taken
+        ends = [*known.parts, (NEVER if above else _edge(memory, known) + 1, NEVER)]
+        gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise([(EVER, EVER), *ends])]
         asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS)
         query = self._log.query("late_numbers")
         most = max(limit, PAGE_ROWS)
@@ -200,6 +198,11 @@ class UnsealedRows:
                 break
             asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
         return late[:limit]
+
+
+def _edge(memory: Memory, known: Stretches) -> int:
+    """No row above this number has been taken, or waits."""
+    return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
 
 
 def object_of(identities: Identities, event: Event) -> str:

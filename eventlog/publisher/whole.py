@@ -2,7 +2,7 @@
 
 A transaction ends behind its last row, and who writes to a row that another transaction has changed waits for the end of
 that one. So of two that changed the same object the one whose last row has the smaller number was committed first. Where
-the server keeps the time of each commit, that is the order.
+the server keeps the time of each commit, that is the order. A conversion has no such times.
 """
 
 from __future__ import annotations
@@ -37,11 +37,9 @@ def in_transactions(
     if most and len(positions) > most:
         positions, left = set(), set()
     going = [one for one in changes if not _is_left(one[1], left)]
-    ends: dict[int, Position] = {}
+    ends: Ends = {}
     for _, change in going:
-        if change.transaction is not None:
-            mark, place = change.transaction.mark, change.positions[-1]
-            ends[mark] = max(place, ends.get(mark, place))
+        note_end(ends, change)
     timed = all(change.transaction is not None and change.transaction.time is not None for _, change in going)
 
     def end(one: Placed) -> tuple[str, Position, Position]:
@@ -52,6 +50,17 @@ def in_transactions(
         return time, ends[transaction.mark], place
 
     return sorted(going, key=end), positions
+
+
+Ends = dict[int, Position]
+"""The last row of each transaction that has a part in a change."""
+
+
+def note_end(ends: Ends, change: Change) -> None:
+    """Notes that the transaction of a change does not end before it."""
+    if change.transaction is not None:
+        mark, place = change.transaction.mark, change.positions[-1]
+        ends[mark] = max(place, ends.get(mark, place))
 
 
 Left = set[int | Position]

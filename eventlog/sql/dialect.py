@@ -481,7 +481,7 @@ def _in_folder(folder: str) -> dict[str, str]:
             continue
         for name, text in split(file.read_text(encoding="utf-8")):
             if name in found:
-                raise EventlogError(f"The query {name} stands twice in eventlog/sql/{folder}/.", hint=OUR_FAULT)
+                raise EventlogError(f"The query {name} is twice in eventlog/sql/{folder}/.", hint=OUR_FAULT)
             found[name] = text
     return found
 

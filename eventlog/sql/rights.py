@@ -145,8 +145,8 @@ def give_rights(
 def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleStatement]:
     """The statements that give these roles the least that they need."""
     if dialect.embedded:
-        message = f"{dialect.name} has no roles: who can write the file can do everything."
-        raise UsageError(message, hint="Let the file's owner and mode say who that is.")
+        message = f"{dialect.name} has no roles: a user who can write the file can do everything."
+        raise UsageError(message, hint="Set the file's owner and mode.")
     if roles == Roles():
         raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
     _refuse_names(dialect, roles)

@@ -45,7 +45,7 @@ def writing(write: Writing | None, storage: Storage, database: str) -> Callable[
         return lambda statement: statement
     if write is None:
         raise ConfigError(
-            f"eventlog does not say to {database} where tables lie.",
+            f"eventlog does not say to {database} where to put tables.",
             hint="Leave out --tablespace and --partition-rows.",
         )
     known = write

@@ -221,7 +221,7 @@ class AssociationTarget:
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is no UTF-8 text"
             raise DataError(
-                f"{self._file} cannot be read: {why}.", hint="One association stands in each line."
+                f"{self._file} cannot be read: {why}.", hint="Write one association in each line."
             ) from None
 
 

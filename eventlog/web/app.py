@@ -316,9 +316,9 @@ async def _form(request: Request) -> dict[str, list[str]]:
                     raise DataError("What was sent is longer than any form of this page.", hint="Choose fewer rows.")
         return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
     except TimeoutError:
-        raise DataError("The form did not come to its end in time.", hint="Send it again.") from None
+        raise DataError("The whole form did not arrive in time.", hint="Send it again.") from None
     except ClientDisconnect:
-        raise DataError("The form did not come to its end.", hint="Send it again.") from None
+        raise DataError("The form is not complete.", hint="Send it again.") from None
     except ValueError:
         raise DataError(
             "What was sent has more fields than any form of this page.", hint="Choose fewer rows."

@@ -9,6 +9,7 @@ import click
 from eventlog.cli.run import learning
 from eventlog.cli.site import Site, site_options
 from eventlog.config.settings import Config
+from eventlog.core.errors import UsageError
 
 
 @click.command()
@@ -16,14 +17,12 @@ from eventlog.config.settings import Config
     "--http",
     "address",
     metavar="HOST:PORT",
-    default="127.0.0.1:8080",
-    show_default=True,
-    help="The address of the page.",
+    help="The address of the page (default: 127.0.0.1:8080).",
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
-def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
+def web(site: Site, address: str | None, port: int | None, read_only: bool) -> int:
     """Shows the log in a browser: backlog, lag, outcomes, every row and the reason for its status.
 
     Ctrl-C ends it; SIGHUP makes it read its configuration again.
@@ -38,12 +37,13 @@ def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
     def shown(config: Config) -> Config:
         return watched_only(config) if read_only else config
 
+    where = _one_address(address, port)
     site.names(site.engine())  # says what is missing before anything listens
     secrets: list[str] = []
     said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
     learn = learning(secrets, said)
     learn(site.config)
-    page = open_page(address if port is None else str(port), shown(site.config), said)
+    page = open_page(where, shown(site.config), said)
 
     def reload() -> None:
         try:
@@ -70,3 +70,10 @@ def web(site: Site, address: str, port: int | None, read_only: bool) -> int:
     finally:
         page.close()
     return 0
+
+
+def _one_address(address: str | None, port: int | None) -> str:
+    """Where the page is: both options at once could name two places."""
+    if address is not None and port is not None:
+        raise UsageError("--http has the port already.", hint="Leave out --port.")
+    return address or str(8080 if port is None else port)

@@ -94,7 +94,7 @@ class Guard:
             session = self._session(asked, "token")
             if session is not None:
                 return Visitor(name="token", session=session)
-            return AccessRefused(status=401, why="This page wants the token of the configuration.", login=True)
+            return AccessRefused(status=401, why="This page needs the token of the configuration.", login=True)
         if settings.user_header:
             return AccessRefused(status=403, why="This page is seen through its proxy, which says who you are.")
         if not (is_local(asked.host) and _is_loopback(asked.peer)):

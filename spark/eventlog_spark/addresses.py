@@ -84,8 +84,10 @@ def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | 
 def _refuse(conversion: Conversion) -> None:
     """What needs a folder."""
     form, hint = conversion.format, "Write into a folder that all nodes mount."
+    if conversion.gathers:
+        raise UsageError("Whole transactions cannot be combined with an address.", hint=f"{hint} Or use --transactions mixed.")
     if not isinstance(conversion.input, FilesInput):
-        raise UsageError("An address goes with rows in files.", hint=hint)
+        raise UsageError("An address needs rows in files.", hint=hint)
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
         raise UsageError("A conversion that sends has no address for its output.", hint=hint)
     if isinstance(form, TableFiles) and (form.files.format != "parquet" or form.settings.partition_every):
@@ -187,7 +189,7 @@ def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> 
         if may_conflict(made.told.numbers):
             conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
-            with described(spark, "deciding what stands at several objects"):
+            with described(spark, "deciding rows of several objects"):
                 if not conflicts.isEmpty():
                     made = decided_blobs(blobs.unionAll(conflicts), tasks, rules)
                     kept.append(made.blobs)
@@ -207,7 +209,7 @@ def decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> DecidedBl
 def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
     """Writes everything and lets it appear."""
     buckets = tuple(found.told.buckets)
-    tasks = PartTasks(conversion=conversion, decided=buckets, tables=None, folder="", staged="")
+    tasks = PartTasks(conversion=conversion, changes=buckets, tables=None, folder="", staged="")
     summary = summary_of(sum(one.rows for one in found.told.numbers), buckets)
     moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
     ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
@@ -244,7 +246,7 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[tuple[str
     told = [tuple(row) for row in files.select("folder", "layout", "part", "path").distinct().collect()]
     if len({(folder, part) for folder, _, part, _ in told}) < len(told):
         raise UsageError(
-            "A step with do = 'route' does not go with change tables at an address; `--out` needs a folder for that.",
+            "A step with do = 'route' cannot be combined with change tables at an address; `--out` needs a folder for that.",
             hint="Write into a folder that all nodes mount.",
         )
     for number, (folder, layout) in enumerate(sorted({(folder, layout) for folder, layout, *_ in told})):

@@ -26,7 +26,8 @@ from eventlog.convert.mark import Marking, order_of, placed
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
-from eventlog.convert.settings import Conversion, FilesInput, SentTables, SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows
+from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
@@ -67,6 +68,12 @@ def convert(
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
+    if conversion.gathers and isinstance(conversion.format, SentMessages):
+        raise UsageError(
+            "Executors send side by side, each the messages of some keys, so transactions would not come whole.",
+            hint="Use --engine local, or --transactions mixed.",
+        )
+    refuse_unknown_transactions(conversion)
     destination, order = Destination(conversion.destination), order_name(conversion)
     identity = identity_of(conversion)
     if not conversion.overwrite:
@@ -190,6 +197,7 @@ def _cut(conversion: Conversion, marking: Marking | None, *, resumed: bool) -> I
         yield Cut(pieces=(), rows=0)
         return
     with cut(conversion, None if marking is None else marking.withheld) as found:
+        refuse_left_rows(conversion, found.withheld)
         yield found
 
 

@@ -79,7 +79,9 @@ def together(answers: Iterable[bytes]) -> DecidedRows:
         message = f"A part of the input was read twice and had changed: its ranges begin with the positions {told}."
         raise SourceError(message, hint="Convert again when nobody writes to it.", may_pass=False)
     return DecidedRows(
-        numbers=[one for answer in found for one in answer.noted], buckets=[answer.decided for answer in found]
+        numbers=[one for answer in found for one in answer.noted],
+        buckets=[answer.decided for answer in found],
+        boundaries=found[0].boundaries if found else (),
     )
 
 

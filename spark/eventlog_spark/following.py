@@ -86,6 +86,9 @@ def follow(
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
+    if following.conversion.transactions == "whole":
+        hint = "Use --transactions mixed."
+        raise UsageError("A log that is followed is cut into batches, and transactions with it.", hint=hint)
     hiding = following.conversion.hides
     with session(cluster or Cluster(), hiding=hiding) as spark, arriving(), ExitStack() as claimed:
         target = HadoopFolder(spark, following.destination)

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.collecting import END
 from eventlog.convert.forms import form_of
 from eventlog.convert.inputs import places_of
 from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, told_in_utc
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import ChangeRows, Conversion, DatabaseRows, FilesInput, SnapshotRows
-from eventlog.convert.step import CHANGE, DUPLICATE, result_schema
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, result_schema
 from eventlog.convert.to_changes import CHANGES
 from eventlog.core.errors import UsageError
 from eventlog.core.policies import Steps
@@ -56,13 +57,24 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change: where it stands, its object, `op`, and `edits` with old and new values."""
-        return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names)
+        """One row a change: where it stands, its object, `op`, and `edits` with old and new values; and where its
+        transaction ends, if that was asked for.
+        """
+        found = self.results.where(f"kind = '{CHANGE}'")
+        if TRANSACTION not in self.results.columns:
+            return found.select("op", *CHANGES.names)
+        from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+        met = self.results.where(f"kind = '{ENDING}'").groupBy(TRANSACTION).agg(F.max("position").alias(END))
+        return found.join(met, TRANSACTION, "left").select(
+            "op", *CHANGES.names, F.coalesce(END, F.col("position")).alias(END)
+        )
 
     @property
     def outcomes(self) -> DataFrame:
         """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
-        return self.results.where(f"kind NOT IN ('{CHANGE}', '{DUPLICATE}')").select(*OUTCOMES.names)
+        others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
+        return self.results.where(others).select(*OUTCOMES.names)
 
     def persisted(self) -> Decisions:
         """The same, whose rules run once however often changes and outcomes are asked for."""
@@ -98,13 +110,16 @@ def decide(
     policies: Steps = (),
     options: Options | None = None,
     unique: bool = False,
+    transactions: Literal["mixed", "whole"] = "mixed",
 ) -> Decisions:
     """What events amount to, by the rules of the publisher and of `eventlog convert`.
 
     `rows` answers read-backs: the URL of a database, or frames of tables by their names. With `unique` it is known that no record_id stands at two
-    objects, as in a log with a primary key, and nobody looks for that.
+    objects, as in a log with a primary key, and nobody looks for that. For formats that are to tell `transactions` whole,
+    changes say theirs, and where it ends.
     """
     order = _order(catalog, rows if isinstance(rows, str) else None, policies, options or Options())
+    order = replace(order, transactions=transactions)
     tables = None if isinstance(rows, str) else rows
     return Decisions(results=results_of(found, order, tables, unique=unique), catalog=order.told_catalog)
 
@@ -123,7 +138,7 @@ def results_of(
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
     order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
     decide = named(decided_rows, order, tuple(known))
-    return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order))))
+    return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order), gathers=order.gathers)))
 
 
 def blobs_of(

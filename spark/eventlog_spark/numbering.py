@@ -1,4 +1,5 @@
-"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place, and its change_seq.
+"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place, and its change_seq. Where
+transactions are whole, the order is that of their ends, and messages are counted in them.
 
 A window over all rows would bring them into one task. So positions are cut into stretches of equal width: how many changes
 each has, and the latest of their times, is a short list that one task adds up; within a stretch a window counts.
@@ -8,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from eventlog.convert.collecting import END
 from eventlog.convert.forms import STAMP
+from eventlog.convert.transactions import LAST, PLACE
 from eventlog.qlik.change_seq import ChangeSeq
+from eventlog.sql.names import TRANSACTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,13 +29,17 @@ STRETCH_BITS: Final = 16
 
 
 def numbered(written: DataFrame, after: str = "") -> DataFrame:
-    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their numbers; they go on `after`."""
+    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their numbers; they go on `after`.
+
+    Those with an `end` are in the order of it.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     start = ChangeSeq.parse(after)
     stamp = F.col(STAMP) if STAMP in written.columns else F.lit(start.time)
-    placed = written.withColumn("stretch", F.shiftright("position", STRETCH_BITS))
+    order = [END, "position"] if END in written.columns else ["position"]
+    placed = written.withColumn("stretch", F.shiftright(order[0], STRETCH_BITS))
     together = Window.partitionBy(F.lit(0))  # a row for each stretch
     former = together.orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
     counted = placed.groupBy("stretch").agg(F.count(F.lit(1)).alias("count"), F.max(stamp).alias("latest"))
@@ -40,11 +48,27 @@ def numbered(written: DataFrame, after: str = "") -> DataFrame:
         F.coalesce(F.sum("count").over(former), F.lit(0)).alias("before"),
         F.greatest(F.max("latest").over(former), F.lit(start.time)).alias("since"),
     )
-    here = Window.partitionBy("stretch").orderBy("position").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    number = F.col("before") + F.row_number().over(here.orderBy("position"))
+    here = Window.partitionBy("stretch").orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    number = F.col("before") + F.row_number().over(here.orderBy(*order))
     time = F.greatest(F.col("since"), F.max(stamp).over(here))
     digits = F.lpad((number + F.lit(start.number)).cast("string"), 19, "0")
     found = placed.join(first, "stretch").select(
         *placed.columns, number.alias(NUMBER), time.alias("time"), digits.alias("digits")
     )
     return found.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")
+
+
+def counted(written: DataFrame) -> DataFrame:
+    """Messages with their places in their transactions, and whether they are the last; those of a full load, without a
+    `tail`, have none.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    alone = F.when(F.col(TRANSACTION).isNull(), F.col("position"))  # so that not all of these meet in one task
+    together = Window.partitionBy(TRANSACTION, alone)
+    upto = together.orderBy("position").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    counts = F.col(TRANSACTION).isNotNull() & F.col("tail").isNotNull()
+    place = F.sum(F.when(counts, 1)).over(upto)
+    every = F.sum(F.when(counts, 1)).over(together)
+    return written.withColumn(PLACE, F.when(counts, place)).withColumn(LAST, F.when(counts, place == every))

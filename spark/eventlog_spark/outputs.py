@@ -11,13 +11,15 @@ the order of their positions, whatever their table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import ROUTE, STAMP, Form
+from eventlog.convert.collecting import END
+from eventlog.convert.forms import ROUTE, STAMP, Form, with_transaction
 from eventlog.convert.settings import TableFiles
 from eventlog.convert.to_change_tables import PackedRows, TableForm
 from eventlog.convert.to_changes import changes_of
@@ -34,7 +36,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import sequence_time
 from eventlog.sinks.change_files.arrow import arrow_columns, arrow_schema
 from eventlog.xds.write import XdsFormat
-from eventlog_spark.numbering import SEQUENCE, numbered
+from eventlog_spark.numbering import SEQUENCE, counted, numbered
 from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ DOCUMENTS: Final = pa.schema(
     ]
 )
 NOTE: Final = pa.field("note", pa.string())
+Transactions = Literal["mixed", "whole"]
 
 
 class ChangeTableFrames(Struct, frozen=True, kw_only=True):
@@ -118,27 +121,47 @@ def documents(changes: DataFrame, catalog: Catalog | None = None, *, format: str
 
 
 def change_tables(
-    changes: DataFrame, catalog: Catalog, settings: ChangeTableSettings | None = None, *, after: str = ""
+    changes: DataFrame,
+    catalog: Catalog,
+    settings: ChangeTableSettings | None = None,
+    *,
+    after: str = "",
+    transactions: Transactions = "mixed",
 ) -> ChangeTableFrames:
-    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before."""
+    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before.
+
+    `transactions` that are whole have numbers one after the other.
+    """
     settings = settings or ChangeTableSettings()
     form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
-    found = changes.mapInArrow(named(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    found = _written(changes, form, catalog, transactions)
     rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     return ChangeTableFrames(written=rows, notes=_notes(found), catalog=catalog, settings=settings)
 
 
 def messages(
-    changes: DataFrame, catalog: Catalog, settings: MessageSettings | None = None, *, after: str = ""
+    changes: DataFrame,
+    catalog: Catalog,
+    settings: MessageSettings | None = None,
+    *,
+    after: str = "",
+    transactions: Transactions = "mixed",
 ) -> MessageFrames:
-    """A message for each change, and one more for each tombstone. Numbers go on `after` a changeSequence."""
+    """A message for each change, and one more for each tombstone. Numbers go on `after` a changeSequence.
+
+    Those of `transactions` that are whole have numbers one after the other, and are counted.
+    """
     settings = settings or MessageSettings()
     if settings.mode == "registry":
         hint = "eventlog convert --kafka asks the registry; here choose bare, envelope or metadata."
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
-    form = PackedMessages(settings, dict(enumerate(catalog)))
-    found = changes.mapInArrow(named(_rendered, form, catalog), ddl(form.schema.append(NOTE)))
+    whole = transactions == "whole"
+    form = PackedMessages(settings, dict(enumerate(catalog)), open_=whole)
+    found = _written(changes, form, catalog, transactions)
     rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    if whole:
+        told = counted(rows)
+        rows = told.mapInArrow(named(_closed, form), told.schema)
     return MessageFrames(
         frame=_as_messages(rows, catalog, settings), notes=_notes(found), catalog=catalog, settings=settings
     )
@@ -166,10 +189,34 @@ def _notes(found: DataFrame) -> DataFrame:
     return found.where("note IS NOT NULL").select("position", "note")
 
 
-def _rendered(form: Form, catalog: Catalog, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _written(changes: DataFrame, form: Form, catalog: Catalog, transactions: Transactions) -> DataFrame:
+    """What a form writes of changes; with the transaction of each, and where that ends, if these are to be whole."""
+    if transactions == "whole" and END not in changes.columns:
+        raise UsageError(
+            "These changes do not say where their transactions end.", hint='Ask `decide` for transactions="whole".'
+        )
+    schema = form.schema.append(NOTE)
+    if transactions == "whole":
+        schema = pa.schema([*with_transaction(form.schema), (END, pa.int64()), NOTE])
+    return changes.mapInArrow(named(_rendered, form, catalog, schema), ddl(schema))
+
+
+def _closed(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Messages with their numbers in their transactions."""
+    for batch in filter(len, batches):
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        heads, tails = form.closed(batch)
+        told = {"head": pa.array(heads, columns["head"].type), "tail": pa.array(tails, columns["tail"].type)}
+        yield pa.RecordBatch.from_pydict(columns | told)
+
+
+def _rendered(
+    form: Form, catalog: Catalog, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """What a form writes of changes; what it cannot write is a row with a note and nothing else."""
     rendering = form.rendering(catalog)
-    schema = form.schema.append(NOTE)
+    whole = END in schema.names
+    rendering = rendering.in_transactions() if whole else rendering
     for batch in batches:
         told: list[dict[str, object]] = []
         for place, change in zip(batch.column("position").to_pylist(), changes_of(batch), strict=True):
@@ -177,6 +224,9 @@ def _rendered(form: Form, catalog: Catalog, batches: Iterator[pa.RecordBatch]) -
             told += [{"position": place, "note": one.note} for one in rendering.refused]
             rendering.refused.clear()
         rows = rendering.rendered()
+        if whole:
+            places = pc.index_in(rows.column("position"), value_set=batch.column("position"))
+            rows = rows.append_column(END, batch.column(END).take(places))
         yield rows.append_column("note", pa.nulls(len(rows), pa.string())).cast(schema)
         if told:
             yield pa.RecordBatch.from_pylist(told, schema)

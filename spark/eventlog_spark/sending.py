@@ -78,14 +78,14 @@ class Sending:
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
             found = self._laid(list(tasks.each()), after, summary.changes)
-            last = last_number(after, summary.changes, tasks.decided)
+            last = last_number(after, summary.changes, tasks.changes)
             places = sorted({place for one in found for place in one.tables})
             reserve(sink, self._target, last, [known[place] for place in places])
         plan = LanePlan(
             after=after,
             last=last,
             laid=tuple(one.file for one in found),
-            ended=tuple(one.ended for one in tasks.decided),
+            ended=tasks.ended,
             summary=summary,
             tables=tasks.tables,
         )

@@ -132,7 +132,7 @@ def _refuse_scattered(offset: Offset) -> None:
     held = sum(gap.held for gap in offset.gaps)
     if held >= MOST_GAPS:
         raise SourceError(
-            f"Rows that are held stand at {held:,} places of the log that do not touch, and a stream keeps no more.",
+            f"Held rows are at {held:,} separate places of the log, and a stream keeps no more.",
             hint="Release some of them: `eventlog release`.",
         )
 

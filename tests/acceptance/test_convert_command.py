@@ -158,7 +158,7 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words,code,said",
     [
-        (["--code-page", "cp1251"], 64, "--code-page goes with --from gbase and --from linter"),
+        (["--code-page", "cp1251"], 64, "--code-page needs --from gbase and --from linter"),
         (["--mark"], 64, "--mark marks the rows of a database"),
         (["--log", "event_log"], 64, "--log names a table of a database"),
         (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),
@@ -168,7 +168,7 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
         (["--engine", "spark", "--resume"], 64, "--engine local"),
         (["--snapshot", "hdfs://host/tables", "--jobs", "2"], 64, "--snapshot hdfs://host/tables is an address, and"),
         (["s3a://bucket/more", "--engine", "local"], 64, "s3a://bucket/more is an address, and the local engine"),
-        (["s3a://bucket/more", "--kafka", "b:1", "--to", "messages"], 64, "--kafka does not go with an address"),
+        (["s3a://bucket/more", "--kafka", "b:1", "--to", "messages"], 64, "--kafka cannot be combined with an address"),
         (["s3a://bucket/more", "--to", "messages"], 64, "--to messages needs --schema FILE"),
     ],
 )

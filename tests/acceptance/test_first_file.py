@@ -117,6 +117,7 @@ def test_enter_takes_what_is_usual(tmp_path: Path) -> None:
 def test_the_configuration_in_force_is_told_with_its_places(tmp_path: Path) -> None:
     ok("init", "--database", URL, cwd=tmp_path)
     environment = {"DB_PASSWORD": "hunter@2", "EVENTLOG_PUBLISHER__BATCH_SIZE": "7"}
+    environment["COLUMNS"] = "200"
     printed = ok("config", "--log", "x.y", cwd=tmp_path, environment=environment)
     rows = {line.split()[0]: re.split(r" {3,}", line.strip())[1:] for line in printed.splitlines()[2:]}
     assert rows["source.url"] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli.main import COMMANDS, exit_code
-from eventlog.core.errors import EX_CONFIG, OK, ConfigError
+from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK, ConfigError
 from tests.acceptance.command import eventlog, ok
 
 NOT_REPORTING = frozenset(
@@ -49,7 +49,7 @@ def test_reports_are_on_standard_output_and_notes_are_not(where: list[str]) -> N
     assert ok("install", *where) == "The event log event_log is installed.\n"
     assert ok("upgrade", *where) == "The event log event_log is current.\n"
     planned = ok("upgrade", "--to", "0001", "--dry-run", *where)
-    assert planned.startswith("The log would go from migration ")
+    assert planned.startswith("The log would move from migration ")
     tracked = eventlog("track", "usr", *where)
     assert tracked.stdout.splitlines()[0] == "CURRENT event_log_usr_insert on usr"
     changed = eventlog("track", "usr", "--events", "field", *where)
@@ -57,17 +57,8 @@ def test_reports_are_on_standard_output_and_notes_are_not(where: list[str]) -> N
     assert ok("untrack", "usr", "--dry-run", *where).startswith("would be removed: event_log_usr_")
     assert list(json.loads(ok("untrack", "usr", "--dry-run", "--json", *where))) == ["would_remove"]
     assert ok("untrack", "usr", "--yes", *where).startswith("removed event_log_usr_")
-    assert ok("uninstall", "--dry-run", *where).startswith("This would go:\n")
-    assert ok("uninstall", "--yes", *where) == "The event log event_log is gone.\n"
-
-
-def test_lines_of_check_fit_into_a_pipe_of_a_hundred_columns(where: list[str]) -> None:
-    ok("install", *where)
-    ok("track", "usr", *where)
-    printed = eventlog("check", *where).stdout
-    assert "state tables   all 10 are there" in printed
-    points = [line for line in printed.splitlines() if line.split()[1] != "connection"]  # it has a folder's name
-    assert [line for line in points if line.startswith("ok") and len(line) > 100] == []
+    assert ok("uninstall", "--dry-run", *where).startswith("This would be removed:\n")
+    assert ok("uninstall", "--yes", *where) == "The event log event_log is removed.\n"
 
 
 def test_one_odd_key_does_not_end_the_tracking_of_all(where: list[str]) -> None:
@@ -105,6 +96,13 @@ def test_the_receivers_address_is_given_as_the_pages_is(words: list[str], monkey
     monkeypatch.setattr("eventlog.sinks.http.receiver.Receiver", Stub)
     assert exit_code(words) == OK
     assert asked == [("127.0.0.1", 8781)]
+
+
+@pytest.mark.parametrize("command", ["web", "receive"])
+def test_two_addresses_at_once_are_refused(where: list[str], command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [command, "--http", "127.0.0.1:8781", "--port", "8782", *(where if command == "web" else [])]
+    assert exit_code(words) == EX_USAGE
+    assert "Leave out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--port", "8781"], ["--http", "8781"]])

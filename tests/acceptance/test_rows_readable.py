@@ -44,8 +44,9 @@ def test_a_key_is_never_cut(database: str) -> None:
     assert "key     idu=1234567" in shown.splitlines()  # too narrow for a table: each value has a line
 
 
-def test_a_pipe_gets_every_column(database: str) -> None:
-    assert {"column", "old", "new", "reason", "note"} <= set(ok("log", "--database", database).split())
+def test_a_pipe_that_is_wide_enough_gets_every_column(database: str) -> None:
+    whole = ok("log", "--database", database, environment={"COLUMNS": "200"})
+    assert {"column", "old", "new", "reason", "note"} <= set(whole.split())
 
 
 def test_programs_get_numbers(database: str) -> None:

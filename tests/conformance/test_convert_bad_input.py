@@ -76,7 +76,7 @@ def test_the_identical_row_counts_once_and_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [{"new_value": "Jill"}, {"table_key": "idu=2"}, {"table_name": "nosuch"}])
 def test_different_rows_with_one_record_id_are_both_errors(tmp_path: Path, other: LogRow) -> None:
     summary, outcomes = ended([log_row(1), log_row(2, column_name="lname")], tmp_path, [log_row(1, **other)])
-    note = "record_id 1 stands in several different rows."
+    note = "record_id 1 is in several different rows."
     assert outcomes == [(1, "E", "invalid", note), (1, "E", "invalid", note), published(2)]
     assert (summary.rows, summary.bad, summary.changes) == (3, 2, 1)
 

@@ -20,9 +20,10 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.converting import converted, log_row, outcomes_of, write_lines
+from tests.support.converting import converted, log_row, outcomes_of, write_lines, write_parquet
 from tests.support.gbase_streams import GOOD, OWN
 from tests.support.servers_kafka import Found, consumed, settings, stand_in
+from tests.support.writers import COLUMNS, Writers, rows_of
 
 USR = Table(
     name="usr",
@@ -180,6 +181,20 @@ def test_messages_are_those_of_the_files_and_have_keys(source: Path, tmp_path: P
     ).read_bytes().splitlines()
     assert [one.key for one in found] == [str(n).encode() for n in [3, *range(1, 21), 3]]
     assert found[0].value is None
+
+
+def test_whole_transactions_are_counted_as_in_the_files(tmp_path: Path, servers: str) -> None:
+    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(12).write(60)), COLUMNS)
+    settings_of = MessageSettings(topic="whole", batch_size=5)
+    done = run(
+        source, tmp_path / "out", SentMessages(settings=settings_of, into=settings(servers)), transactions="whole"
+    )
+    target = MessageFiles(settings=settings_of)
+    converted(source, tmp_path / "files", catalog=CATALOG, target=target, part_events=100, transactions="whole")
+    lines = (tmp_path / "files" / "whole" / "part-00000.jsonl").read_bytes().splitlines()
+    assert [one.value for one in in_order(consumed(servers, "whole"))] == lines
+    assert len(lines) == done.changes
+    assert sum(bool(json.loads(line)["headers"]["transactionLastEvent"]) for line in lines) > 5
 
 
 def in_order(found: list[Found]) -> list[Found]:

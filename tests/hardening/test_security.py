@@ -214,7 +214,8 @@ def test_a_row_cannot_speak_to_the_terminal(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("time.sleep", enough)
-    ran = CliRunner().invoke(main, ["log", *options, "--database", url_of(sqlite)])
+    asked = ["log", *options, "--database", url_of(sqlite)]
+    ran = CliRunner().invoke(main, asked, env={"COLUMNS": "1000"})
     assert "forged" in ran.output
     controls = {*map(chr, range(32)), *map(chr, range(127, 160)), "\u2028"} - {"\n"}
     in_json = (

@@ -12,12 +12,16 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check.triggers import gap_points
+from eventlog.admin.explain import explain
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.convert.reasons import former_rows
+from eventlog.convert.settings import LogInput
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states
 from tests.support.following import Site
 from tests.support.logged import run
@@ -71,6 +75,22 @@ def test_rows_before_a_rename_and_a_drop_are_told_as_they_were(postgresql: Engin
         (None, {"idu": 2, "aa": "x"}),
     ]
     assert {status for _, status, *_ in letters(postgresql)} == {"S"}
+
+
+def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, USR)
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
+    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
+    run(postgresql, "UPDATE usr SET aa = 'last'")
+    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
+    numbers = [number for number, *_ in letters(postgresql)]
+    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
+    assert {row.status for one in found for row in one.rows} == {"S"}
+    documents = [one.document or "" for one in found]
+    assert all('attr-name="aa"' in document for document in documents)
+    assert 'attr-name="b"' in documents[0]
 
 
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.ROW_BACK])
@@ -180,3 +200,19 @@ def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: En
     assert len(list(tmp_path.glob("*.xml"))) == 2
     found = [(number, status) for number, status, *_ in letters(postgresql)]
     assert sorted(found) == [(-5, "E"), (0, "E"), (999, "S"), (1000, "E"), (1000, "S")]
+
+
+def test_a_conversion_says_which_rows_it_reads_by_the_columns_of_today(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, USR, "CREATE TABLE other (id INTEGER PRIMARY KEY, a VARCHAR(40))")
+    track(postgresql, ["usr", "other"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    source = LogInput(url=postgresql.url.render_as_string(hide_password=False))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "INSERT INTO other VALUES (1, 'x')")
+    run(postgresql, "ALTER TABLE other ADD COLUMN b VARCHAR(40)")
+    run(postgresql, "UPDATE usr SET b = 'z'")
+    assert former_rows(source, reflect(postgresql, ["usr", "other"])) is None, "what was added is missed by nobody"
+    before = len(letters(postgresql)) - 1  # one is of the other table
+    run(postgresql, "ALTER TABLE usr DROP COLUMN b", "UPDATE usr SET a = 'last'")
+    said = former_rows(source, reflect(postgresql, ["usr", "other"]))
+    assert said is not None
+    assert said.startswith(f"{before} rows of usr: written before the table was altered")

@@ -212,7 +212,7 @@ def test_writers_do_not_wait_for_the_publisher(usr: Engine, impatient: Engine) -
 def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     other = f"{usr.url.database}_other"
     run(usr, f"CREATE DATABASE {other}", f"CREATE TABLE {other}.t (k INTEGER NOT NULL PRIMARY KEY)")
-    with pytest.raises(InstallError, match=r"stands in test_.*_other, where a trigger would look for event_log too"):
+    with pytest.raises(InstallError, match=r"is in test_.*_other, where a trigger would look for event_log too"):
         track(usr, [f"{other}.t"])
     names = LogNames(table="event_log", schema=str(usr.url.database))
     track(usr, [f"{other}.t"], names=names)

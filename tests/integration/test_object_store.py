@@ -185,7 +185,7 @@ def test_what_a_conversion_to_a_store_does_not_do(option: str, tmp_path: Path) -
     words = ("convert", "sqlite:///x.db", "--out", "s3://bucket/p", "--engine", "local", option, *value, *target)
     done = eventlog(*words, cwd=tmp_path)
     assert done.returncode == 64
-    assert f"{option} does not go with an address: s3://bucket/p." in done.stderr
+    assert f"{option} cannot be combined with an address: s3://bucket/p." in done.stderr
 
 
 def test_old_rows_are_archived_in_a_bucket_before_they_go(

@@ -117,7 +117,7 @@ def on_its_way(engine: Engine, program: str = "") -> Iterator[Broken]:
 def check_it_goes_on(engine: Engine, jobs: int) -> None:
     before = written(engine)
     assert 3 <= before < COUNT
-    said = f"usr: {COUNT:,} rows wait to be published as they are, {before} of them before it was interrupted.\n"
+    said = f"usr: {COUNT:,} rows wait to be published, {before} of them before it was interrupted.\n"
     assert refreshed(engine, "--jobs", str(jobs)) == said
     assert asked(engine, "SELECT count(*), count(DISTINCT table_key) FROM event_log") == [(COUNT, COUNT)]
     assert asked(engine, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.admin.refresh import Refresh, loads
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import SourceError
+from eventlog.core.errors import InstallError, SourceError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.install import install
@@ -39,6 +39,8 @@ def test_the_installer_may_and_the_publisher_publishes(postgresql: Engine, tmp_p
         give_rights(cast.admin, Roles(writer=cast.roles.writer, publisher=cast.roles.publisher), LOG)
         with pytest.raises(SourceError, match=r"permission denied for table event_log.* needs INSERT on "):
             refresh(cast.publisher)
+        with pytest.raises(InstallError, match=r"permission denied for table event_log.*rights --installer"):
+            track(cast.publisher, ["app.usr"], None, LOG)
         with cast.admin.connect() as connection:
             assert connection.execute(text("SELECT count(*) FROM capture.event_log")).scalar_one() == 0
         assert refresh(cast.installer) == 2

@@ -1,5 +1,5 @@
 """`transactions = "whole"`, judged by wal2json: each transaction is told in one piece, with all of its changes, and behind
-those that its own came from.
+those that its own came from. So it is by a publisher while others write, and by a conversion afterwards.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, LogInput, MessageFiles
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.reflect import reflect
 from tests.support.wal2json import asked_of_wal2json, judged_database
 
 TRANSACTIONS = int(os.environ.get("EVENTLOG_TRANSACTIONS", "30"))
@@ -31,9 +34,11 @@ Said = dict[int, list[tuple[str, int]]]
 
 
 @pytest.fixture
-def judged(logical_server: str) -> Iterator[Engine]:
+def judged(request: pytest.FixtureRequest, logical_server: str) -> Iterator[Engine]:
     table = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, n INTEGER)"
-    with judged_database(logical_server, "whole", ["usr"], table, "ALTER TABLE usr REPLICA IDENTITY FULL") as engine:
+    with judged_database(
+        logical_server, request.node.name, ["usr"], table, "ALTER TABLE usr REPLICA IDENTITY FULL"
+    ) as engine:
         yield engine
 
 
@@ -76,8 +81,38 @@ def test_transactions_are_whole(judged: Engine, tmp_path: Path) -> None:
         ended.set()
         for _ in publisher.rounds(until_empty=True):
             pass
-    headers, ours = said_by_us(tmp_path)
-    expected = said_by_wal2json(judged)
+    told = [json.loads(line)["value"] for line in lines_in(tmp_path)]
+    assert compared(told, said_by_wal2json(judged)) > TRANSACTIONS
+
+
+def test_conversions_tell_whole_transactions(judged: Engine, tmp_path: Path) -> None:
+    workers = [Worker(judged, seed) for seed in range(10, 13)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    order = Conversion(
+        input=LogInput(url=judged.url.render_as_string(hide_password=False)),
+        destination=tmp_path / "out",
+        catalog=reflect(judged, ["usr"]),
+        format=MessageFiles(),
+        part_events=40,
+        transactions="whole",
+    )
+    convert(order, jobs=2)
+    told = [json.loads(line) for line in lines_in(tmp_path / "out")]
+    assert compared(told, said_by_wal2json(judged)) > TRANSACTIONS
+    positions = [int(one["headers"]["streamPosition"]) for one in told]
+    assert positions != sorted(positions), "nothing was interleaved, so this says nothing"
+
+
+def lines_in(folder: Path) -> list[str]:
+    return [line for file in sorted(folder.rglob("*.jsonl")) for line in file.read_text().splitlines()]
+
+
+def compared(told: list[dict[str, Any]], expected: Said) -> int:
+    """How many transactions are in messages as in what wal2json says: membership and order; and in one piece, counted."""
+    headers, ours = [one["headers"] for one in told], said_by_us(told)
     assert {xid: sorted(changes) for xid, changes in ours.items()} == {
         xid: sorted(changes) for xid, changes in expected.items()
     }
@@ -85,20 +120,16 @@ def test_transactions_are_whole(judged: Engine, tmp_path: Path) -> None:
     assert len(runs) == len(set(runs)), "a transaction is told in two pieces"
     assert order_of_rows(ours) == order_of_rows(expected)
     for _, group in groupby(headers, key=lambda one: one["transactionId"]):
-        told = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
-        assert told == [(place, place == len(told)) for place in range(1, len(told) + 1)]
+        counts = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
+        assert counts == [(place, place == len(counts)) for place in range(1, len(counts) + 1)]
+    return len(runs)
 
 
-def said_by_us(folder: Path) -> tuple[list[dict[str, Any]], Said]:
-    headers, found = [], defaultdict[int, list[tuple[str, int]]](list)
-    for file in sorted(folder.rglob("*.jsonl")):
-        for line in file.read_text().splitlines():
-            value = json.loads(line)["value"]
-            headers.append(value["headers"])
-            found[int(value["headers"]["transactionId"], 16)].append(
-                (value["headers"]["operation"][0], value["data"]["idu"])
-            )
-    return headers, dict(found)
+def said_by_us(told: list[dict[str, Any]]) -> Said:
+    found = defaultdict[int, list[tuple[str, int]]](list)
+    for one in told:
+        found[int(one["headers"]["transactionId"], 16)].append((one["headers"]["operation"][0], one["data"]["idu"]))
+    return dict(found)
 
 
 def said_by_wal2json(engine: Engine) -> Said:

@@ -66,6 +66,7 @@ def environment(server: str, tmp_path: Path) -> Iterator[dict[str, str]]:
         "PATH": os.pathsep.join([*path, str(binaries)]),
         "HOME": str(home),
         "NO_COLOR": "1",
+        "COLUMNS": "200",
         "PGHOST": str(url.host),
         "PGPORT": str(url.port),
         "PYTHONPATH": sysconfig.get_path("purelib"),

@@ -7,6 +7,7 @@ an output of their own in Python, is in test_plugin_wheel.py.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -23,14 +24,25 @@ from pyarrow import parquet
 from sqlalchemy import Engine, create_engine, text
 
 from docs import readability
-from tests.support.servers import absent, free_port, postgres_binaries, postgresql_running
+from tests.support.servers import (
+    absent,
+    free_port,
+    postgres_binaries,
+    postgresql_running,
+    require_spark,
+)
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-BLOCK: Final = re.compile(r"^```(\w+)[^\n]*\n(.+?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK: Final = re.compile(r"^```(\w+)([^\n]*)\n(.+?)^```$", re.DOTALL | re.MULTILINE)
 INTRODUCTION: Final = ("", "Try it", "Three ways in")
 """What everybody reads of the README."""
 
-COUNTED: Final = {"DBA": (7, 950), "identity": (5, 1000), "data": (8, 1150)}
+COUNTED: Final = {
+    "DBA": (7, 950),
+    "identity": (5, 1000),
+    "data": (8, 1150),
+    "data, with Spark": (10, 1500),
+}
 """How many commands each of them types, and how many words they read, at most."""
 
 INSTALLED: Final = ("pip ", "./dev ")
@@ -66,9 +78,12 @@ class Reader:
         section = self.read(page, heading)
         for shown, mine in self._swaps.items():
             section = section.replace(shown, mine)
-        for language, block in BLOCK.findall(section):
+        for language, said, block in BLOCK.findall(section):
+            title = re.search('title="(.+?)"', said)
             if language == "toml":
                 self._configure(block)
+            elif language == "python" and title:
+                (self.folder / title[1]).write_text(block, encoding="utf-8")
             elif language == "sh":
                 for command in re.sub(r"\\\n\s*", "", block).splitlines():
                     if not command.startswith(INSTALLED) and not re.search(leave, command):
@@ -94,7 +109,12 @@ class Reader:
                 )
             return
         done = subprocess.run(
-            f"{{ {command}\n}} 2>&1", stdout=subprocess.PIPE, text=True, check=False, timeout=120, **options
+            f"{{ {command}\n}} 2>&1",
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=400,
+            **options,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}"
         self.printed[command] = done.stdout
@@ -247,34 +267,87 @@ def test_an_identity_engineer_publishes_the_log_of_a_driver(server: str, tmp_pat
         counted("identity", engineer)
 
 
-def test_a_data_engineer_fills_change_tables_and_converts_an_archive(server: str, tmp_path: Path) -> None:
-    database = f"{server}postgres"
-    prepare = "CREATE SCHEMA changes; CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT, lname TEXT)"
-    swaps = {
-        "idm:${DB_PASSWORD}@db/app": database.partition("//")[2],
-        "idm:${DB_PASSWORD}@db/lake": database.partition("//")[2],
+PREPARE: Final = """
+CREATE SCHEMA changes; CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT, lname TEXT);
+CREATE ROLE application LOGIN; GRANT SELECT, UPDATE ON usr TO application
+"""
+
+
+def data_engineers(database: str) -> dict[str, str]:
+    """What the data engineer calls things, by the words of the pages."""
+    place = database.partition("//")[2]
+    return {
+        "idm:${DB_PASSWORD}@db/app": place,
+        "idm:${DB_PASSWORD}@db/lake": place,
         "/var/lib/eventlog/archive": "archive",
         "30d": "0s",
     }
-    with prepared(database, prepare) as engine, reading(tmp_path, swaps, URL=database) as engineer:
-        page = "docs/how-to/change-tables.md"
-        engineer.do(page, "")
-        engineer.do(page, "Try it", leave="until-empty")
-        with engine.begin() as connection:
-            connection.execute(text("INSERT INTO usr VALUES (1, 'Ada', 'Lovelace'), (2, 'Alan', 'Turing')"))
-        with engine.begin() as connection:
-            connection.execute(text("UPDATE usr SET lname = 'King' WHERE idu = 1"))
-        engineer.type("eventlog run --until-empty")
-        engineer.read(page, "What is in one")
-        asked = "SELECT header__change_oper, idu, lname FROM changes.usr__ct ORDER BY header__change_seq, 1"
-        with engine.begin() as connection:
-            rows = sorted(map(tuple, connection.execute(text(asked))))
-            assert rows == [("B", 1, "Lovelace"), ("I", 1, "Lovelace"), ("I", 2, "Turing"), ("U", 1, "King")]
-        engineer.do("docs/how-to/retention.md", "Purge", leave="0s --yes$")
-        with engine.begin() as connection:
-            connection.execute(text("DELETE FROM usr WHERE idu = 2"))
-        engineer.do("docs/how-to/convert.md", "", leave="gbase")
+
+
+def fill_change_tables_and_archive(engineer: Reader, engine: Engine) -> None:
+    """The first half of the data engineer's way; at its end a row of the log waits."""
+    page = "docs/how-to/change-tables.md"
+    engineer.do(page, "")
+    engineer.do(page, "Try it", leave="until-empty")
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO usr VALUES (1, 'Ada', 'Lovelace')"))
+        connection.execute(text("INSERT INTO usr VALUES (2, 'Alan', 'Turing')"))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE usr SET lname = 'King' WHERE idu = 1"))
+    engineer.type("eventlog run --until-empty")
+    engineer.read(page, "What is in one")
+    asked = "SELECT header__change_oper, idu, lname FROM changes.usr__ct"
+    with engine.begin() as connection:
+        rows = sorted(map(tuple, connection.execute(text(asked))))
+    former, first, second, new = rows
+    assert former == ("B", 1, "Lovelace")
+    assert (first, second) == (("I", 1, "Lovelace"), ("I", 2, "Turing"))
+    assert new == ("U", 1, "King")
+    engineer.do("docs/how-to/retention.md", "Purge", leave="0s --yes$")
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM usr WHERE idu = 2"))
+
+
+def test_a_data_engineer_fills_change_tables_and_converts(server: str, tmp_path: Path) -> None:
+    database = f"{server}postgres"
+    with (
+        prepared(database, PREPARE) as engine,
+        reading(tmp_path, data_engineers(database), URL=database) as engineer,
+    ):
+        fill_change_tables_and_archive(engineer, engine)
+        engineer.do("docs/how-to/convert.md", "", leave="gbase|messages")
         [table] = (tmp_path / "rows").glob("*usr__ct")
         kept = parquet.read_table(table).to_pylist()
         assert [(row["header__change_oper"], row["idu"]) for row in kept] == [("I", 1), ("I", 2), ("B", 1), ("U", 1)]
         counted("data", engineer)
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_data_engineer_marks_rows_after_a_script_of_spark(server: str, tmp_path: Path) -> None:
+    require_spark()
+    database = f"{server}postgres"
+    with (
+        prepared(database, PREPARE) as engine,
+        reading(tmp_path, data_engineers(database), URL=database) as engineer,
+    ):
+        fill_change_tables_and_archive(engineer, engine)
+        engineer.do("docs/how-to/convert.md", "", leave="gbase|documents|waiting")
+        [file] = (tmp_path / "messages").rglob("part-*.jsonl")
+        told = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        assert [(one["headers"]["operation"], one["data"]["lname"]) for one in told] == [
+            ("INSERT", "Lovelace"),
+            ("INSERT", "Turing"),
+            ("UPDATE", "King"),
+        ]
+        engineer.do("docs/how-to/spark.md", "", leave="engine spark")
+        with engine.begin() as connection:
+            connection.execute(text("SET LOCAL SESSION AUTHORIZATION application"))
+            connection.execute(text("UPDATE usr SET fname = 'Augusta' WHERE idu = 1"))
+        engineer.do("docs/how-to/spark.md", "Your own script")
+        engineer.read("docs/how-to/convert.md", "Marks")
+        counts = parquet.read_table(tmp_path / "counts").to_pylist()
+        assert {one["reason"] for one in counts} == {"loopback", "published"}  # of both users
+        with engine.connect() as connection:
+            letters = [*connection.execute(text("SELECT DISTINCT status FROM event_log"))]
+        assert letters == [("S",)]
+        counted("data, with Spark", engineer)

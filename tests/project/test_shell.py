@@ -123,7 +123,9 @@ def test_the_demo_names_commands_as_they_can_be_called_from_here(
     called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT if called.startswith("./dev") else tmp_path)
-    said = CliRunner().invoke(main, ["demo", "--keep", str(tmp_path / "kept")]).output.partition("Try next\n")[2]
+    asked = ["demo", "--keep", str(tmp_path / "kept")]
+    demonstrated = CliRunner(env={"COLUMNS": "300"}).invoke(main, asked).output
+    said = demonstrated.partition("Try next\n")[2]
     commands = [re.split(" {3,}", line.strip())[0] for line in said.splitlines()]
     assert len(commands) == 5
     assert all(command.startswith(f"{called} ") for command in commands)

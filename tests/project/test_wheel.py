@@ -155,6 +155,6 @@ def test_the_wheel_is_called_as_the_page_says_and_runs_where_it_is_installed(bui
 def stands(stranger: Path) -> str:
     """What is said of it."""
     return (
-        f"eventlog: The package eventlog of another project stands in the place of ours, at {stranger}."
+        f"eventlog: The package eventlog of another project has replaced ours, at {stranger}."
         f" Uninstall both, and install this one again: pip uninstall eventlog {DISTRIBUTION}.\n"
     )

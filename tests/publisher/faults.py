@@ -241,7 +241,7 @@ FAULTS = [
     JournalFault(
         "late rows are taken without those above them",
         UNSEALED,
-        "limit + NEAR_ROWS, upto=NEVER)",
+        "limit + NEAR_ROWS, above=True)",
         "limit + NEAR_ROWS)",
     ),
     JournalFault(
@@ -262,8 +262,8 @@ FAULTS = [
     JournalFault(
         "who begins anew does not look for rows that were set back",
         MEMORY,
-        "(kept - Stretches.of(int(number) for (number,) in set_back))",
-        "kept",
+        "return kept - Stretches.of(int(number) for (number,) in set_back)",
+        "return kept",
     ),
     JournalFault(
         "what waits is not left out of what is late",

@@ -98,7 +98,7 @@ def plans_beside(chance: Random) -> Iterator[None]:
         patch.object(consumer, "AHEAD_ROWS", 1),
         patch.object(consumer, "Thread", Delivery),
         patch.object(JournalReader, "embedded", False),
-        patch.object(memory, "MOST_STRETCHES", chance.choice([2, memory.MOST_STRETCHES])),
+        patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),
         patch.object(memory, "KEPT_NUMBERS", 2),
         patch.object(view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
     ):

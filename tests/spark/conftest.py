@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
 
-from eventlog.core.errors import ConfigError, MachineError
+from eventlog.core.errors import MachineError
 from tests.spark.processes import JAVA_OPTIONS
 from tests.support.fetching import fetched
-from tests.support.servers import absent
+from tests.support.servers import absent, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,14 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def java() -> None:
     """Spark is installed, and there is a Java."""
-    if find_spec("pyspark") is None:
-        absent("spark", "pyspark is not installed")
-    from eventlog_spark.java import find_java
-
-    try:
-        find_java(os.environ)
-    except ConfigError as error:
-        absent("spark", str(error))
+    require_spark()
 
 
 @pytest.fixture(scope="session")

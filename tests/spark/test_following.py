@@ -224,10 +224,10 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
     "words, said",
     [
         (["a.parquet", "--follow"], "--follow reads the log of a database"),
-        (["sqlite://", "--follow", "--engine", "local"], "--engine local does not go with --follow"),
-        (["sqlite://", "--follow", "--mark"], "--mark does not go with --follow"),
-        (["a.bin", "--follow", "--from", "gbase"], "--from gbase does not go with --follow"),
-        (["sqlite://", "--until-empty"], "--until-empty goes with --follow"),
+        (["sqlite://", "--follow", "--engine", "local"], "--engine local cannot be combined with --follow"),
+        (["sqlite://", "--follow", "--mark"], "--mark cannot be combined with --follow"),
+        (["a.bin", "--follow", "--from", "gbase"], "--from gbase cannot be combined with --follow"),
+        (["sqlite://", "--until-empty"], "--until-empty needs --follow"),
     ],
 )
 def test_what_does_not_go_together_is_said(

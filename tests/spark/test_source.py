@@ -165,7 +165,7 @@ def test_a_stream_that_can_keep_no_more_rows_that_are_held_says_so(
     assert end["upto"] == 5
     with pytest.raises(FaultError) as told:
         stream.latestOffset(end)
-    assert "Rows that are held stand at 2 places of the log" in str(read(str(told.value)))
+    assert "Held rows are at 2 separate places of the log" in str(read(str(told.value)))
     release(Log(sqlite, NAMES), [(2, 2)])
     assert stream.latestOffset(end)["upto"] == 8
 

@@ -57,7 +57,7 @@ def test_two_attempts_of_each_task_leave_the_output_of_one(tmp_path: Path) -> No
     chosen, other = twice(partial(_decided, conversion, folder))
     assert chosen != other  # each has files of its own
     tasks = PartTasks(
-        conversion=conversion, decided=(chosen.decided,), tables=None, folder=str(folder), staged=str(staged)
+        conversion=conversion, changes=(chosen.decided,), tables=None, folder=str(folder), staged=str(staged)
     )
     outcomes = WriteOutcomes(name="outcomes", ended=(chosen.decided.ended,), folder=str(folder), staged=str(staged))
     several: list[Write | WriteOutcomes] = [outcomes, *tasks.each(at_once=1)]

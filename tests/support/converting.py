@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -99,6 +99,7 @@ def converted(
     jobs: int = 1,
     target: Target | None = None,
     steps: Steps = (),
+    transactions: Literal["mixed", "whole"] = "mixed",
 ) -> Summary:
     """Converts files."""
     places = (source,) if isinstance(source, Path) else source
@@ -111,6 +112,7 @@ def converted(
         read_back=read_back,
         format=target or XdsFormat(),
         steps=steps,
+        transactions=transactions,
     )
     return convert(ordered, jobs=jobs)
 

@@ -26,6 +26,7 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import OperationalError
 
+from eventlog.core.errors import ConfigError
 from tests.support.compiled import engine_on
 from tests.support.fetching import fetched
 
@@ -219,6 +220,18 @@ def absent(server: str, why: str) -> NoReturn:
     if server in required():
         pytest.fail(f"{server} is required and not there: {why}.")
     pytest.skip(f"{server} is not there: {why}.")
+
+
+def require_spark() -> None:
+    """PySpark and a Java for it are there; else the test is skipped, or fails."""
+    if find_spec("pyspark") is None:
+        absent("spark", "pyspark is not installed")
+    from eventlog_spark.java import find_java
+
+    try:
+        find_java(os.environ)
+    except ConfigError as error:
+        absent("spark", str(error))
 
 
 def java_compiler(level: str) -> list[str]:

@@ -276,8 +276,7 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         log = with_schema(connection, names)
     if not has_number_index(engine, log):
         said = (
-            f"No index leads to the processed rows of {log.table} by their numbers:"
-            " the page shows them as they lie on the disk."
+            f"No index leads to the processed rows of {log.table} by their numbers: the page shows them in any order."
         )
         yield warning("newest rows", said, f"Let a DBA run: {making(dialect, log, 'make_number_index', '_done')};")
 

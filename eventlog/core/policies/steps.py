@@ -287,7 +287,9 @@ def placed(steps: Steps, kind: PlaceKind | None, where: str, taken: tuple[str, .
 
 def _placed(step: Route, kind: PlaceKind | None, where: str, taken: tuple[str, ...]) -> PlacedRoute:
     if kind is None:
-        raise ConfigError(f"A step with do = 'route' does not go with {where}, which is one place.")
+        raise ConfigError(
+            f"A step with do = 'route' cannot be combined with {where}, which is one place; leave it out."
+        )
     template = step.template()
     try:
         place(template, dict.fromkeys(template.fields, "x"), kind, taken)

@@ -63,7 +63,7 @@ EXPLANATION: Final = {
     Reason.REFUSED: "the format or the receiver did not take it: see its note",
     Reason.ALTERED: "it is published, but a value was left out or replaced, as on_value says: see its note",
     Reason.SKIPPED: "somebody gave it up for an output that lagged: see its note",
-    Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
+    Reason.NOT_DUE: "its event_time is in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
     Reason.BEHIND: "an earlier row of its object waits: it goes after that one",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",

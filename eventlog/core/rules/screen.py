@@ -170,7 +170,7 @@ class Identities:
             names = " and ".join((naming.own_key or naming.child_key).values())
             parent = naming.table.name if naming.table is not None else ""
             raise DataError(
-                f"table_key {self._shown(key)} stands with the child table {naming.name} and does not name its parent"
+                f"table_key {self._shown(key)} is of the child table {naming.name} and does not name its parent"
                 f" {parent} by {names}."
             )
         return canonical

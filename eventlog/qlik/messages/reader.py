@@ -88,7 +88,7 @@ class MessageReader:
     def _numbered_message(self, value: bytes) -> Read:
         number = int.from_bytes(value[1:5], "big")
         if self._registered is None:
-            return Read(kind="unread", schema_id=str(number), note="its schema stands in a registry; name the registry")
+            return Read(kind="unread", schema_id=str(number), note="its schema is in a registry; name the registry")
         if number not in self._numbered:
             self._numbered[number] = lenient(self._registered(number))
         space = str(self._numbered[number].get("namespace", ""))

@@ -93,7 +93,7 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """How files of this format are written; ConfigError where that has no such setting."""
         if form == "parquet" and self.gzip:
             raise ConfigError(
-                "row_files.gzip does not go with Parquet, which is compressed; leave it out, or write CSV or JSON."
+                "row_files.gzip cannot be combined with Parquet, which is compressed; leave it out, or write CSV or JSON."
             )
         said = {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
         preset = PRESETS[self.preset]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import show_json
+from eventlog.cli.show import show_json, show_sentence
 from eventlog.cli.site import json_option
 from eventlog.core.errors import OK
 from eventlog.core.plural import counted
@@ -14,7 +14,9 @@ from eventlog.core.plural import counted
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option("--database", "url", envvar="EVENTLOG_DATABASE", required=True, help="The database of the change tables.")
 @click.option("--schema", help="The schema of the change tables; default: the connection's.")
-@click.option("--into", help="The schema of the mirrors, which have the tables' names there; default: beside.")
+@click.option(
+    "--into", help="The schema of the mirrors, which have the tables' names there (default: the change tables')."
+)
 @click.option("--suffix", default="__mirror", show_default=True, help="The ending of mirrors beside the change tables.")
 @click.option("--adopt", is_flag=True, help="Use existing tables with rows that were loaded before.")
 @json_option
@@ -38,5 +40,6 @@ def apply(
     if as_json:
         show_json([to_builtins(one) for one in done])
     for one in () if as_json else done:
-        click.echo(f"{one.change_table} -> {one.mirror}: {counted(one.rows, 'row')}, as far as {one.change_seq}")
+        rows = counted(one.rows, "row")
+        show_sentence(f"{one.change_table} -> {one.mirror}: {rows}, as far as {one.change_seq}")
     return OK

@@ -38,7 +38,7 @@ def messages_of(
             message = consumer.poll(0.2)
             if message is None:
                 if time.monotonic() > deadline:
-                    problem = f"Kafka at {settings.servers} does not show what stands in {topic}."
+                    problem = f"Kafka at {settings.servers} does not show what is in {topic}."
                     raise SinkError(problem, hint="It is tried again.")
                 continue
             error = message.error()

@@ -40,7 +40,7 @@ def refuse_unknown(what: str, place: str) -> None:
         hint = "It is a folder, or s3://BUCKET/PREFIX, gs://…, az://… or abfs://…."
         raise ConfigError(f"{what} is {visible(place)}, and nothing is written to {found[1]}://.", hint=hint)
     if _bucket(place) is None or ("@" in place and not found[1].startswith("abfs")):
-        hint = "Credentials come from the environment, and no setting stands behind a question mark."
+        hint = "Credentials come from the environment; an address has no settings after a question mark."
         raise ConfigError(f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX.", hint=hint)
 
 

@@ -188,7 +188,9 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
             **options,
         )
     except (BaseError, ValueError, TypeError):
-        hint = "For Azure the account stands in AZURE_STORAGE_ACCOUNT_NAME, or in the address as abfs://CONTAINER@ACCOUNT.…."
+        hint = (
+            "For Azure the account is in AZURE_STORAGE_ACCOUNT_NAME, or in the address as abfs://CONTAINER@ACCOUNT.…."
+        )
         raise ConfigError(f"{what} {visible(address)} cannot be used with these settings.", hint=hint) from None
     return Bucket(store, address.rstrip("/"))
 

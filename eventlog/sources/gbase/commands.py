@@ -57,7 +57,7 @@ def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) ->
     show_default=True,
     help="Whose records they are.",
 )
-@click.option("--dirty", is_flag=True, help="Bytes of earlier reads behind each read, as programs print their buffer.")
+@click.option("--dirty", is_flag=True, help="Add bytes of earlier reads behind each read, as in a printed buffer.")
 @click.option(
     "--cut", default=65_536, show_default=True, type=click.IntRange(1), help="Bytes of a read, which may cut records."
 )

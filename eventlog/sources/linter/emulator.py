@@ -184,7 +184,7 @@ def _done(step: ScriptStep, schema: Catalog) -> EmulatedOperation:
         raise DataError(f"{step.op!r} is no operation; there are {', '.join(ACTIONS)}")
     found = schema.find(step.table) if step.table is not None else None
     if step.table is not None and (found is None or found.table.number is None):
-        raise DataError(f"{step.table} stands in no schema with a number")
+        raise DataError(f"{step.table} has no number in the schema")
     fields = {} if found is None else {field.name: field for field in record_fields(found.table, "ascii", {})}
     return EmulatedOperation(
         transaction=step.transaction,

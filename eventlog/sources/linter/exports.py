@@ -37,7 +37,9 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
     """The rows of a file as they lie there; DataError names the place that is damaged."""
     kind = kind_of(path)
     if kind is None:
-        raise UsageError(f"{path} is neither .jsonl nor .csv (both also .gz) nor .parquet; name it as what it is.")
+        raise UsageError(
+            f"{path} is neither .jsonl nor .csv (both also .gz) nor .parquet; give it the ending of its form."
+        )
     records = {"lines": _lines, "csv": _csv, "parquet": _parquet}[kind](path)
     number = 0
     try:

@@ -81,7 +81,7 @@ def date(raw: bytes) -> dt.datetime:
     try:
         return _first + dt.timedelta(0, seconds, ticks * 10_000)
     except OverflowError:
-        raise DataError(f"{raw.hex()} lies after the year 9999") from None
+        raise DataError(f"{raw.hex()} is after the year 9999") from None
 
 
 def date_bytes(value: dt.datetime) -> bytes:

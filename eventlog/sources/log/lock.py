@@ -59,7 +59,7 @@ def look_at(log: Log) -> Sight:
     if moment is None:
         raise DataError(
             f"The database of the event log {log.name} says {now!r} when it is asked for the time.",
-            hint="Use the driver that eventlog's extra for this database brings.",
+            hint="Use the driver that eventlog's extra for this database installs.",
         )
     return Sight(mark=None if mark is None else str(mark), now=moment)
 
@@ -232,7 +232,7 @@ class LogLock:
         self.tenure = None
         if self._kept is not None:
             self._kept.end()  # not waited for: it may wait for the transaction in which this is noticed
-        hint = "This one stands by and publishes nothing until that one ends."
+        hint = "This one is on standby and publishes nothing until that one ends."
         raise OccupiedError(f"Another publisher works on the event log {self.log.name}.", hint=hint)
 
 

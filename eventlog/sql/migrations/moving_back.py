@@ -70,9 +70,7 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
     known = {one.name: one for one in found}
     for row in connection.execute(sa.select(tables["planned"])):
         if row.plan != MOVED_PLAN:
-            message = (
-                f"Documents that were planned for the output {row.output} may be there, and nobody has learnt it yet."
-            )
+            message = f"Documents that were planned for the output {row.output} may be there; the output has not been asked yet."
             raise InstallError(message, hint="Let this version publish until it rests, stop it, and go back then.")
         one, listed = known[str(row.output)], _numbers(row.records)
         one.lacks |= listed

@@ -209,7 +209,7 @@ def _renamed(found: TriggerState) -> TriggerState:
     """A trigger that stands under another name, since the event trigger has followed a table to another name."""
     if found.state is not TriggerCondition.MISSING:
         return found
-    return replace(found, state=TriggerCondition.OUTDATED, note="it stands under the name of before")
+    return replace(found, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
 
 
 def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:

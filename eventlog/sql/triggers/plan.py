@@ -239,7 +239,7 @@ def _check_key(table: Table) -> None:
     for name in table.key:
         if set(name) & set(SPECIAL) or name != name.strip(" "):
             message = f"The key column {name!r} of {table.name} has a character that a table_key cannot carry."
-            raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may stand in it.")
+            raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may be in it.")
 
 
 def _check_whole_row(table: Table, options: TriggerOptions) -> None:

@@ -313,7 +313,7 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
         message = f"{table.name} is a view, and this database has no triggers on views."
         raise InstallError(message, hint="Track the tables that it reads.")
     if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
-        message = f"{table.name} stands in {table.schema}, where a trigger would look for {names.table} too."
+        message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
         raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
     if table.whole_row and not offers(dialect_of(connection), "whole_row"):
         message = f"{dialect_of(connection).name} has no triggers of eventlog for tables without a key."

@@ -8,11 +8,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import InstallError
-from eventlog.sql.access import answers, verbatim
+from eventlog.sql.access import answers, is_denied, verbatim
 from eventlog.sql.dialect import dialect_of, log_holes, number_holes, statement
 from eventlog.sql.names import LogNames
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
+
+_RIGHT: Final = (
+    "Track as the login that installed the log, or run `eventlog rights --installer ROLE` as somebody who may."
+)
 
 
 def try_triggers(connection: Connection) -> None:
@@ -29,8 +33,10 @@ def try_log(connection: Connection, names: LogNames) -> None:
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
+        lacks_right = is_denied(dialect_of(connection), getattr(error, "orig", None))
         raise InstallError(
-            f"The log {names.table} does not take the rows of triggers: {problem}.", hint=_SHAPE
+            f"The log {names.table} does not take the rows of triggers: {problem}.",
+            hint=_RIGHT if lacks_right else _SHAPE,
         ) from None
     if unnumbered:
         column = names.column("record_id")

@@ -56,7 +56,7 @@ def wanted_classes(
     Where patterns alone are given, `leave` hears why one of their tables cannot be tracked; the others still are.
     """
     if not tables:
-        raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
+        raise UsageError("Which table? `eventlog track TABLE…` needs the names of tables or views.")
     if request.key == (WHOLE_ROW,):
         if any(map(is_pattern, tables)):
             raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")

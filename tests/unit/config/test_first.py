@@ -90,7 +90,7 @@ def test_secrets_leave_their_names(written: str, text: str, names: list[str]) ->
 
 
 def test_a_secret_beside_one_that_is_named_is_refused() -> None:
-    with pytest.raises(UsageError, match="write both so"):
+    with pytest.raises(UsageError, match="write both as"):
         without_secrets("postgresql://a:${MINE}@db/app?sslpassword=x2", "PW")
 
 

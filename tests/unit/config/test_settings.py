@@ -127,16 +127,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"source": {"columns": "newest"}},
         "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters.",
     ),
-    ({"source": {"log": 5}}, "my.toml: source.log takes a text, and a whole number stands there."),
+    ({"source": {"log": 5}}, "my.toml: source.log takes a text, not a whole number."),
     (
         {"publisher": {"batch_size": "five"}},
-        "my.toml: publisher.batch_size takes a whole number, and a text stands there.",
+        "my.toml: publisher.batch_size takes a whole number, not a text.",
     ),
     (
         {"publisher": {"batch_size": 1.5}},
-        "my.toml: publisher.batch_size takes a whole number, and a number with a point stands there.",
+        "my.toml: publisher.batch_size takes a whole number, not a number with a point.",
     ),
-    ({"publisher": {"coalesce": "maybe"}}, "my.toml: publisher.coalesce takes true or false, and a text stands there."),
+    ({"publisher": {"coalesce": "maybe"}}, "my.toml: publisher.coalesce takes true or false, not a text."),
     ({"publisher": {"time_syntax": 4}}, "my.toml: publisher.time_syntax takes 1, 2, 3."),
 ]
 """Settings that are refused, and what is told."""

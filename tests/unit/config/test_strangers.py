@@ -90,7 +90,7 @@ def test_its_keys_are_read_and_it_is_built() -> None:
     "output,said",
     [
         ({"sink": "spool"}, "my.toml: output[0] needs the key `queue`."),
-        ({"sink": "spool", "queue": 3}, "my.toml: output[0].queue takes a text, and a whole number stands there."),
+        ({"sink": "spool", "queue": 3}, "my.toml: output[0].queue takes a text, not a whole number."),
         ({"sink": "spool", "quue": "x"}, "my.toml: output.quue is not a key. Did you mean queue?"),
         (
             {"sink": "spol"},

@@ -40,7 +40,7 @@ def test_a_missing_column_is_told_before_any_file_is_read(tmp_path: Path, name: 
     wrong = written(tmp_path / name, SHORT)
     with pytest.raises(DataError) as refused:
         units(files)
-    assert str(refused.value).startswith(f"{wrong} has no column table_key. The ten columns")
+    assert str(refused.value).startswith(f"{wrong} has no column table_key. It needs the ten columns")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"\x1f\x8b broken"])

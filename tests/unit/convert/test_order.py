@@ -213,7 +213,7 @@ def test_parts_hold_their_events_however_the_texts_come(
     folder = tmp_path_factory.mktemp("parts")
     rows = [{"position": number, "text": text} for number, text in enumerate(["before", *texts])]
     whole = pa.RecordBatch.from_pylist(rows, schema=TextForm.schema).slice(1)
-    parts = Parts(first=2 * part_events, part_events=part_events)
+    parts = Parts(first=2 * part_events, before=2 * part_events, part_events=part_events)
     written = TextForm(XdsFormat()).write(folder, _pieces(whole, size), parts)
     opening, closing = XdsFormat().wrapping()
     runs = [texts[start : start + part_events] for start in range(0, len(texts), part_events)]

@@ -137,7 +137,7 @@ def test_a_place_that_holds_something_is_refused(objects: Bucket, tmp_path: Path
 def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
     objects.put("usr__ct/theirs.parquet", b"")
     made(tmp_path / "made", TABLES)
-    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct stands in the way"):
+    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct is there already"):
         at(objects, tmp_path / "made", overwrite=True).publish()
 
 

@@ -162,7 +162,7 @@ def test_a_catalog_that_tells_cases_apart() -> None:
 @pytest.mark.parametrize("schemas", [("a", "b"), ("a", "b", "c"), ("a", "b", "a"), (None, "a")])
 def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...]) -> None:
     catalog = Catalog([named("usr", schema) for schema in schemas])
-    with pytest.raises(DataError, match=r"^Usr stands in several schemas; the log must say which, as schema\.Usr\.$"):
+    with pytest.raises(DataError, match=r"^Usr is in several schemas; the log must say which, as schema\.Usr\.$"):
         catalog.find("Usr")
     assert catalog.find("a.usr") == Found(named("usr", "a"))
 

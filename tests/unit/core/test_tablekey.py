@@ -103,14 +103,14 @@ def test_a_key_is_read(text: str, columns: dict[str, str]) -> None:
         ("idu ", 5, "'=' is missing after the column name"),
         ("=1", 1, "a column name is missing before '='"),
         ("  =1", 3, "a column name is missing before '='"),
-        ("+", 1, "'+' cannot stand in a column name"),
-        ("idu+b=1", 4, "'+' cannot stand in a column name"),
-        ('"idu"=1', 1, "'\"' cannot stand in a column name"),
+        ("+", 1, "'+' cannot be in a column name"),
+        ("idu+b=1", 4, "'+' cannot be in a column name"),
+        ('"idu"=1', 1, "'\"' cannot be in a column name"),
         ("idu=1+", 7, "a column name and '=' are missing"),
-        ("idu=1++b=2", 7, "'+' cannot stand in a column name"),
+        ("idu=1++b=2", 7, "'+' cannot be in a column name"),
         ("idu=1+=2", 7, "a column name is missing before '='"),
-        ("a=1+a=2", 5, "the column 'a' stands there twice"),
-        ("a=1+b=2+ a =3", 9, "the column 'a' stands there twice"),
+        ("a=1+a=2", 5, "the column 'a' is there twice"),
+        ("a=1+b=2+ a =3", 9, "the column 'a' is there twice"),
         ('idu="1', 5, "the quote that opens here is never closed"),
         ('idu=  "1+b=2', 7, "the quote that opens here is never closed"),
         ('idu="', 5, "the quote that opens here is never closed"),
@@ -120,8 +120,8 @@ def test_a_key_is_read(text: str, columns: dict[str, str]) -> None:
         ('idu="1"2', 8, "after the closing quote comes '+' or the end, not '2'"),
         ('idu="1"  "2"', 10, "after the closing quote comes '+' or the end, not '\"'"),
         ('idu="1"\t', 8, "after the closing quote comes '+' or the end, not '\\t'"),
-        ('idu=1"2"', 6, "'\"' needs the value to stand in double quotes"),
-        ('idu=\t"2"', 6, "'\"' needs the value to stand in double quotes"),
+        ('idu=1"2"', 6, "'\"' needs double quotes around the value"),
+        ('idu=\t"2"', 6, "'\"' needs double quotes around the value"),
     ],
 )
 def test_what_does_not_fit_is_named_by_its_place(text: str, column: int, problem: str) -> None:
@@ -136,7 +136,7 @@ def test_a_special_character_needs_quotes(special: str) -> None:
     with pytest.raises(KeySyntaxError) as caught:
         parse(f"idu=12{special}3")
     assert caught.value.column == 7
-    assert caught.value.message.endswith(f"{special!r} needs the value to stand in double quotes.")
+    assert caught.value.message.endswith(f"{special!r} needs double quotes around the value.")
 
 
 @pytest.mark.parametrize(

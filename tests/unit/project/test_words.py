@@ -20,7 +20,7 @@ HISTORY = ROOT / "docs" / "decisions"
 SQL = sorted((ROOT / "eventlog").rglob("*.sql"))
 TEMPLATES = sorted([*(ROOT / "eventlog" / "web").rglob("*.html"), *(ROOT / "eventlog" / "web").rglob("*.js")])
 PAGES = [
-    *(ROOT / name for name in ("README.md", "SECURITY.md", "docs/configuration.toml")),
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/configuration.toml")),
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if not page.is_relative_to(HISTORY)),
 ]
 
@@ -62,6 +62,12 @@ INSTEAD = {
     r"who(?:so)?ever|what(?:so)?ever|wherever": "who, any",
     r"meanwhile|besides": "at the same time, also",
     r"stretch(?:es)?": "range",
+    r"stands?(?! for|ing| still)|stood": "is, is there",
+    r"lies?|lay": "is, is put",
+    r"(?:goes|go) with": "needs, belongs to",
+    r"wants(?! to)": "needs",
+    r"strange(?:rs?|r's)": "other, unknown",
+    r"dear(?:est|er)?": "slow, expensive",
 }
 """Words of this project alone, and words that one does not learn at school; beside each what to say. Keys and values that users type stay."""
 

@@ -132,7 +132,7 @@ def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
             "folder",
             "The `otherwise` of a step with do = 'route' is no folder",
         ),
-        (steps.Route(to="a"), None, "does not go with it, which is one place"),
+        (steps.Route(to="a"), None, "cannot be combined with it, which is one place"),
     ],
 )
 def test_what_can_be_known_before_is_refused_before(step: steps.Route, kind: PlaceKind | None, said: str) -> None:

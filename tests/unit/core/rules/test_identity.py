@@ -101,7 +101,7 @@ def test_what_names_no_object_is_told_with_what_would(name: str | None, key: str
 
 def test_a_name_of_several_schemas_is_told() -> None:
     catalog = Catalog([Table(name="usr", schema=schema, columns=()) for schema in ("a", "b")])
-    assert problem("usr", "idu=1", catalog).startswith("usr stands in several schemas")
+    assert problem("usr", "idu=1", catalog).startswith("usr is in several schemas")
 
 
 @pytest.mark.parametrize("key", ["idu=1", "usr_id=1", "USR_ID= 1"])
@@ -114,7 +114,7 @@ def test_a_childs_row_counts_to_its_parent(key: str, row_event: bool) -> None:
 def test_a_childs_own_key_names_the_parent_for_row_events_only(key: str) -> None:
     assert row_id("usr_phone", key, row_event=True) == RowId("hr", "usr", "idu=1")
     assert problem("usr_phone", key) == (
-        f"table_key {key} stands with the child table usr_phone and does not name its parent usr by idu."
+        f"table_key {key} is of the child table usr_phone and does not name its parent usr by idu."
     )
 
 

@@ -178,7 +178,7 @@ def test_what_no_reader_could_take_apart_is_refused(said: dict[str, Any], why: s
 
 
 def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
-    with pytest.raises(ConfigError, match="does not go with Parquet"):
+    with pytest.raises(ConfigError, match="cannot be combined with Parquet"):
         RowFileSettings(gzip=True).chosen("parquet")
     form = QLIK.chosen("parquet")
     assert (form.ending, form.descriptions, form.told_options) == ("parquet", "beside", {})

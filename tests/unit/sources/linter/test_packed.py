@@ -97,7 +97,7 @@ def test_the_date_of_the_specification() -> None:
         ("date", "01 00000006384609483050 0000000000", "is no date"),
         ("date", "05 00000000000000000000 0000000000", "is no date"),
         ("date", "02 00000006384609483050 1000000000", "is no date"),
-        ("date", "02 99999999999999999999 0000000000", "lies after the year 9999"),
+        ("date", "02 99999999999999999999 0000000000", "is after the year 9999"),
         ("date", "02 f0000006384609483050 0000000000", "holds a digit above 9"),
         ("boolean", "02", "2 is neither 0 nor 1"),
         ("char(1)", "98", "98 is no text in cp1251; set the code page"),

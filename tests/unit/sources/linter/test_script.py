@@ -66,7 +66,7 @@ def test_the_sample_is_told_with_its_own_schema() -> None:
     [
         ("{", "Input data was truncated"),
         ('{"op": "drop"}', "'drop' is no operation; there are delete, insert"),
-        ('{"op": "insert", "table": "X"}', "X stands in no schema with a number"),
+        ('{"op": "insert", "table": "X"}', "X has no number in the schema"),
         ('{"op": "insert", "table": "P", "row": {"C": 1}}', "the table has no column C"),
         ('{"op": "insert", "table": "P", "row": {"PRICE": "x"}}', ""),
         ('{"op": "insert", "table": "P", "row": {"B": "no base 64"}}', ""),

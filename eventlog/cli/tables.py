@@ -1,0 +1,272 @@
+"""How a table becomes lines, none longer than the page, by folded or shortened cells or blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+import click
+
+MEASURED_ROWS: Final = 500
+"""Rows whose cells say how wide columns are; a later row may be wider, but not than the page."""
+
+COLOURED: Final = frozenset({"status", "state", "level"})
+"""Columns whose words have colours."""
+
+COLOURS: Final[Mapping[str, str]] = {
+    "N": "cyan",
+    "S": "green",
+    "W": "yellow",
+    "E": "red",
+    "F": "bright_red",
+    "ok": "green",
+    "warning": "yellow",
+    "failure": "red",
+    "CURRENT": "green",
+    "OUTDATED": "yellow",
+    "STRAY": "yellow",
+    "DISABLED": "yellow",
+    "MISSING": "red",
+}
+"""What a letter, a level, or the state of a trigger is painted in."""
+
+FOLDED_COLUMNS: Final = 30
+"""A last column is not folded into fewer."""
+
+LEAST_COLUMNS: Final = 8
+"""A cell is not shortened to fewer, unless each row must be one line."""
+
+GAP_COLUMNS: Final = 3
+"""Blanks between two columns."""
+
+_number_or_time = re.compile(r"[\dT:., +-]{0,32}", re.ASCII).fullmatch
+_fraction = re.compile(r"(?<=\d\d:\d\d:\d\d)\.\d+")
+
+
+class Page(NamedTuple):
+    """Where lines go: how many columns it has, and whether it is a terminal.
+
+    With `listed` each row is one line wherever there is no terminal, so that `grep` and `wc` work.
+    """
+
+    width: int
+    terminal: bool
+    listed: bool = False
+
+    @property
+    def folds(self) -> bool:
+        """Whether a last column that is too wide goes on below."""
+        return self.terminal or not self.listed
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> Iterator[str]:
+    """The lines of a table.
+
+    If it is too wide for the page, empty columns go and the last column is folded. If that is not
+    enough, a terminal gets each row as a block, and a pipe gets the longest cells shortened. Of
+    many rows only a part is in memory.
+    """
+    left = iter(rows)
+    begin = [*islice(left, MEASURED_ROWS)]
+    widths = _widths(columns, begin)
+    if _width(widths) <= page.width:
+        yield from _rows(columns, begin, left, widths, page)
+        return
+    many = len(begin) == MEASURED_ROWS
+    filled = [place for place in range(len(columns)) if many or any(row[place] for row in begin)]
+    names = [columns[place] for place in filled]
+    cells: Iterator[list[str]] = ([row[at] for at in filled] for row in chain(begin, left))
+    measured = [*islice(cells, len(begin))]
+    if not page.terminal and _width(_widths(names, measured)) > page.width:
+        measured, cells = [*map(_without_fractions, measured)], map(_without_fractions, cells)
+    fitted = None if many and page.terminal else _fitted(names, measured, page)
+    if fitted is None:
+        yield from _blocks(columns, chain(begin, left), page.width)
+    else:
+        yield from _rows(names, measured, cells, fitted, page)
+
+
+def single_line(columns: Sequence[str], cells: Sequence[str], width: int) -> list[str]:
+    """The cells of a row that comes alone, the longest shortened until all fit into a line."""
+    sizes, room = [*map(size, cells)], width - 2 * (len(cells) - 1)
+    if sum(sizes) <= room:
+        return [*cells]
+    short = _without_fractions(cells)
+    widths = _shares([*map(size, short)], _kept(columns, [short]), room) or sizes
+    return [cut(cell, most) for cell, most in zip(short, widths, strict=True)]
+
+
+def folded(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[str]:
+    """A text in lines that are broken between words, or within a word that is longer than a line.
+
+    The first line begins behind `begin` columns and the others behind `indent`, which stand there.
+    """
+    if begin + size(text) <= width:
+        return [text]
+    lines, room, used = [""], width - begin, 0
+    for found in re.findall(" *[^ ]+", text):
+        breaks = used > 0 and used + size(found) > room
+        word = found.lstrip() if breaks else found
+        if breaks:
+            lines.append("")
+            room, used = width - indent, 0
+        fits = used + size(word) <= room
+        first, *more = [word] if fits else _chopped(word, min(room, width - indent))
+        lines[-1] += first
+        lines += more
+        room, used = (width - indent, size(more[-1])) if more else (room, used + size(first))
+    return lines
+
+
+def size(cell: str) -> int:
+    """The columns of a terminal that a text takes: two for a Chinese character."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
+
+
+def cut(cell: str, width: int) -> str:
+    """A text that takes at most so many columns, with an ellipsis for what is left out."""
+    if size(cell) <= width:
+        return cell
+    from rich.cells import set_cell_size
+
+    return f"{set_cell_size(cell, width - 1).rstrip()}…" if width > 0 else ""
+
+
+def painted(word: str, column: str = "status") -> str:
+    """A word in its colour, if its column has any; click removes it where nobody wants colours."""
+    colour = COLOURS.get(word) if column in COLOURED else None
+    return word if colour is None else click.style(word, fg=colour)
+
+
+def _chopped(word: str, room: int) -> list[str]:
+    from rich.cells import chop_cells
+
+    return chop_cells(word, max(room, 2))
+
+
+def _without_fractions(row: Sequence[str]) -> list[str]:
+    """A row whose times have no parts of seconds."""
+    return [_fraction.sub("", cell) for cell in row]
+
+
+def _fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], page: Page) -> list[int] | None:
+    """How wide columns are that fit together; None if they would be too narrow to be read."""
+    widths, kept = _widths(columns, rows), _kept(columns, rows)
+    last = len(widths) - 1
+    if page.folds:
+        widths[last] -= max(0, min(_width(widths) - page.width, widths[last] - FOLDED_COLUMNS))
+        kept.add(last)
+    if _width(widths) <= page.width:
+        return widths
+    if page.terminal:
+        return None
+    room = page.width - _width([0] * len(widths))
+    return _shares(widths, kept, room, least=LEAST_COLUMNS if page.folds else 1)
+
+
+def _kept(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> set[int]:
+    """What is never shortened: what names a row, letters and states, numbers and times."""
+    return {
+        place
+        for place, name in enumerate(columns)
+        if place == 0 or name in COLOURED or all(_number_or_time(row[place]) for row in rows)
+    }
+
+
+def _shares(
+    widths: Sequence[int],
+    kept: AbstractSet[int],
+    room: int,
+    *,
+    least: int = 1,
+) -> list[int] | None:
+    """The widths, the greatest equally smaller until all fit; None if one was below `least`."""
+    room -= sum(widths[place] for place in kept)
+    free = sorted(width for place, width in enumerate(widths) if place not in kept)
+    most = max(free, default=0)
+    for number, width in enumerate(free):
+        share = room // (len(free) - number)
+        if width > share:
+            most = share
+            break
+        room -= width
+    if most < least or not free:
+        return None
+    return [width if place in kept else min(width, most) for place, width in enumerate(widths)]
+
+
+def _rows(
+    columns: Sequence[str],
+    measured: Sequence[Sequence[str]],
+    later: Iterable[Sequence[str]],
+    widths: Sequence[int],
+    page: Page,
+) -> Iterator[str]:
+    """The lines of a table whose columns have these widths."""
+    kept, gap = _kept(columns, measured), " " * GAP_COLUMNS
+    names = [_filled(cut(name, width), width) for name, width in zip(columns, widths, strict=True)]
+    yield " " + gap.join(click.style(name, bold=True) for name in (*names[:-1], names[-1].rstrip()))
+    yield " " + "─" * (_width(widths) - 1)
+    paint = [place for place, name in enumerate(columns) if page.terminal and name in COLOURED]
+    for row in chain(measured, later):
+        cells = _cells(row, widths, kept, page.width)
+        begin = _width([*map(size, cells[:-1]), 0])
+        room = page.width - begin
+        cells[-1], *more = folded(cells[-1], max(room, 2)) if page.folds else [cut(cells[-1], room)]
+        for place in paint:
+            cells[place] = cells[place].replace(row[place], painted(row[place]), 1)
+        yield f" {gap.join(cells)}".rstrip()
+        yield from (" " * begin + part for part in more)
+
+
+def _cells(
+    row: Sequence[str],
+    widths: Sequence[int],
+    kept: AbstractSet[int],
+    width: int,
+) -> list[str]:
+    """The cells of a row as wide as their columns, but for the last; or wider, if there is room."""
+    *first, last = row
+    cells = [*map(_filled, first, widths[:-1]), last]
+    if _width([*map(size, cells)]) <= width:
+        return cells
+    limits = [size(cell) if place in kept else widths[place] for place, cell in enumerate(first)]
+    shorter = map(cut, first, limits)
+    cells = [*map(_filled, shorter, widths[:-1]), last]
+    if _width([*map(size, cells[:-1]), min(size(last), widths[-1])]) <= width:
+        return cells
+    sizes = [*map(size, row)]
+    shares = _shares(sizes, kept, width - _width([0] * len(row))) or sizes
+    return [cut(cell, share) for cell, share in zip(row, shares, strict=True)]
+
+
+def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
+    """Each row as a block of its own, a line for each value; what is longer goes on below."""
+    label = max(map(len, columns[1:]), default=0) + 2
+    for row in rows:
+        *titles, last = folded(f"─ {columns[0]} {row[0]}", width - 1)
+        titles.append(f"{last} " + "─" * (width - size(last) - 1))
+        yield from (click.style(title, bold=True) for title in titles)
+        for name, cell in zip(columns[1:], row[1:], strict=True):
+            for place, part in enumerate(folded(cell, max(width - label, 10)) if cell else []):
+                yield f"{(name if place == 0 else '').ljust(label)}{painted(part, name)}".rstrip()
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    cells = zip(columns, *rows, strict=True)
+    return [max(map(size, column)) for column in cells]
+
+
+def _width(widths: Sequence[int]) -> int:
+    return 1 + sum(widths) + GAP_COLUMNS * (len(widths) - 1)
+
+
+def _filled(cell: str, width: int) -> str:
+    return cell.ljust(width) if cell.isascii() else cell + " " * (width - size(cell))

@@ -1,0 +1,191 @@
+"""What tasks write under labels: rows by ranges of their positions, or by their transactions,
+which are gathered then.
+
+    decide     changes under the labels of transactions, and how far each of these reaches
+    gather     each change with the end of its transaction, under the range of that
+
+So changes come in the order of (end, position), and those of a transaction one after the other.
+A change of no known transaction ends where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from eventlog.convert.forms import ENDS, STAMP, TOGETHER, TOLD, form_of, with_transaction
+from eventlog.convert.partitions import (
+    PartitionFile,
+    PartitionWriter,
+    by_range,
+    partition_file,
+    read_label,
+    write_by,
+)
+from eventlog.convert.rows import bucket_of, one_batch
+from eventlog.convert.settings import Conversion
+from eventlog.convert.work import advance
+from eventlog.sql.names import TRANSACTION
+
+KEPT_BYTES: Final = 8_000_000
+"""What was decided is written together, so that a range gets some hundreds of changes at a time."""
+
+END: Final = "end"
+"""Where the transaction of a change ends."""
+
+
+class WrittenChanges(Struct, frozen=True, kw_only=True):
+    """Changes as they were written, under ranges; `stamps` are the latest times by range."""
+
+    rendered: PartitionFile
+    stamps: dict[int, str] = {}
+
+
+class ByRanges:
+    """Collects rows that begin with a position and writes them by ranges; rows without one are a
+    range of their own.
+    """
+
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._boundaries = boundaries
+        self._kept: list[pa.RecordBatch] = []
+        self._size = 0
+        self.stamps: dict[int, str] = {}
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Takes rows in no order."""
+        if len(rows):
+            self._kept.append(rows)
+            self._size += rows.nbytes
+        if self._size >= KEPT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        rows = one_batch(self._kept, self._schema)
+        self._kept, self._size = [], 0
+        positions = rows.column(0)
+        if positions.null_count:
+            self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
+            rows = rows.filter(positions.is_valid())
+        for label, part in by_range(rows, self._boundaries):
+            self._writer.write(label, part)
+            if STAMP in self._schema.names:
+                self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
+
+    def finished(self) -> PartitionFile:
+        return self._writer.finished()
+
+
+def unnumbered(boundaries: tuple[int, ...]) -> int:
+    """The label of rows without a position: after the last range."""
+    return len(boundaries) + 1
+
+
+def latest(rows: pa.RecordBatch) -> str:
+    return str(pc.max(rows.column(STAMP)).as_py() or "")
+
+
+@contextmanager
+def by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
+    """A file of such rows, which is complete when the block is left."""
+    with partition_file(path, schema) as writer:
+        collected = ByRanges(writer, schema, boundaries)
+        yield collected
+        collected.flush()
+
+
+def transaction_labels(boundaries: Sequence[int]) -> int:
+    """Under how many labels transactions are brought together: a power of two, and no fewer than
+    there are ranges.
+    """
+    return 1 << len(boundaries).bit_length()
+
+
+class ByTransactions:
+    """Collects rows with `position` and transaction, and writes them by their transactions."""
+
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema, labels: int) -> None:
+        self.stamps: dict[int, str] = {}
+        self._writer = writer
+        self._schema = schema
+        self._labels = labels
+        self._kept: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Takes rows in no order."""
+        self._kept.append(rows)
+        self._size += rows.nbytes
+        if self._size >= KEPT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        rows = one_batch(self._kept, self._schema)
+        self._kept, self._size = [], 0
+        if len(rows):
+            marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
+            upper = pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32))
+            spread = pc.bit_wise_xor(marks, upper)
+            write_by(self._writer, rows, bucket_of(spread, self._labels))
+
+    def finished(self) -> PartitionFile:
+        return self._writer.finished()
+
+
+@contextmanager
+def by_transactions(path: Path, schema: pa.Schema, labels: int) -> Iterator[ByTransactions]:
+    """A file of such rows, which is complete when the block is left."""
+    with partition_file(path, schema) as writer:
+        collected = ByTransactions(writer, schema, labels)
+        yield collected
+        collected.flush()
+
+
+class Gather(Struct, frozen=True, kw_only=True):
+    """The changes under one label of transactions, to be laid by the `ends` of these."""
+
+    name: str
+    conversion: Conversion
+    label: int
+    rendered: tuple[PartitionFile, ...]
+    ends: tuple[PartitionFile, ...]
+    boundaries: tuple[int, ...]
+    folder: str
+
+
+def gather(task: Gather) -> WrittenChanges:
+    """Gives each change the end of its transaction, and how many of it there are."""
+    known = _known_of(task)
+    schema = with_transaction(form_of(task.conversion).schema)
+    schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD), ENDS.field(TOGETHER)])
+    with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
+        for rows in read_label(task.rendered, task.label):
+            places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
+            names = ("position", TOLD, TOGETHER)
+            end, told, together = (known.column(name).take(places) for name in names)
+            columns = [
+                pc.coalesce(end, rows.column("position")),
+                *rows.columns,
+                told,
+                pc.coalesce(together, 1),
+            ]
+            gathered.take(pa.RecordBatch.from_arrays(columns, schema=schema))
+            advance(len(rows))
+    return WrittenChanges(rendered=gathered.finished(), stamps=gathered.stamps)
+
+
+def _known_of(task: Gather) -> pa.RecordBatch:
+    """What is known of each transaction (ENDS) when all that was said of it is brought together."""
+    said = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
+    wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
+    met = said.group_by(TRANSACTION).aggregate(wanted)
+    columns = [met.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
+    return one_batch(pa.Table.from_arrays(columns, schema=ENDS).to_batches(), ENDS)

@@ -1,0 +1,129 @@
+"""Whole transactions in a conversion: what is refused because it cannot have them, and which one
+of its transaction's each message is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+
+from eventlog.convert.forms import PART, TOGETHER, TOLD
+from eventlog.convert.settings import Conversion, LogInput
+from eventlog.core.counting import counted
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.model import Position
+from eventlog.core.plural import counted as plural
+from eventlog.sql.names import TRANSACTION
+
+if TYPE_CHECKING:
+    from eventlog.convert.tasks import UnitNumbers
+    from eventlog.convert.withheld import Withheld
+    from eventlog.core.counting import Told
+
+PLACE: Final = "place"
+LAST: Final = "last"
+MIXED: Final = "Use --transactions mixed."
+UNKNOWN: Final = "so its transactions are unknown"
+
+
+def refuse_unknown_transactions(conversion: Conversion) -> None:
+    """Refuses, before anything is read, a log that does not know transactions."""
+    source = conversion.input
+    if not conversion.gathers or not isinstance(source, LogInput):
+        return
+    from eventlog.sql.connect import connect
+    from eventlog.sql.findlog import log_columns
+
+    engine = connect(source.url)
+    try:
+        names = log_columns(engine, source.names, source.columns)
+    finally:
+        engine.dispose()
+    if names.transaction is None:
+        raise UsageError(f"The event log {names.table} has no column {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
+
+
+def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
+    """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
+    source = conversion.input
+    if conversion.gathers and withheld and isinstance(source, LogInput):
+        raise UsageError(
+            f"Rows of the event log {source.log} are held, or an output lacks them, so transactions are not whole.",
+            hint="Release them, or use --transactions mixed.",
+        )
+
+
+def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
+    """What is to be said of rows that do not say their transaction; refused where none does."""
+    rows, alone = sum(unit.rows for unit in units), sum(unit.alone for unit in units)
+    if not alone:
+        return ()
+    if alone == rows:
+        raise DataError(f"No row of the input has a number in {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
+    count = f"{plural(alone, 'row')} of {rows:,}"
+    return (f"{count} have no {TRANSACTION}; each of their changes is a transaction of its own.",)
+
+
+class _Row(NamedTuple):
+    """A message that is counted."""
+
+    transaction: int | None
+    place: int | None = None
+    last: bool | None = None
+    positions: tuple[Position, ...] = ()
+
+    def counted(self, place: int, last: bool) -> _Row:
+        return _Row(self.transaction, place, last)
+
+
+def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Messages of whole transactions, each with its place among those of its own, and whether it
+    is the last of them.
+
+    Those of a full load, which have no `tail`, are not counted.
+    """
+    told: Told = {}
+    for batch in batches:
+        marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
+        is_change = batch.column("tail").is_valid().to_pylist()
+        told_ones = zip(marks, is_change, strict=True)
+        rows = [_Row(mark if change else None) for mark, change in told_ones]
+        numbered, told = counted(rows, told, _going_on(rows, counts, told))
+        columns = [
+            pa.array([one.place for one in numbered], pa.int64()),
+            pa.array([one.last for one in numbered], pa.bool_()),
+        ]
+        yield batch.append_column(PLACE, columns[0]).append_column(LAST, columns[1])
+
+
+def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], told: Told) -> set[int]:
+    """The transaction that is not over with these rows: only that of the last can be."""
+    for row, count in zip(reversed(rows), reversed(counts), strict=True):
+        if row.transaction is not None and count is not None:
+            here = sum(one.transaction == row.transaction for one in rows)
+            former = told.get(row.transaction, 0)
+            assert isinstance(former, int)
+            return {row.transaction} if former + here < count else set()
+    return set()
+
+
+def in_whole_parts(
+    batches: Iterable[pa.RecordBatch],
+    before: int,
+    part_events: int,
+) -> Iterator[pa.RecordBatch]:
+    """Changes of whole transactions behind so many others, each with its part: that in which its
+    transaction begins. One that has more changes than a part is cut where parts are full.
+    """
+    number, place, current = before, 0, None
+    for batch in batches:
+        parts = []
+        marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOGETHER).to_pylist()
+        for mark, count in zip(marks, counts, strict=True):
+            place = place + 1 if mark is not None and mark == current else 0
+            current = mark
+            parts.append((number - place if count <= part_events else number) // part_events)
+            number += 1
+        yield batch.append_column(PART, pa.array(parts, pa.int64()))

@@ -1,0 +1,304 @@
+"""Whole transactions in a conversion: the bytes that a publisher tells of the same rows, however the input is cut."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.cli.main import exit_code
+from eventlog.convert import partitions, pipeline, plan, step
+from eventlog.convert.local import convert
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    LogInput,
+    MessageFiles,
+    TableFiles,
+    Target,
+)
+from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
+from eventlog.core.model import Event
+from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies.bound import PolicyFormat
+from eventlog.core.rules import Round
+from eventlog.core.rules.definitions import DefinitionSpan
+from eventlog.core.seams import Format
+from eventlog.delivery.output import Output
+from eventlog.publisher.decide import Encoded, Part, encode
+from eventlog.publisher.whole import GoingOn
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sql.install import install
+from eventlog.sql.names import TRANSACTION
+from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.xds.write import XdsFormat
+from tests.support.converting import (
+    bare,
+    converted,
+    elements_of,
+    files_of,
+    row_of,
+    write_csv,
+    write_parquet,
+)
+from tests.support.daily import daily
+from tests.support.examples import examples
+from tests.support.logged import run
+from tests.support.memory import MemorySink
+from tests.support.shares import met, shares
+from tests.support.strategies import CATALOG, policies
+from tests.support.writers import COLUMNS, Writers, rows_of
+
+SETTINGS = MessageSettings(topic="{table}", batch_size=4)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_steps() -> Iterator[None]:
+    """A few rows are many: several buckets, labels of transactions and ranges, and runs on the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "CHUNK_ROWS", 3)
+        patch.setattr(partitions, "RUN_ROWS", 4)
+        patch.setattr(partitions, "GIVEN_ROWS", 3)
+        patch.setattr(partitions, "GATHERED_ROWS", 2)
+        patch.setattr(plan, "BUCKET_ROWS", 4)
+        patch.setattr(plan, "RANGE_ROWS", 4)
+        patch.setattr(plan, "SPAN_EVENTS", 4)
+        yield
+
+
+def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
+    """What a publisher tells in a turn that has all rows."""
+    needs = Policy(steps, CATALOG).needs if steps else None
+    decision = Round(catalog=CATALOG, needs=needs).decide(events)
+    output = Output(format=PolicyFormat(form, steps) if steps else form, sink=MemorySink([]), whole=True)
+    part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=CATALOG))
+    nothing = GoingOn(every=frozenset(), soon=frozenset())
+    return encode(output, [part], after="", told={}, going_on=nothing)
+
+
+def messages_of(told: Encoded) -> dict[str, list[bytes]]:
+    """What a publisher tells, by topic."""
+    found = defaultdict[str, list[bytes]](list)
+    for document in told.documents:
+        assert isinstance(document, MessagesDocument)
+        for one in document.messages:
+            assert one.value is not None
+            found[one.topic].append(one.value)
+    return found
+
+
+def messages_in(folder: Path) -> dict[str, list[bytes]]:
+    """What a conversion has written, by topic."""
+    found = defaultdict[str, list[bytes]](list)
+    for part in sorted(folder.rglob("part-*.jsonl")):
+        found[part.parent.relative_to(folder).as_posix()] += part.read_bytes().splitlines()
+    return found
+
+
+@daily
+@shares(told=0.5, filtered=0.02)
+@given(st.integers(0, 2**32), st.sampled_from([3, 7, 1000]), st.just(()) | policies())
+@examples(60)
+def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: Steps) -> None:
+    events = Writers(seed).write(60)
+    try:
+        told = published(events, MessageFormat(settings=SETTINGS, body=False), steps)
+    except ConfigError as error:
+        with pytest.raises(ConfigError, match=re.escape(str(error))):
+            Policy(steps, CATALOG)
+        return
+    met(
+        told=told.documents,
+        filtered=any(one.reason.value == "filtered" for one in told.said.values()),
+    )
+    with TemporaryDirectory() as folder:
+        source, out = (
+            write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS),
+            Path(folder) / "out",
+        )
+        told_to: dict[str, Any] = {
+            "target": MessageFiles(settings=SETTINGS),
+            "part_events": part_events,
+            "steps": steps,
+        }
+        converted(source, out, catalog=CATALOG, transactions="whole", **told_to)
+        assert messages_in(out) == messages_of(told)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_documents_are_those_of_a_publisher(tmp_path: Path, seed: int) -> None:
+    events = Writers(seed).write(90)
+    told = published(events, XdsFormat(batch_size=1))
+    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
+    converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
+    assert elements_of(tmp_path / "out") == "".join(bare(document.body.decode()) for document in told.documents)
+
+
+def test_a_transaction_is_told_in_one_piece_from_one_to_its_last(tmp_path: Path) -> None:
+    events = Writers(5, unknown=0).write(200)
+    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
+    target = MessageFiles(settings=SETTINGS)
+    converted(source, tmp_path / "out", catalog=CATALOG, target=target, transactions="whole")
+    told = [json.loads(line) for line in messages_in(tmp_path / "out")["usr"]]
+    headers = [one["headers"] for one in told]
+    groups = [(name, list(group)) for name, group in groupby(headers, key=lambda one: one["transactionId"])]
+    assert len(groups) == len({name for name, _ in groups}) > 20
+    for _, group in groups:
+        counts = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
+        assert counts == [(place, place == len(group)) for place in range(1, len(group) + 1)]
+    places = defaultdict[Any, list[int]](list)
+    for one in told:
+        places[one["data"]["idu"]].append(int(one["headers"]["streamPosition"]))
+    assert all(ordered == sorted(ordered) for ordered in places.values()), "objects are told in their order"
+    positions = [int(one["streamPosition"]) for one in headers]
+    assert positions != sorted(positions), "transactions were not interleaved, so this says nothing"
+
+
+@pytest.mark.parametrize("part_events", [3, 5, 8, 20])
+def test_a_part_has_whole_transactions_as_long_as_one_has_room_in_it(tmp_path: Path, part_events: int) -> None:
+    events = Writers(part_events).write(200)
+    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
+    target = MessageFiles(settings=SETTINGS)
+    out = tmp_path / "out"
+    done = converted(source, out, catalog=CATALOG, target=target, part_events=part_events, transactions="whole")
+    names = sorted(file.name for file in out.glob("usr/part-*.jsonl"))
+    assert names == [f"part-{number:05d}.jsonl" for number in range(done.parts)]
+    parts = defaultdict[str, list[int]](list)
+    for number, name in enumerate(names):
+        for line in (out / "usr" / name).read_bytes().splitlines():
+            parts[json.loads(line)["headers"]["transactionId"]].append(number)
+    del parts[""]
+    for places in parts.values():
+        assert len(places) > part_events or len(set(places)) == 1
+    assert part_events > 3 or any(len(places) > part_events for places in parts.values())
+    assert sum(len((out / "usr" / name).read_bytes().splitlines()) > part_events for name in names) > 2
+
+
+FORMS: list[Target] = [XdsFormat(), TableFiles(), MessageFiles(settings=SETTINGS)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_and_processes_do_not_matter(tmp_path: Path, form: Target) -> None:
+    rows = rows_of(Writers(6).write(150))
+    one = write_parquet(tmp_path / "one.parquet", rows, COLUMNS)
+    mixed = Random(1).sample(rows, len(rows))
+    several = [
+        write_parquet(tmp_path / "some.parquet", mixed[::2], COLUMNS),
+        write_csv(tmp_path / "others.csv", mixed[1::2], COLUMNS),
+    ]
+    told: dict[str, Any] = {
+        "catalog": CATALOG,
+        "target": form,
+        "transactions": "whole",
+        "part_events": 7,
+    }
+    here = converted(one, tmp_path / "here", **told)
+    there = converted(several, tmp_path / "there", jobs=2, **told)
+    assert (here.parts, here.changes) == (there.parts, there.changes)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    converted(one, tmp_path / "mixed", **told | {"transactions": "mixed"})
+    assert files_of(tmp_path / "mixed") != files_of(tmp_path / "here")
+
+
+def test_rows_that_do_not_say_their_transaction_are_counted(tmp_path: Path) -> None:
+    events = Writers(7, unknown=0.5).write(40)
+    alone = sum(event.transaction is None for event in events)
+    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
+    done = converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
+    assert done.notes == (f"{alone} rows of 40 have no {TRANSACTION}; each of their changes is a transaction of its own.",)
+
+
+def test_files_that_know_no_transactions_are_refused(tmp_path: Path) -> None:
+    source = write_parquet(tmp_path / "log.parquet", [row_of(event) for event in Writers(8).write(10)])
+    with pytest.raises(DataError, match="No row of the input has a number in eventlog_transaction"):
+        converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_a_log_that_knows_no_transactions_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    engine = create_engine(url)
+    install(engine)
+    engine.dispose()
+    order = Conversion(input=LogInput(url=url), destination=tmp_path / "out", catalog=CATALOG, transactions="whole")
+    with pytest.raises(UsageError, match="event_log has no column eventlog_transaction"):
+        convert(order)
+
+
+def test_an_interrupted_conversion_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(13).write(80)), COLUMNS)
+    target = MessageFiles(settings=SETTINGS)
+    order = Conversion(
+        input=FilesInput(places=(str(source),)),
+        destination=tmp_path / "out",
+        catalog=CATALOG,
+        format=target,
+        part_events=7,
+        transactions="whole",
+    )
+    for stage in ("gather", "produce"):
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, stage, Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                convert(order, jobs=1, resume=True)
+    convert(order, jobs=1, resume=True)
+    converted(
+        source,
+        tmp_path / "once",
+        catalog=CATALOG,
+        target=target,
+        part_events=7,
+        transactions="whole",
+    )
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "once")
+
+
+@pytest.fixture
+def log(postgresql: Engine) -> Engine:
+    """The log of a table with eight transactions."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
+    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
+    for number in range(1, 9):
+        run(postgresql, f"INSERT INTO usr VALUES ({number}, 'a')")
+    return postgresql
+
+
+def command(log: Engine, out: Path, *words: str) -> int:
+    url = log.url.render_as_string(hide_password=False)
+    return exit_code(["convert", url, "--to", "messages", "--out", str(out), "--jobs", "1", *words])
+
+
+def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log: Engine, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[source]\nuser = "nobody"\n'
+        '[[output]]\nsink = "files"\npath = "out"\nformat = "messages"\ntransactions = "whole"\n'
+    )
+    assert command(log, tmp_path / "out", "--mark", "--config", str(tmp_path / "c.toml")) == 0
+    headers = [json.loads(line)["headers"] for lines in messages_in(tmp_path / "out").values() for line in lines]
+    assert [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in headers] == [(1, True)] * 8
+    with log.connect() as connection:
+        assert connection.execute(text("SELECT DISTINCT status FROM event_log")).scalars().all() == ["S"]
+
+
+def test_rows_that_somebody_holds_are_not_left_out_of_their_transaction(
+    log: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(log, "INSERT INTO event_log_hold (record_id) SELECT MAX(record_id) FROM event_log")
+    assert command(log, tmp_path / "out", "--transactions", "whole") == EX_USAGE
+    assert "are held, or an output lacks them, so transactions are not whole" in capsys.readouterr().err
+    assert command(log, tmp_path / "out", "--transactions", "mixed") == 0

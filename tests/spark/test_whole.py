@@ -1,0 +1,137 @@
+"""Whole transactions on Spark: the bytes of the local engine, and a sentence where Spark cannot have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.convert import local, plan
+from eventlog.convert.settings import (
+    Conversion,
+    LogInput,
+    MessageFiles,
+    SentMessages,
+    TableFiles,
+    Target,
+)
+from eventlog.core.errors import UsageError
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sql.install import install
+from eventlog.sql.reflect import reflect
+from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.xds.write import XdsFormat
+from eventlog_spark import change_tables, cutting, decide, events, messages, numbering
+from eventlog_spark.addresses import Addresses, convert_at
+from eventlog_spark.convert import convert
+from eventlog_spark.following import Following, follow
+from eventlog_spark.numbering import SEQUENCE
+from tests.spark.inputs import order
+from tests.spark.test_outputs import rows_in, rows_of_frames
+from tests.support.converting import files_of, write_csv, write_parquet
+from tests.support.logged import run
+from tests.support.strategies import CATALOG
+from tests.support.writers import COLUMNS, Writers, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MESSAGES = MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta"))
+AVRO = MessageFiles(settings=MessageSettings(topic="{table}", encoding="avro"))
+FORMS: list[Target] = [XdsFormat(), TableFiles(), MESSAGES, AVRO]
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (plan, cutting):
+        for name in ("BUCKET_ROWS", "RANGE_ROWS"):
+            monkeypatch.setattr(module, name, 20)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
+    rows = rows_of(Writers(9).write(200))
+    mixed = Random(2).sample(rows, len(rows))
+    (tmp_path / "in").mkdir()
+    write_parquet(tmp_path / "in" / "a.parquet", mixed[::2], COLUMNS)
+    write_csv(tmp_path / "in" / "b.csv", mixed[1::2], COLUMNS)
+    told: dict[str, Any] = {"format": form, "part_events": 30, "transactions": "whole"}
+    here = local.convert(order(tmp_path / "in", tmp_path / "here", **told), jobs=1)
+    assert convert(order(tmp_path / "in", tmp_path / "there", **told)) == here
+    assert here.parts > 2
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+
+
+def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages and rows in the order of their numbers are those of the local engine's files."""
+    monkeypatch.setattr(numbering, "STRETCH_BITS", 3)  # so that numbers go on from one stretch to the next
+    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(11).write(150)), COLUMNS)
+    form = MessageSettings(topic="{table}")
+    told: dict[str, Any] = {"transactions": "whole", "part_events": 1000}
+    local.convert(order(source, tmp_path / "messages", format=MessageFiles(settings=form), **told), jobs=1)
+    local.convert(order(source, tmp_path / "tables", format=TableFiles(), **told), jobs=1)
+    found = events(spark.read.parquet(str(source)))
+    changes = decide(found, CATALOG, unique=True, transactions="whole").persisted().changes
+    made = messages(changes, CATALOG, form, transactions="whole").frame.orderBy(SEQUENCE).collect()
+    lines = (tmp_path / "messages" / "usr" / "part-00000.jsonl").read_bytes().splitlines()
+    assert [bytes(row["value"]) for row in made] == lines
+    assert rows_of_frames(change_tables(changes, CATALOG, transactions="whole").tables()) == rows_in(
+        tmp_path / "tables"
+    )
+    with pytest.raises(UsageError, match="do not say where their transactions end"):
+        messages(decide(found, CATALOG, unique=True).changes, CATALOG, transactions="whole")
+
+
+def test_a_log_of_interleaved_transactions(spark: SparkSession, tmp_path: Path, postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, n INTEGER)")
+    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
+    interleave(postgresql, Random(3))
+    source = LogInput(url=postgresql.url.render_as_string(hide_password=False))
+    known: dict[str, Any] = {
+        "input": source,
+        "catalog": reflect(postgresql, ["usr"]),
+        "format": MESSAGES,
+        "transactions": "whole",
+    }
+    here = local.convert(Conversion(destination=tmp_path / "here", **known), jobs=1)
+    assert convert(Conversion(destination=tmp_path / "there", **known)) == here
+    assert here.changes > 30
+    made = files_of(tmp_path / "there")
+    assert made == files_of(tmp_path / "here")
+    [messages] = [body for name, body in made.items() if name.endswith("usr/part-00000.jsonl")]
+    assert b'"transactionEventCounter":2' in messages
+
+
+def interleave(engine: Engine, dice: Random) -> None:
+    """Two transactions at a time, each with objects of its own, that write in turn and end in any order."""
+    for _ in range(6):
+        with engine.connect() as one, engine.connect() as other:
+            for turn in range(dice.randrange(4, 9)):
+                for place, session in enumerate(dice.sample([one, other], 2)):
+                    key = (place + 2 * turn) % 10 if session is one else 10 + (place + 2 * turn) % 10
+                    session.exec_driver_sql(
+                        f"INSERT INTO usr VALUES ({key}, 1) ON CONFLICT (idu) DO UPDATE SET n = usr.n + 1"
+                    )
+            for session in dice.sample([one, other], 2):
+                session.commit()
+
+
+def test_what_spark_cannot_have_whole_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_parquet(tmp_path / "in" / "a.parquet", rows_of(Writers(1).write(5)), COLUMNS)
+    whole = order(tmp_path / "in", tmp_path / "out", transactions="whole")
+    sent = SentMessages(into=KafkaSettings(servers="nowhere:1", transactional_id="t"))
+    with pytest.raises(UsageError, match="Executors send side by side"):
+        convert(order(tmp_path / "in", tmp_path / "out", transactions="whole", format=sent))
+    with pytest.raises(UsageError, match="Whole transactions cannot be combined with an address"):
+        convert_at(whole, Addresses(destination=f"file:{tmp_path}/out", inputs=(f"file:{tmp_path}/in",)))
+    log = LogInput(url=f"sqlite:///{tmp_path}/log.db")
+    followed = Conversion(input=log, destination=tmp_path / "out", transactions="whole")
+    with pytest.raises(UsageError, match="cut into batches, and transactions with it"):
+        follow(Following(conversion=followed), lambda _name, _summary: None)
+    assert not (tmp_path / "out").exists()
