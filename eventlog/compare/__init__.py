@@ -6,6 +6,7 @@
     tables    a side that a database hashes
     scratch   a side in a temporary file, for what no database hashes: files, histories, rows behind a policy
     pace      how fast, and when, it may read
+    known     ranges that are recognised by two numbers
     engine    the comparison
 
 Law: a row that is equal on both sides is never named, and one that differs always is, unless two of its texts have the

@@ -26,7 +26,12 @@ def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[Table
     return values, columns, compared
 
 
-def place_of(table: Table, there: frozenset[str] | None = None, when: Sequence[str] = ()) -> tuple[Place, Compared]:
+def place_of(
+    table: Table,
+    there: frozenset[str] | None = None,
+    when: Sequence[str] = (),
+    query: str | None = None,
+) -> tuple[Place, Compared]:
     """Where those columns stand in the table itself; DataError where nothing tells its rows apart."""
     if not table.key:
         problem = f"{table.whole} has no key, so nobody can say which of its rows differ."
@@ -35,4 +40,4 @@ def place_of(table: Table, there: frozenset[str] | None = None, when: Sequence[s
     natives = {name: native for native, name in values.natives.items()}
     stored = {column.name: column for column in table.columns}
     places = tuple([stored[natives[column.name]] for column in columns])
-    return Place(table=table, columns=places, when=tuple(when)), compared
+    return Place(table=table, columns=places, when=tuple(when), query=query), compared

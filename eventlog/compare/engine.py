@@ -13,9 +13,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace
 from eventlog.compare.ranges import RANGE_ROWS, Digests, Range, asked, differing, slices, stretch
-from eventlog.compare.sides import Compared, ComparedSide, Hashes, Key, Rows, batches
+from eventlog.compare.sides import (
+    Compared,
+    ComparedSide,
+    Hashes,
+    Key,
+    Rows,
+    Snapshot,
+    Totals,
+    batches,
+)
 from eventlog.compare.texts import same
 
 READ_ROWS: Final = 1000
@@ -63,11 +73,13 @@ class Comparison:
         target: ComparedSide,
         compared: Compared,
         pace: Pace | None = None,
+        known: Recognition | None = None,
     ) -> None:
         self._source = source
         self._target = target
         self._compared = compared
         self._pace = pace or Pace()
+        self._known = known
         self._doubles: set[Key] = set()
         self.progress = ComparisonProgress()
 
@@ -98,25 +110,37 @@ class Comparison:
             yield from slices(rows, native=native)
             return
         counted = len(self._compared.key) == 1
+        cuts = [] if self._known is None else self._known.cuts
         after: int | None = None
-        while True:
-            with self._source.snapshot() as source:
-                upto = source.bound(after, RANGE_ROWS)
-            yield stretch(after, upto, counted=counted, native=native)
-            if upto is None:
-                return
-            after = upto
+        for cut in (*cuts, None):
+            while after is None or after != cut:
+                upto = self._end(after, cut)
+                yield stretch(after, upto, counted=counted, native=native)
+                if upto is None:
+                    return
+                after = upto
+
+    def _end(self, after: int | None, cut: int | None) -> int | None:
+        """Where a range ends that begins there and does not go beyond a cut."""
+        if self._known is not None and self._known.fits((after, cut)):
+            return cut
+        with self._source.snapshot() as source:
+            upto = source.bound(after, RANGE_ROWS)
+        return cut if upto is None or (cut is not None and upto > cut) else upto
 
     def _suspects(self, pool: ThreadPoolExecutor, part: Range) -> list[Key]:
         """The rows of a range whose hashes differ."""
         with self._source.snapshot() as source, self._target.snapshot() as target:
+            totals = self._totals(source, part)
+            if totals is not None and self._known is not None and self._known.recognised(part, totals):
+                self._count(totals.rows)
+                return []
             reading = pool.submit(source.digests, part)
             there: Digests = target.digests(part)
             here: Digests = reading.result()
-            rows = sum(count for count, _ in here.values())
-            self.progress.hashed += rows
-            self._pace.read(rows)
+            self._count(sum(count for count, _ in here.values()))
             suspects: list[Key] = []
+            alone = False
             buckets = differing(here, there)
             for some in asked(buckets, part.buckets, len(here.keys() | there.keys())) if buckets else ():
                 listing = pool.submit(source.hashes, part, some)
@@ -124,8 +148,33 @@ class Comparison:
                 mine: Hashes = listing.result()
                 self.progress.looked += len(mine)
                 suspects += [key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)]
+                alone = alone or mine.keys() != others.keys()
                 self._doubles |= {key for key, (count, _) in others.items() if count > 1}
+            if totals is not None and self._known is not None and not alone:
+                suspects = self._differing(source, target, suspects)
+                if not suspects:
+                    self._known.keep(part, totals)
         return sorted(suspects, key=str)
+
+    def _count(self, rows: int) -> None:
+        self.progress.hashed += rows
+        self._pace.read(rows)
+
+    def _differing(self, source: Snapshot, target: Snapshot, keys: Sequence[Key]) -> list[Key]:
+        """Those of the rows that differ at this moment, and not in their texts alone."""
+        found: list[Key] = []
+        for some in batches(keys, READ_ROWS):
+            here, there = source.rows(some), target.rows(some)
+            found += [
+                key for key in some if key not in here or key not in there or not all(map(same, here[key], there[key]))
+            ]
+        return found
+
+    def _totals(self, source: Snapshot, part: Range) -> Totals | None:
+        """The range as two numbers, where somebody wants to know it by them; they must be of the same moment as its hashes."""
+        if self._known is None or part.last is not None:
+            return None
+        return source.totals(part)
 
     def _difference(self, key: Key, here: Rows, there: Rows) -> Difference | None:
         if key not in there:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
 from eventlog.compare.ranges import Digests, Range, digests
-from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
-from eventlog.compare.texts import canonical, hash_of, plain_text, read_cell, row_text
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
+from eventlog.compare.texts import HALF_BITS, canonical, hash_of, plain_text, read_cell, row_text
 from eventlog.qlik.readings import reading_of
 
 WRITTEN_ROWS: Final = 5000
@@ -24,9 +24,13 @@ ASKED_KEYS: Final = 400
 
 _TABLE: Final = """
 CREATE TABLE {table} (key TEXT NOT NULL PRIMARY KEY, first INTEGER, spot INTEGER NOT NULL, hash INTEGER NOT NULL,
-  cells TEXT NOT NULL) WITHOUT ROWID
+  cells TEXT NOT NULL, times INTEGER NOT NULL DEFAULT 1) WITHOUT ROWID
 """
 _WRITE: Final = "INSERT OR REPLACE INTO {table} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?)"
+_COUNT: Final = f"""
+INSERT INTO {{table}} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
+SET times = times + 1, hash = (hash + excluded.hash) & {2**60 - 1}, cells = excluded.cells
+"""
 
 
 class ScratchSide:
@@ -43,6 +47,7 @@ class ScratchSide:
         self._database = kept
         self._table = table
         self._write = _WRITE.format(table=table)
+        self._count = _COUNT.format(table=table)
         self._compared = compared
         self._width = len(compared.key)
         self._texts = [canonical(sql_type) for sql_type in compared.types]
@@ -50,7 +55,7 @@ class ScratchSide:
 
     @property
     def ordered(self) -> bool:
-        return True  # whether keys are whole numbers is for the other side to say
+        return self._compared.counted
 
     @property
     def native(self) -> str:
@@ -66,16 +71,19 @@ class ScratchSide:
         self._database.execute(f"DROP TABLE IF EXISTS {self._table}")
         self._database.execute(_TABLE.format(table=self._table))
 
-    def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Writes rows, the key's values first; what their columns cannot read stays as it is."""
-        with self.working():
-            self.add(rows)
+    def write(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
+        """Writes rows, the key's values first; what their columns cannot read stays as it is.
 
-    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        With `counted` it is remembered how many there are of each key.
+        """
+        with self.working():
+            self.add(rows, counted=counted)
+
+    def add(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
         """The same in a transaction that has begun."""
         left = iter(rows)
         while batch := [self._held(row) for row in islice(left, WRITTEN_ROWS)]:
-            self._database.executemany(self._write, batch)
+            self._database.executemany(self._count if counted else self._write, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
         """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
@@ -112,6 +120,12 @@ class ScratchSide:
         found = self._database.execute(query, (json.dumps(key),)).fetchone()
         return None if found is None else str(found[0])
 
+    def doubled(self) -> Key | None:
+        """A key that was written several times, if one was."""
+        query = f"SELECT key FROM {self._table} WHERE times > 1 ORDER BY key LIMIT 1"
+        found = self._database.execute(query).fetchone()
+        return None if found is None else tuple(json.loads(found[0]))
+
     def empty(self) -> None:
         """Takes every row away."""
         self._database.execute(f"DELETE FROM {self._table}")
@@ -134,7 +148,7 @@ class ScratchSide:
     @contextmanager
     def snapshot(self) -> Iterator[ScratchSnapshot]:
         """The rows as they are."""
-        yield ScratchSnapshot(self._database, self._table)
+        yield ScratchSnapshot(self._database, self._table, self.rows)
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         found: Rows = {}
@@ -166,9 +180,10 @@ class ScratchSide:
 class ScratchSnapshot:
     """The rows of a temporary file."""
 
-    def __init__(self, database: sqlite3.Connection, table: str) -> None:
+    def __init__(self, database: sqlite3.Connection, table: str, rows: Callable[[Sequence[Key]], Rows]) -> None:
         self._database = database
         self._table = table
+        self.rows = rows
 
     def count(self) -> int:
         return int(self._database.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
@@ -180,15 +195,21 @@ class ScratchSnapshot:
         return None if found is None else found[0]
 
     def digests(self, part: Range) -> Digests:
-        sums = f"{_bucket(part)}, count(*), sum(hash >> 30), sum(hash & 1073741823)"
+        sums = f"{_bucket(part)}, sum(times), sum(hash >> 30), sum(hash & 1073741823)"
         return digests(
             self._database.execute(f"SELECT {sums} FROM {self._table} WHERE {_within(part)} GROUP BY 1").fetchall()
         )
 
+    def totals(self, part: Range) -> Totals:
+        sums = "sum(times), sum(hash >> 30), sum(hash & 1073741823)"
+        query = f"SELECT {sums} FROM {self._table} WHERE {_within(part)}"
+        rows, high, low = self._database.execute(query).fetchone()
+        return Totals(rows=rows or 0, total=((high or 0) << HALF_BITS) + (low or 0))
+
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
-        rows = self._database.execute(f"SELECT key, hash FROM {self._table} WHERE {_within(part)}{chosen}")
-        return {tuple(json.loads(key)): (1, hashed) for key, hashed in rows}
+        rows = self._database.execute(f"SELECT key, times, hash FROM {self._table} WHERE {_within(part)}{chosen}")
+        return {tuple(json.loads(key)): (times, hashed) for key, times, hashed in rows}
 
 
 def _within(part: Range) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from eventlog.compare.ranges import Digest, Digests, Range
+from eventlog.core.sql_types import Category, category
 
 Key = tuple[str | None, ...]
 """The canonical texts of a key, without the lengths before strings."""
@@ -29,12 +30,24 @@ class Compared(Struct, frozen=True, kw_only=True):
     """Of the key, then of the others."""
 
     @property
+    def counted(self) -> bool:
+        """Whether the first column of the key is a whole number."""
+        return category(self.types[0]) is Category.INT
+
+    @property
     def key_types(self) -> tuple[str, ...]:
         return self.types[: len(self.key)]
 
     @property
     def value_types(self) -> tuple[str, ...]:
         return self.types[len(self.key) :]
+
+
+class Totals(Struct, frozen=True, kw_only=True):
+    """How many rows a range has, and the sum of their hashes, by whichever hash is the database's quickest."""
+
+    rows: int
+    total: int
 
 
 class Snapshot(Protocol):
@@ -49,8 +62,14 @@ class Snapshot(Protocol):
     def digests(self, part: Range) -> Digests:
         """The buckets of a range."""
 
+    def totals(self, part: Range) -> Totals:
+        """The whole range as two numbers."""
+
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         """The rows in some buckets of a range; None means all."""
+
+    def rows(self, keys: Sequence[Key]) -> Rows:
+        """The rows with these keys, as far as there were any."""
 
 
 class ComparedSide(Protocol):

@@ -13,13 +13,16 @@ from eventlog.compare.sides import Compared, Key, Rows, Snapshot
 class StreamedSide:
     """Rows that are read into a temporary file when they are first asked for, and again after `refresh`."""
 
-    ordered = True
     native = ""
 
     def __init__(self, compared: Compared, read: Callable[[ScratchSide], Iterator[Sequence[Any]]]) -> None:
         self._compared = compared
         self._read = read
         self._scratch: ScratchSide | None = None
+
+    @property
+    def ordered(self) -> bool:
+        return self._compared.counted
 
     def refresh(self) -> None:
         """Has every row read again."""
@@ -41,7 +44,7 @@ class StreamedSide:
         if self._scratch is None:
             scratch = ScratchSide(self._compared)
             try:
-                scratch.write(self._read(scratch))
+                scratch.write(self._read(scratch), counted=True)
             except BaseException:
                 scratch.close()
                 raise

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.compare.ranges import Digests, Range, digests
-from eventlog.compare.sides import Compared, Hashes, Key, Rows, batches
+from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
 from eventlog.compare.texts import (
     BETWEEN,
+    HALF_BITS,
     LONG_CHARACTERS,
     NULL,
     canonical,
@@ -29,7 +32,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import Category, category
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
-from eventlog.sql.access import IS_SET, fetched, in_our_words, in_text, session_statements
+from eventlog.sql.access import IS_SET, as_table, fetched, in_our_words, in_text, session_statements
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Question, value_text
 
@@ -42,12 +45,19 @@ ASKED_KEYS: Final = 500
 class Place(Struct, frozen=True, kw_only=True):
     """Where one side's rows stand: a table, and its columns in the order of those that are compared, the key's first.
 
-    `when` is a condition in SQL that the rows meet, in the table's own names.
+    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they are what that gives.
     """
 
     table: Table
     columns: tuple[Column, ...]
     when: tuple[str, ...] = ()
+    query: str | None = None
+
+    def stands(self, dialect: Dialect) -> str:
+        """What its rows are selected from."""
+        if self.query is None:
+            return dialect.qualified(self.table.schema, self.table.name)
+        return as_table(self.query)
 
 
 class TableSide:
@@ -64,8 +74,7 @@ class TableSide:
 
     @property
     def ordered(self) -> bool:
-        first, wanted = self._place.columns[0], self._compared.types[0]
-        return first.category is Category.INT and Column(name="", type=wanted).category is Category.INT
+        return self._compared.counted and self._place.columns[0].category is Category.INT
 
     @property
     def hashable(self) -> bool:
@@ -75,7 +84,7 @@ class TableSide:
 
     @property
     def native(self) -> str:
-        return self._dialect.name if offers(self._dialect, "compare_native") else ""
+        return self._dialect.name if self._sql.native else ""
 
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
@@ -85,16 +94,19 @@ class TableSide:
             prepare(connection, self._dialect)
             for part in _parts(statement(self._dialect, "compare_snapshot")):
                 connection.exec_driver_sql(part)
-            yield TableSnapshot(connection, self._sql, self._width)
+            yield TableSnapshot(connection, self._sql, self._width, partial(self._found, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         """The rows with these keys, by the index of the key where there is one."""
-        found: Rows = {}
         what = f"The table {self._place.table.whole}"
         with in_our_words(self._engine, what), self._engine.connect() as connection:
             prepare(connection, self._dialect)
-            for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
-                found |= self._looked_up(connection, batch)
+            return self._found(connection, keys)
+
+    def _found(self, connection: Connection, keys: Sequence[Key]) -> Rows:
+        found: Rows = {}
+        for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
+            found |= self._looked_up(connection, batch)
         return found
 
     def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
@@ -141,10 +153,17 @@ class TableSide:
 class TableSnapshot:
     """One moment of a table."""
 
-    def __init__(self, connection: Connection, sql: _Statements, width: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        sql: _Statements,
+        width: int,
+        rows: Callable[[Sequence[Key]], Rows],
+    ) -> None:
         self._connection = connection
         self._sql = sql
         self._width = width
+        self.rows = rows
 
     def count(self) -> int:
         return int(self._fetched(self._sql.made("compare_count", None), {})[0][0])
@@ -156,6 +175,12 @@ class TableSnapshot:
 
     def digests(self, part: Range) -> Digests:
         return digests(self._fetched(self._sql.made("compare_buckets", part), _bounds(part.after, part.upto)))
+
+    def totals(self, part: Range) -> Totals:
+        """The whole range as two numbers."""
+        query = self._sql.made("compare_totals", replace(part, native=self._sql.native))
+        [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
+        return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         found: Hashes = {}
@@ -187,13 +212,14 @@ class _Statements:
         names = [f"{row}.{dialect.quoted(column.name)}" for column in place.columns]
         both = list(zip(names, place.columns, compared.types, strict=True))
         texts = [canonical_sql(dialect, name, column, wanted) for name, column, wanted in both]
+        self.native = offers(dialect, "compare_native")
         self._first = names[0]
         self._called = row
         self._key = _joined(dialect, texts[:width])
         self._when = place.when
         self._row = _joined(dialect, texts)
         self._holes = {
-            "table": in_text(dialect.qualified(table.schema, table.name)),
+            "table": in_text(place.stands(dialect)),
             "row": in_text(row),
             "first": in_text(names[0]),
             "keys": in_text(", ".join([_key_sql(dialect, *one) for one in both[:width]])),

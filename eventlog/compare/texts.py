@@ -11,7 +11,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from hashlib import md5
+from hashlib import sha256
 from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
@@ -120,7 +120,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _digest(content: bytes) -> str:
-    return md5(content, usedforsecurity=False).hexdigest()
+    return sha256(content).hexdigest()
 
 
 def _decimal(value: Decimal) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from eventlog.core.errors import DataError, shortened
@@ -73,6 +73,25 @@ class KeptMasks(dict[int | None, Written]):
         made = self._write(bits)
         if len(self) < KEPT_NUMBERS:
             self[bits] = made
+        return made
+
+
+class MovedMasks(dict[str | bytes | None, str | bytes]):
+    """Masks whose bits are put to other places, `places` by those that they had; each is worked out once."""
+
+    def __init__(self, places: Mapping[int, int]) -> None:
+        super().__init__()
+        self._places = places
+
+    def __call__(self, mask: str | bytes | None) -> str | bytes:
+        return self[mask]
+
+    def __missing__(self, mask: str | bytes | None) -> str | bytes:
+        bits = bits_of_hex(mask) if isinstance(mask, str) else bits_of_bytes(mask)
+        moved = sum(1 << there for place, there in self._places.items() if bits >> place & 1)
+        made = bits_to_hex(moved) if isinstance(mask, str) else bits_to_bytes(moved)
+        if len(self) < KEPT_NUMBERS:
+            self[mask] = made
         return made
 
 

@@ -115,6 +115,11 @@ def in_text(identifier: str) -> str:
     return identifier.replace(":", "\\:")
 
 
+def as_table(query: str) -> str:
+    """A query as something to select from."""
+    return f"(\n{query.strip().removesuffix(';')}\n)"  # its last line may be a comment
+
+
 def verbatim(sql: str) -> TextClause:
     """SQL without parameters, in which a colon is a colon and a percent sign one; some drivers take that for a hole."""
     from sqlalchemy import text

@@ -2,7 +2,8 @@
 
 expected   what an output is to hold of each table, after its policies
 history    the rows that changes add up to
-targets    what it holds: tables and mirrors of a database, change tables there or in files, associations
+targets    what it holds: tables, mirrors and change tables of a database, associations
+files, topics, lakes: what others hold
 objects    what the log says about objects that differ
 proof      the proof of a table: what differs, what is on its way, and why
 opening    what an output holds, opened to be read

@@ -28,6 +28,7 @@ from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.values import NEVER, Teller
+from eventlog.sources.compare.queries import QuerySide
 
 TOLD_ROWS: Final = 500
 """Rows that go through a policy together: what it looks up in other tables is read for all of them at once."""
@@ -36,11 +37,15 @@ _scale = re.compile(r"\(\s*\d+\s*,\s*(\d+)\s*\)").search
 
 
 class VerifiedTable(Struct, frozen=True, kw_only=True):
-    """A captured table, and how the log knows it: under which name, and the condition of its triggers."""
+    """A captured table, and how the log knows it: under which name, and the condition of its triggers.
+
+    With a `query` its rows are what that gives.
+    """
 
     table: Table
     called: str
     when: tuple[str, ...] = ()
+    query: str | None = None
 
 
 class Expected(Struct, frozen=True, kw_only=True):
@@ -58,10 +63,11 @@ class Expected(Struct, frozen=True, kw_only=True):
 
 
 def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = None) -> Expected:
-    """The rows of a table as they are; the database hashes them."""
+    """The rows of a table as they are; the database hashes those that are no query's."""
     table = source.table
-    place, compared = place_of(table, there, source.when)
-    side = TableSide(engine, place, compared)
+    place, compared = place_of(table, there, source.when, source.query)
+    rows = TableSide(engine, place, compared)
+    side = rows if source.query is None else QuerySide(rows, table.name, compared)
     return Expected(source=source, table=table, compared=compared, side=side, keyed=KeyWriter(table))
 
 
@@ -184,7 +190,7 @@ def behind_policy(
     there: frozenset[str],
 ) -> Expected:
     """What a policy makes of a table's rows."""
-    table = TableSide(engine, *place_of(source.table, None, source.when))
+    table = TableSide(engine, *place_of(source.table, None, source.when, source.query))
     side = PolicySide(table, source, shape, policy, reader, there)
     usual = KeyWriter(source.table)
 

@@ -16,8 +16,7 @@ from eventlog.qlik.change_tables.rows import folder_of
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.dfm import APART
 from eventlog.sinks.change_files.settings import RowFiles
-from eventlog.sinks.database.mirror import HEADER_ENDINGS, Origin
-from eventlog.verify.history import FoldedChanges, octets, unhexed
+from eventlog.verify.history import FoldedChanges, cells_of, octets, origin_of, unhexed
 from eventlog.verify.targets import PIECE_ROWS, pieces
 
 Rows = Iterator[tuple[Any, ...]]
@@ -46,7 +45,7 @@ class FileTarget:
             if file.name.startswith(LOAD):
                 taking.load(dict(zip(names, row, strict=True)) for row in self._rows(file, names, compared))
                 continue
-            history = self._origin(file, names, compared)
+            history = origin_of(names, self._settings.prefix, compared, file)
             place = names.index(history.headers["change_seq"])
             for piece in pieces(self._rows(file, names, compared), lambda row, at=place: row[at]):  # type: ignore[misc]  # bound here
                 taking.take([history.told(row) for row in piece])
@@ -96,8 +95,7 @@ class FileTarget:
 
             opened = _tried(file, lambda: parquet.ParquetFile(file))
             for batch in opened.iter_batches(PIECE_ROWS, use_threads=False):
-                columns = [column.to_pylist() for column in batch.columns]
-                yield from zip(*columns, strict=True)
+                yield from zip(*map(cells_of, batch.columns), strict=True)
         elif self._form.format == "json":
             hexed = octets(compared)
             with self._opened(file) as lines:
@@ -110,28 +108,6 @@ class FileTarget:
             for number, cells in enumerate(self._cells(file)):
                 if number or not self._form.header:
                     yield tuple(cells)
-
-    def _origin(self, file: Path, names: Sequence[str], compared: Compared) -> Origin:
-        headers = {
-            ending: f"{self._settings.prefix}{ending}"
-            for ending in HEADER_ENDINGS
-            if f"{self._settings.prefix}{ending}" in names
-        }
-        for needed in ("change_seq", "change_oper"):
-            if needed not in headers:
-                raise DataError(
-                    f"{file} has no {self._settings.prefix}{needed}, without which its rows cannot be put together.",
-                    hint="Add it to change_tables.headers.",
-                )
-        folded = {name.casefold(): name for name in names}
-        missing = [name for name in compared.key if name.casefold() not in folded]
-        if missing:
-            raise DataError(
-                f"{file} has no column {missing[0]}, which is part of the key.",
-                hint="Publish the table again with `eventlog refresh`.",
-            )
-        key = tuple([folded[name.casefold()] for name in compared.key])
-        return Origin(table=None, headers=headers, key=key, names=tuple(names))
 
     def _cells(self, file: Path) -> Iterator[list[str | None]]:
         """The lines of a CSV file: what has no quotes and looks like NULL is NULL."""

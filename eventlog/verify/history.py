@@ -7,8 +7,10 @@ from typing import Any
 
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared
+from eventlog.core.errors import DataError
 from eventlog.core.sql_types import Category, category
 from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, fold
+from eventlog.sinks.database.mirror import HEADER_ENDINGS, Origin
 
 
 class FoldedChanges:
@@ -55,6 +57,33 @@ class FoldedChanges:
         key = tuple([step.values.get(name, former) for name, former in zip(self.key, step.former, strict=True)])
         self.side.move(step.former, key)
         self._set(key, step.values, whole=False)
+
+
+def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: object) -> Origin:
+    """A change table with these columns, header columns with the prefix; DataError where its rows add up to nothing."""
+    headers = {ending: f"{prefix}{ending}" for ending in HEADER_ENDINGS if f"{prefix}{ending}" in names}
+    for needed in ("change_seq", "change_oper"):
+        if needed not in headers:
+            raise DataError(
+                f"{where} has no {prefix}{needed}, without which its rows cannot be put together.",
+                hint="Add it to change_tables.headers.",
+            )
+    folded = {name.casefold(): name for name in names}
+    missing = [name for name in compared.key if name.casefold() not in folded]
+    if missing:
+        raise DataError(
+            f"{where} has no column {missing[0]}, which is part of the key.",
+            hint="Publish the table again with `eventlog refresh`.",
+        )
+    key = tuple([folded[name.casefold()] for name in compared.key])
+    return Origin(table=None, headers=headers, key=key, names=tuple(names))
+
+
+def cells_of(column: Any) -> list[Any]:
+    """The values of a column of Arrow; a number of single precision as the fewest digits that give it back."""
+    if str(column.type) == "float":
+        column = column.cast("string")
+    return list(column.to_pylist())
 
 
 def octets(compared: Compared) -> frozenset[str]:

@@ -1,7 +1,11 @@
-"""What the log says about objects: their newest row and what became of it, and whether rows about them wait."""
+"""What the log says about objects: their newest row and what became of it, and whether rows about them wait.
+
+A row waits until every output has it. For one output it is over before, which the journal tells.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,18 +13,20 @@ from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
 from eventlog.core.errors import SourceError
+from eventlog.publisher.memory import read_memory
+from eventlog.sources.marks import Stretches
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import log_holes, statement
 from eventlog.sql.log import Log
 
 ASKED_KEYS: Final = 500
 
-MOST_WAITING_KEYS: Final = 100_000
-"""Objects with waiting rows that are remembered; with more of them a proof of a history has no sense."""
+MOST_WAITING_ROWS: Final = 100_000
+"""Waiting rows whose objects are remembered; with more of them a proof of a history has no sense."""
 
 
 class LastRow(Struct, frozen=True, kw_only=True):
-    """The newest row of the log about an object, and how many of its rows wait."""
+    """The newest row of the log about an object, and how many of its rows wait for the output."""
 
     record_id: int
     waiting: int
@@ -35,11 +41,12 @@ class RowReason(Struct, frozen=True, kw_only=True):
 
 
 class Objects:
-    """The log's rows about the objects of one table, which it knows under some names."""
+    """The log's rows about the objects of one table, which it knows under some names, and the output that is compared."""
 
-    def __init__(self, log: Log, called: Sequence[str]) -> None:
+    def __init__(self, log: Log, called: Sequence[str], output: str = "") -> None:
         self._log = log
         self._called = list(dict.fromkeys(called))
+        self._output = output
 
     def newest(self) -> int:
         """The highest number in the log."""
@@ -47,31 +54,58 @@ class Objects:
             return int(self._ask(connection, "compare_newest", {})[0][0] or 0)
 
     def waiting(self) -> frozenset[str]:
-        """The keys of which rows wait."""
-        parameters = {"called": self._called, "limit": MOST_WAITING_KEYS}
+        """The keys of which rows wait for the output."""
+        parameters = {"called": self._called, "limit": MOST_WAITING_ROWS}
         with self._log.transaction() as connection:
             found = self._ask(connection, "compare_waiting", parameters)
-        if len(found) == MOST_WAITING_KEYS:
-            problem = f"Rows of at least {MOST_WAITING_KEYS} objects of {self._called[0]} wait to be published."
-            raise SourceError(
-                problem,
-                hint="Verify once they are; `eventlog status` says how many.",
-                may_pass=True,
-            )
-        return frozenset([str(key) for (key,) in found])
+            if len(found) == MOST_WAITING_ROWS:
+                problem = f"At least {MOST_WAITING_ROWS} rows of {self._called[0]} wait to be published."
+                raise SourceError(
+                    problem,
+                    hint="Verify once they are; `eventlog status` says how many.",
+                    may_pass=True,
+                )
+            return frozenset(self._for_output(connection, found))
 
     def last(self, keys: Sequence[str]) -> dict[str, LastRow]:
         """The newest row about each of these keys."""
-        found: dict[str, LastRow] = {}
+        newest: dict[str, int] = {}
+        waiting: list[tuple[Any, ...]] = []
         with self._log.transaction() as connection:
             for start in range(0, len(keys), ASKED_KEYS):
-                parameters = {
-                    "called": self._called,
-                    "keys": list(keys[start : start + ASKED_KEYS]),
-                }
-                for key, record, waiting in self._ask(connection, "compare_last", parameters):
-                    found[str(key)] = LastRow(record_id=int(record), waiting=int(waiting or 0))
-        return found
+                asked = {"called": self._called, "keys": list(keys[start : start + ASKED_KEYS])}
+                found = self._ask(connection, "compare_last", asked)
+                newest |= {str(key): int(record) for key, record, _ in found}
+                if any(many for _, _, many in found):
+                    waiting += self._ask(connection, "compare_waiting_of", asked)
+            many = Counter(self._for_output(connection, waiting))
+        return {key: LastRow(record_id=record, waiting=many[key]) for key, record in newest.items()}
+
+    def _for_output(self, connection: Connection, waiting: Sequence[Any]) -> list[str]:
+        """The keys of waiting rows, without those rows that wait only for other outputs."""
+        records = [int(record) for record, _ in waiting]
+        over = self._over(connection, records) if self._output and records else frozenset()
+        return [str(key) for record, key in waiting if int(record) not in over]
+
+    def _over(self, connection: Connection, records: Sequence[int]) -> frozenset[int]:
+        """Those of the waiting rows that are over for the output."""
+        memory = read_memory(connection, self._log, "", seen=False)
+        output = memory.outputs.get(self._output)
+        if output is None:
+            return frozenset()
+        parked: list[tuple[int, str]] = []
+        for start in range(0, len(records), ASKED_KEYS):
+            asked = {"records": list(records[start : start + ASKED_KEYS])}
+            rows = self._ask(connection, "compare_parked", asked)
+            parked += [(int(record), str(name)) for record, name in rows]
+        ahead = memory.planned.get(self._output, Stretches())
+        for number, batch in memory.batches.items():
+            ahead |= batch.records if number > output.position else Stretches()
+        lacked = {record for record, name in parked if name == self._output}
+        # A row that nobody has sealed yet is in none of the tables.
+        known, parked_anywhere = memory.taken, {record for record, _ in parked}
+        sealed = [record for record in records if record in known or record in parked_anywhere]
+        return frozenset([record for record in sealed if record not in ahead and record not in lacked])
 
     def reasons(self, records: Sequence[int]) -> dict[int, RowReason]:
         """What became of these rows."""

@@ -1,4 +1,4 @@
-"""What an output holds, opened so that it can be compared with: its database, its files, or its topics."""
+"""What an output holds, opened so that it can be compared with: its database, its files, its topics, or its lake."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from eventlog.config.outputs import OutputConfig
 from eventlog.core.errors import UsageError
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
+from eventlog.sinks.lake.plugin import lake_tables
+from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sinks.store.address import is_address
 from eventlog.verify.targets import ChangeTableTarget, MirrorTarget, Target
@@ -46,6 +48,11 @@ def target_of(
         require_packages(output)
         form = output.row_files.chosen(output.file_format)
         return FileTarget(Path(output.path), form, output.change_tables)
+    if isinstance(output, LakeSettings):
+        from eventlog.verify.lakes import LakeTarget
+
+        require_packages(output)
+        return LakeTarget(output, lambda: lake_tables(output))
     if isinstance(output, KafkaOutput) and output.format == "messages":
         return _topics(output)
     sent = f"{output.format} to {type(output).__name__.removesuffix('Output').lower()}"

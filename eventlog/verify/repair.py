@@ -14,13 +14,18 @@ from eventlog.verify.expected import Expected
 
 PIECE_ROWS: Final = 1000
 
+GOING: Final = frozenset({DifferenceKind.EXTRA, DifferenceKind.DOUBLE})
+
 
 def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: str) -> int:
-    """Asks for every object that differs: as it is now, or as one that is gone. Only the output gets it, if one is named."""
+    """Asks for every object that differs: as it is now, or as one that is gone. Only the output gets it, if one is named.
+
+    One that stands there twice goes, and is missing then: to tell it as it is now would change both alike.
+    """
     load = Load(table=expected.source.table, called=expected.source.called, only=only)
     statements = Statements(log.dialect, log.names, load)
-    gone = [one for one in differing if one.kind is DifferenceKind.EXTRA]
-    there = [one for one in differing if one.kind is not DifferenceKind.EXTRA]
+    gone = [one for one in differing if one.kind in GOING]
+    there = [one for one in differing if one.kind not in GOING]
     for kind, some in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, there)):
         keys = list(dict.fromkeys(expected.keyed(one.key)[0] for one in some))
         for start in range(0, len(keys), PIECE_ROWS):

@@ -20,8 +20,9 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.policies import Steps
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.values import TableValues
+from eventlog.sources.compare.catalog import query_of
+from eventlog.sources.compare.reader import tables_at
 from eventlog.sql.connect import reading_engine
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
@@ -69,9 +70,9 @@ class Verifier:
         source = config.source
         self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
         self._catalog = (
-            catalog_of(log.engine, log.names, config)
-            if log is not None
-            else reflect(engine, source.tables or None, _schema(engine, config))
+            tables_at(engine, source.tables, source.schema, source.own)
+            if log is None
+            else catalog_of(log.engine, log.names, config)
         )
         self._policy = checked(output, steps, self._catalog) if steps else None
         self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
@@ -85,8 +86,7 @@ class Verifier:
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """The captured tables: those that are named, else all that have triggers."""
         if self._log is None:
-            catalog = reflect(self._reading, names, schema) if names else self._catalog
-            return [VerifiedTable(table=table, called=table.whole) for table in catalog]
+            return self._compared_sources(names, schema)
         with self._log.transaction() as connection:
             tracked = list(dict.fromkeys(one.marker.table for one in installed(connection, self._log.names)))
         if not (names or tracked):
@@ -102,6 +102,17 @@ class Verifier:
             for load in found
         ]
 
+    def _compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
+        """Tables and queries without triggers: those that are named, else all that are compared."""
+        settings = self._config.source.own
+        tables = [name for name in names if name not in settings.queries]
+        queries = [one for one in self._catalog if query_of(one, settings) is not None and one.name in names]
+        found = [*reflect(self._reading, tables, schema)] if tables else []
+        return [
+            VerifiedTable(table=table, called=table.whole, query=query_of(table, settings))
+            for table in ([*found, *queries] if names else self._catalog)
+        ]
+
     def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
         """The proof of one table; with `mend` what differs is asked for anew."""
         try:
@@ -110,7 +121,7 @@ class Verifier:
                 return Verified(proof=TableProof(table=source.called, notes=notes, compared=False))
             table = source.table
             called = (source.called, table.name, table.whole)
-            objects = None if self._log is None else Objects(self._log, called)
+            objects = None if self._log is None else Objects(self._log, called, self._output)
             proving = Proving(expected, self._target, objects, self._pace, self._limits, sleep=self._sleep)
             self._proving.append(proving)
             proof = replace(proving.run(), notes=notes)
@@ -153,10 +164,6 @@ class Verifier:
             behind_policy(self._reading, source, shape, self._policy, self._reader, there),
             tuple(notes),
         )
-
-
-def _schema(engine: Engine, config: Config) -> str | None:
-    return config.source.schema if dialect_of(engine).schemas else None
 
 
 def _described(catalog: Catalog, table: Table) -> Table:

@@ -85,7 +85,9 @@ def _refuse(conversion: Conversion) -> None:
     """What needs a folder."""
     form, hint = conversion.format, "Write into a folder that all nodes mount."
     if conversion.gathers:
-        raise UsageError("Whole transactions cannot be combined with an address.", hint=f"{hint} Or use --transactions mixed.")
+        raise UsageError(
+            "Whole transactions cannot be combined with an address.", hint=f"{hint} Or use --transactions mixed."
+        )
     if not isinstance(conversion.input, FilesInput):
         raise UsageError("An address needs rows in files.", hint=hint)
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):

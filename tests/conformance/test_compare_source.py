@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,30 @@ def test_a_state_that_is_gone_is_said_and_replaced_as_was_asked(site: Site, tmp_
     site.consumer.rows.clear()
     assert site.drain() == len(site.consumer.rows)
     assert site.equal()
+
+
+def test_a_state_with_hashes_of_md5_gets_new_ones(site: Site, tmp_path: Path) -> None:
+    """Else every row would be read in each cycle from then on."""
+    site.write(random.Random(3), 30)
+    site.drain()
+    site.source.close()
+    rows = len(site.consumer.rows)
+    with closing(sqlite3.connect(tmp_path / "state.db")) as state:
+        [(held,)] = state.execute("SELECT held FROM shape").fetchall()
+        hashes = f"SELECT key, hash, spot FROM {held}"
+        before = state.execute(hashes).fetchall()
+        state.execute(f"UPDATE {held} SET hash = hash + 1, spot = spot + 1")
+        state.execute("UPDATE about SET value = '1' WHERE name = 'version'")
+        state.commit()
+        site.source = site.opened()
+        assert site.drain() == 0
+        [(held,)] = state.execute("SELECT held FROM shape").fetchall()
+        assert state.execute(f"SELECT key, hash, spot FROM {held}").fetchall() == before
+        assert len(before) == rows > 0
+        state.execute("UPDATE about SET value = '99' WHERE name = 'version'")
+        state.commit()
+    with pytest.raises(DataError, match="of version 99"):
+        site.reopen()
 
 
 def test_new_columns_are_told_as_changes(site: Site) -> None:

@@ -219,7 +219,9 @@ def test_rows_that_do_not_say_their_transaction_are_counted(tmp_path: Path) -> N
     alone = sum(event.transaction is None for event in events)
     source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
     done = converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
-    assert done.notes == (f"{alone} rows of 40 have no {TRANSACTION}; each of their changes is a transaction of its own.",)
+    assert done.notes == (
+        f"{alone} rows of 40 have no {TRANSACTION}; each of their changes is a transaction of its own.",
+    )
 
 
 def test_files_that_know_no_transactions_are_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from eventlog.sql.reflect import reflect_table
 from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.integration.publishing import in_thread, url_of
 from tests.support.compared import another, made_source, random_row, stored
+from tests.support.servers import databases
 
 ROWS = 150
 CONFIG = """
@@ -122,7 +123,7 @@ class Circle:
         return put
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+@pytest.fixture(params=databases())
 def source(request: pytest.FixtureRequest) -> Engine:
     found: Engine = request.getfixturevalue(request.param)
     return found

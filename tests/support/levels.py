@@ -35,7 +35,7 @@ MYSQL_ASKS: Final = (
         "refresh_ranges",
         "key_ends",
     ),
-    *("clocks", "consumer", "flow", "follow", "images_model", "outputs", "schemas", "upgrade"),
+    *("clocks", "compare", "consumer", "flow", "follow", "images_model", "outputs", "schemas", "upgrade", "verify"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),

@@ -15,7 +15,7 @@ from eventlog.core.errors import shortened
 from eventlog.core.model import Position
 from eventlog.core.secrets import masked
 from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
-from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
+from eventlog.qlik.masks import MovedMasks
 from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.access import is_of_value
@@ -103,7 +103,7 @@ class Filling:
         mask = next((place for place, column in enumerate(block.columns) if column.is_called("change_mask")), None)
         changes: dict[int, Callable[[Any], Any]] = {}
         if mask is not None and not shape.ordered:
-            changes[mask] = _Reordered(shape.places)
+            changes[mask] = MovedMasks(shape.places)
         for place, column in enumerate(block.columns):
             stored = as_stored(column.type, self._dialect.types)
             if stored is not None:
@@ -112,24 +112,6 @@ class Filling:
         if not changes:
             return rows if whole else [tuple([row[place] for place in shape.taken]) for row in rows]
         return [tuple([_changed(row[place], changes.get(place)) for place in shape.taken]) for row in rows]
-
-
-class _Reordered(dict[Any, Any]):
-    """Masks in the order of the target's columns, each worked out once."""
-
-    def __init__(self, places: dict[int, int]) -> None:
-        super().__init__()
-        self._places = places
-
-    def __call__(self, mask: Any) -> Any:
-        return self[mask]
-
-    def __missing__(self, mask: Any) -> Any:
-        text = isinstance(mask, str)
-        bits = bits_of_hex(mask) if text else bits_of_bytes(mask)
-        moved = sum(1 << there for place, there in self._places.items() if bits >> place & 1)
-        found = self[mask] = bits_to_hex(moved) if text else bits_to_bytes(moved)
-        return found
 
 
 def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:

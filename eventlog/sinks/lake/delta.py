@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Schema
 
@@ -54,6 +54,12 @@ class DeltaTables:
         with self._asking(name):
             found = self._latest(name)
             return None if found is None else schema_of(found)
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table that is there, a piece at a time."""
+        with self._asking(name, "read"):
+            table = DeltaTable(self.place(name), storage_options=self._options)
+            yield from QueryBuilder().register("rows", table).execute("SELECT * FROM rows")
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
         """The library cannot give a column another type."""
@@ -160,7 +166,7 @@ class DeltaTables:
             _log.warning("%s is not put together this time: %s.", self.place(name), told(error))
 
     @contextmanager
-    def _asking(self, name: str) -> Iterator[None]:
+    def _asking(self, name: str, done: str = "written") -> Iterator[None]:
         """Says in our words what goes wrong."""
         try:
             yield
@@ -170,7 +176,7 @@ class DeltaTables:
             self._known.pop(name, None)
             if not isinstance(error, LIBRARY) and type(error) is not Exception:  # which the library raises as well
                 raise
-            raise trouble(self.place(name), error) from error
+            raise trouble(self.place(name), error, done) from error
 
 
 def storage_options(settings: DeltaSettings) -> dict[str, str] | None:

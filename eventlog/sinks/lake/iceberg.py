@@ -32,6 +32,7 @@ from pyiceberg.expressions import (
     In,
     LessThanOrEqual,
 )
+from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -84,6 +85,14 @@ class IcebergTables:
         with self._asking(name):
             found = self._latest(name)
             return None if found is None else plain_schema(found.schema().as_arrow())
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table that is there, a piece at a time; no more than a file's are in memory."""
+        with self._asking(name, "read"):
+            scan = self._opened().load_table(self._identifier(name)).scan()
+            for task in scan.plan_files():
+                reading = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter)
+                yield from reading.to_record_batches([task])
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
         """Whether a column can get the other type without a loss."""
@@ -174,13 +183,13 @@ class IcebergTables:
             changing.set_properties(note)
 
     @contextmanager
-    def _asking(self, name: str) -> Iterator[None]:
+    def _asking(self, name: str, done: str = "written") -> Iterator[None]:
         """Says in our words what goes wrong."""
         try:
             yield
         except LIBRARY as error:
             self._catalog = None
-            raise trouble(self.place(name), error) from error
+            raise trouble(self.place(name), error, done) from error
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
@@ -200,19 +209,17 @@ def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
     """The rows that are there, after the merge."""
     known = _keys([there.column(name) for name in table.key])
     places = {key: number for number, key in enumerate(known)}
-    named = [places.get(key) for key in _keys([rows.column(f"m{place}") for place in range(len(table.key))])]
-    keep = [True] * there.num_rows
-    for number in named:
-        if number is not None:
-            keep[number] = False
-    former = there.take(pa.array(named, pa.int64()))
+    named = _keys([rows.column(f"m{place}") for place in range(len(table.key))])
+    told = frozenset(named)
+    keep = [key not in told for key in known]  # others may have put a row there twice
+    former = there.take(pa.array(map(places.get, named), pa.int64()))
     columns = []
     for name, kind in zip(there.schema.names, there.schema.types, strict=True):
         column = former.column(name).combine_chunks()
         if name in table.columns:
             place = table.columns.index(name)
-            told = rows.column(f"c{place}").cast(kind)
-            column = pc.if_else(rows.column(f"g{place}"), told, column)
+            values = rows.column(f"c{place}").cast(kind)
+            column = pc.if_else(rows.column(f"g{place}"), values, column)
         columns.append(column)
     made = pa.table(columns, schema=there.schema).filter(pc.not_equal(rows.column(OPER), int(Does.GONE)))
     return pa.concat_tables([there.filter(pa.array(keep, pa.bool_())), made])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
 from eventlog.sinks.lake.settings import DeltaSettings, IcebergSettings, LakeSettings
 from eventlog.sinks.store.address import MODULE, is_address
 from eventlog.sinks.store.findings import place_findings
+
+if TYPE_CHECKING:
+    from eventlog.sinks.lake.sink import LakeTables
 
 
 class DeltaOutput(
@@ -43,14 +46,19 @@ def lake_sink(output: LakeSettings) -> Sink:
     """What writes into the tables of such an output."""
     from eventlog.sinks.lake.sink import LakeSink
 
+    return LakeSink(output, lake_tables(output))
+
+
+def lake_tables(output: LakeSettings) -> LakeTables:
+    """The tables of such an output."""
     if isinstance(output, DeltaSettings):
         from eventlog.sinks.lake.delta import DeltaTables
 
-        return LakeSink(output, DeltaTables(output))
+        return DeltaTables(output)
     from eventlog.sinks.lake.iceberg import IcebergTables
 
     assert isinstance(output, IcebergSettings)
-    return LakeSink(output, IcebergTables(output))
+    return IcebergTables(output)
 
 
 def needs_of(output: LakeSettings) -> Iterator[Need]:

@@ -13,7 +13,7 @@ goes on doubles nothing: a table takes a number once.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -42,6 +42,9 @@ class LakeTables(Protocol):
 
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table that is there, a piece at a time."""
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
         """Whether a column can get the other type without a loss."""

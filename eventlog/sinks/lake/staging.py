@@ -15,6 +15,7 @@ from eventlog.core.errors import ExpressionError, SinkError
 from eventlog.core.model import Position
 from eventlog.qlik.change_tables.folding import fold
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
+from eventlog.qlik.masks import MovedMasks
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
 from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fitted, grown, missing_fields, together
@@ -121,7 +122,7 @@ class Staging:
         if merging:
             staged = _merged(name, kept, known)
         else:
-            staged = StagedTable(name=name), together([one.rows for one in kept], known)
+            staged = StagedTable(name=name), together([_masked(one, known) for one in kept], known)
         return (staged if staged[1].num_rows or staged[0].emptied else None), notes
 
     def _refused(self, name: str, bad: Bad) -> Notes:
@@ -143,6 +144,18 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
     missing = [] if there is None else missing_fields(key, there)
     if missing:
         raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
+
+
+def _masked(found: Fitted, known: pa.Schema) -> pa.Table:
+    """The rows with masks that count the columns as the table has them."""
+    columns = found.block.columns
+    mask = next((place for place, column in enumerate(columns) if column.is_called("change_mask")), None)
+    places = [known.get_field_index(name) for name in found.rows.column_names]
+    if mask is None or places == list(range(len(places))):
+        return found.rows
+    moved, field = MovedMasks(dict(enumerate(places))), found.rows.schema.field(mask)
+    cells = [None if cell is None else moved(cell) for cell in found.rows.column(mask).to_pylist()]
+    return found.rows.set_column(mask, field, pa.array(cells, field.type))
 
 
 def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:

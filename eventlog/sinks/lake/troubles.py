@@ -31,7 +31,7 @@ def told(error: BaseException) -> str:
     return shortened(masked(text), 300).rstrip(".")
 
 
-def trouble(place: str, error: Exception) -> SinkError:
+def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
     """Why a table is not as it should be, and what becomes of that."""
     found = _number(str(error))
     number = error.errno if isinstance(error, OSError) and error.errno else int(found[1]) if found else 0
@@ -44,12 +44,12 @@ def trouble(place: str, error: Exception) -> SinkError:
         may_pass = number not in PERMANENT
         hint = "It is tried again." if may_pass else "Correct that and start again; nothing is lost."
         return SinkError(
-            f"The table {place} cannot be written: {os.strerror(number)}.",
+            f"The table {place} cannot be {done}: {os.strerror(number)}.",
             hint=hint,
             may_pass=may_pass,
         )
     return SinkError(
-        f"The table {place} cannot be written: {told(error)}.",
+        f"The table {place} cannot be {done}: {told(error)}.",
         hint="It is tried again; nothing is lost.",
     )
 

@@ -31,7 +31,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
     try:
         if order.schema is not None:
             refuse_unknown_schema(engine, order.schema)
-        tables = tables_at(engine, order.captured, order.schema)
+        tables = tables_at(engine, order.captured, order.schema, order.settings)
         keyless = [table.whole for table in tables if not table.key]
         if keyless or not len(tables):
             what = f"{keyless[0]} has no key" if keyless else "No table has a key"

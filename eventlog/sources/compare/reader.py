@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from eventlog.compare.columns import place_of
 from eventlog.compare.engine import Comparison
+from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace, read_window
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, Key, batches
@@ -24,13 +25,14 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, Image, Op
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.readings import reading_of
+from eventlog.sources.compare.catalog import compared_catalog, query_of
+from eventlog.sources.compare.queries import QuerySide
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.compare.state import CompareState, QueuedImage
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sql.access import transaction
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.reflect import reflect
 
 STEP_ROWS: Final = 1000
 """Rows that become images, and get into the state, together."""
@@ -43,7 +45,7 @@ class ComparedTable(Struct, frozen=True, kw_only=True):
 
     table: Table
     compared: Compared
-    now: TableSide
+    now: TableSide | QuerySide
     published: ScratchSide
     growing: str | None = None
 
@@ -79,7 +81,8 @@ class CompareReader:
         self._tables: list[ComparedTable] | None = None
         self._full_at: float | None = None
         self._tops: dict[str, Any] = {}
-        names = {table.name for table in catalog} | {table.whole for table in catalog}
+        grown = [table for table in catalog if query_of(table, settings) is None]
+        names = {table.name for table in grown} | {table.whole for table in grown}
         for name in settings.growing:
             if name not in names:
                 raise DataError(
@@ -120,22 +123,32 @@ class CompareReader:
         began = self._clock()
         for table in self._tables:
             if full:
-                top = self._top(table)
-                comparison = Comparison(table.now, table.published, table.compared, self._pace)
-                for keys in comparison.suspects():
-                    yield table, keys
-                self._tops[table.table.whole] = top
+                yield from self._all_suspects(table)
             elif table.growing is not None and self._tops[table.table.whole] is not None:
                 since, top = self._tops[table.table.whole], self._top(table)
-                for keys in batches(list(table.now.since(table.growing, since)), STEP_ROWS):
+                for keys in batches(_since(table, since), STEP_ROWS):
                     yield table, keys
                 self._tops[table.table.whole] = top
         if full:
             self._full_at = began
 
+    def _all_suspects(self, table: ComparedTable) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+        top = self._top(table)
+        try:
+            known = Recognition(self._state.ranges(table.table.whole))
+            comparison = Comparison(table.now, table.published, table.compared, self._pace, known)
+            for keys in comparison.suspects():
+                yield table, keys
+        finally:
+            if isinstance(table.now, QuerySide):
+                table.now.close()  # the next cycle reads it anew
+        self._tops[table.table.whole] = top
+
     def _top(self, table: ComparedTable) -> Any:
         """The highest value of the column that grows, before the table is read."""
-        return None if table.growing is None else table.now.top(table.growing)
+        if table.growing is None or not isinstance(table.now, TableSide):
+            return None
+        return table.now.top(table.growing)
 
     def _changed(self, table: ComparedTable, keys: Sequence[Key]) -> bool:
         """Queues what differs of these rows, and changes the state with it."""
@@ -172,6 +185,8 @@ class CompareReader:
                 values = now.get(key)
                 held = None if values is None else dict(enumerate(values))
                 table.published.change(key, held, whole=True)
+            ranges = self._state.ranges(table.table.whole)
+            ranges.forget([key for _, key in changes], counted=compared.counted)
             self._state.queue(images)
             self._state.ended(step)
         self._step = step
@@ -201,8 +216,7 @@ class CompareReader:
 
     def _opened(self, table: Table) -> ComparedTable:
         """A table and its state, which is made, or made to fit, where it must be."""
-        place, compared = place_of(table)
-        now = TableSide(self._engine, place, compared)
+        now, compared = self._side(table)
         former = self._state.shape(table.whole)
         if former != compared:
             self._fit(table, now, former, compared)
@@ -210,7 +224,14 @@ class CompareReader:
         published = self._state.side(table.whole, compared)
         return ComparedTable(table=table, compared=compared, now=now, published=published, growing=growing)
 
-    def _fit(self, table: Table, now: TableSide, former: Compared | None, compared: Compared) -> None:
+    def _side(self, table: Table) -> tuple[TableSide | QuerySide, Compared]:
+        """The rows as they are now."""
+        query = query_of(table, self._settings)
+        place, compared = place_of(table, query=query)
+        side = TableSide(self._engine, place, compared)
+        return (side if query is None else QuerySide(side, table.name, compared)), compared
+
+    def _fit(self, table: Table, now: TableSide | QuerySide, former: Compared | None, compared: Compared) -> None:
         """Makes the state of a table that is new, or whose state is gone or has other columns."""
         settings = self._settings
         how: str
@@ -235,6 +256,12 @@ class CompareReader:
         places = [former.names.index(name) if name in former.names else None for name in compared.names]
         for key, cells in self._state.held(table.whole):
             yield [*key, *[None if place is None else cells[place] for place in places]]
+
+
+def _since(table: ComparedTable, since: Any) -> list[Key]:
+    assert isinstance(table.now, TableSide)  # no query has a column that grows
+    assert table.growing is not None
+    return table.now.since(table.growing, since)
 
 
 def _named(compared: Compared, key: Key, values: Sequence[Any] | None) -> Mapping[str, str | None] | None:
@@ -276,11 +303,11 @@ def open_reader(
     """The same for a database: its tables and views with a key, or those that are named."""
     engine = connect(url)
     limit_sessions(engine, None, None)
-    return compare_reader(engine, tables_at(engine, tables, schema), settings, report=report)
+    return compare_reader(engine, tables_at(engine, tables, schema, settings), settings, report=report)
 
 
-def tables_at(engine: Engine, tables: Sequence[str], schema: str | None) -> Catalog:
-    """The tables that are named, or all of the schema."""
+def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, settings: CompareSettings) -> Catalog:
+    """The tables that are named, or all of the schema, and the queries."""
     known = schema if dialect_of(engine).schemas else None
     with transaction(engine, "The database of the comparison") as connection:
-        return reflect(connection, tables or None, known)
+        return compared_catalog(connection, tables, known, settings)

@@ -12,6 +12,21 @@ MOST_SECONDS: Final = 31 * 86_400
 MOST_ROWS: Final = 1_000_000_000
 
 
+class QuerySettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query that is compared as a table is: its key, and the types of its columns. Others are texts."""
+
+    sql: str
+    key: tuple[str, ...]
+    types: Mapping[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            raise ConfigError(
+                "A query of source.compare.queries has no key.",
+                hint="Name the columns that no two rows share in its key.",
+            )
+
+
 class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tables are compared with the file `state`, which has the rows that were published; `marks` keeps the position.
 
@@ -20,7 +35,8 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     state is gone, are published (resync); or nothing of what is there already is (future-only).
     A full cycle takes place every `every` seconds, 0 is at each poll. `growing` names columns that only grow, by table, such as
     `updated_at`: between full cycles, at each poll, only rows are compared whose value there is not below the last one.
-    Deletes are found by full cycles. `rows_per_second` and `between`, such as 22:00-05:00, hold reading back.
+    Deletes are found by full cycles. `queries` are compared like tables, under their names, in full cycles; where there
+    are some, only those tables are compared that `source.tables` names. `rows_per_second` and `between`, such as 22:00-05:00, hold reading back.
     """
 
     state: str = "compare-state.db"
@@ -29,6 +45,7 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     on_lost: Literal["stop", "resync", "future-only"] = "stop"
     every: float = 0
     growing: Mapping[str, str] = {}
+    queries: Mapping[str, QuerySettings] = {}
     rows_per_second: float = 0
     between: str = ""
 

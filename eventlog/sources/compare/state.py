@@ -11,15 +11,20 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from eventlog.compare.known import Ends
 from eventlog.compare.scratch import ScratchSide
-from eventlog.compare.sides import Compared
+from eventlog.compare.sides import Compared, Key, Totals
 from eventlog.core.errors import DataError, SourceError
 
-VERSION: Final = "1"
+VERSION: Final = "2"
+
+WITH_MD5: Final = "1"
+"""The version whose hashes were those of MD5."""
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS shape (name TEXT PRIMARY KEY, held TEXT, compared TEXT);
+CREATE TABLE IF NOT EXISTS ranges (name TEXT, after INTEGER, upto INTEGER, rows INTEGER, total TEXT);
 CREATE TABLE IF NOT EXISTS queue (step INTEGER, place INTEGER, image TEXT, PRIMARY KEY (step, place)) WITHOUT ROWID;
 """
 
@@ -49,11 +54,15 @@ class CompareState:
         except sqlite3.Error as error:
             problem = f"The state of the comparison in {path} cannot be used: {error}."
             raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
-        if found is None:
-            self._database.execute("INSERT INTO about VALUES ('version', ?)", (VERSION,))
-        elif found[0] != VERSION:
+        version = VERSION if found is None else found[0]
+        if version == WITH_MD5:
+            self._hash_anew()
+            version = VERSION
+        if version == VERSION:
+            self._database.execute("INSERT OR REPLACE INTO about VALUES ('version', ?)", (VERSION,))
+        else:
             raise DataError(
-                f"The state in {path} is of version {found[0]}, and this program writes version {VERSION}.",
+                f"The state in {path} is of version {version}, and this program writes version {VERSION}.",
                 hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
             )
 
@@ -94,9 +103,14 @@ class CompareState:
             side.add(rows)
             shape = json.dumps({"key": compared.key, "names": compared.names, "types": compared.types})
             self._database.execute("INSERT OR REPLACE INTO shape VALUES (?, ?, ?)", (name, table, shape))
+            self._database.execute("DELETE FROM ranges WHERE name = ?", (name,))
             if former is not None:
                 self._database.execute(f"DROP TABLE {former[0]}")
         return side
+
+    def ranges(self, name: str) -> StateRanges:
+        """The ranges in which a table was seen to have the rows that it has here."""
+        return StateRanges(self._database, name)
 
     def held(self, name: str) -> Iterator[tuple[list[str | None], list[str | None]]]:
         """The keys and values of the rows of a table, as texts."""
@@ -135,11 +149,57 @@ class CompareState:
         """Takes off images of steps before that one."""
         self._database.execute("DELETE FROM queue WHERE step < ?", (begin,))
 
+    def _hash_anew(self) -> None:
+        for (name,) in self._database.execute("SELECT name FROM shape").fetchall():
+            compared = self.shape(name)
+            assert compared is not None  # it was listed
+            self.keep(name, compared, ([*key, *cells] for key, cells in self.held(name)))
+
     def _free(self) -> str:
         """A name that no table has."""
         taken = {row[0] for row in self._database.execute("SELECT held FROM shape")}
         number = next(number for number in range(len(taken) + 1) if f"held_{number}" not in taken)
         return f"held_{number}"
+
+
+class StateRanges:
+    """The ranges in which a table was seen to have the rows that the state has of it."""
+
+    def __init__(self, database: sqlite3.Connection, name: str) -> None:
+        self._database = database
+        self._name = name
+
+    def known(self) -> dict[Ends, Totals]:
+        query = "SELECT after, upto, rows, total FROM ranges WHERE name = ?"
+        found = self._database.execute(query, (self._name,))
+        return {(after, upto): Totals(rows=rows, total=int(total)) for after, upto, rows, total in found}
+
+    def keep(self, ends: Ends, totals: Totals) -> None:
+        """Remembers a range in place of all that it touches."""
+        if not all(map(_has_room, ends)):
+            return
+        after, upto = ends
+        touched = "(after IS NULL OR ?2 IS NULL OR after < ?2) AND (upto IS NULL OR ?1 IS NULL OR upto > ?1)"
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute(f"DELETE FROM ranges WHERE {touched} AND name = ?3", (after, upto, self._name))
+        row = (self._name, after, upto, totals.rows, str(totals.total))
+        self._database.execute("INSERT INTO ranges VALUES (?, ?, ?, ?, ?)", row)
+        self._database.execute("COMMIT")
+
+    def forget(self, keys: Sequence[Key], *, counted: bool) -> None:
+        """Takes off the ranges of rows that change, in the transaction that changes them."""
+        firsts = {None if key[0] is None else int(key[0]) for key in keys} if counted else {None}
+        if None in firsts or not all(map(_has_room, firsts)):
+            self._database.execute("DELETE FROM ranges WHERE name = ?", (self._name,))
+            return
+        around = "(after IS NULL OR after < ?1) AND (upto IS NULL OR upto >= ?1)"
+        query = f"DELETE FROM ranges WHERE {around} AND name = ?2"
+        self._database.executemany(query, [(first, self._name) for first in firsts])
+
+
+def _has_room(key: int | None) -> bool:
+    """Whether SQLite has room for a key."""
+    return key is None or -(2**63) <= key < 2**63
 
 
 def _image(step: int, place: int, text: str) -> QueuedImage:

@@ -1,10 +1,14 @@
 -- Comparing tables: canonical texts of values, the same in every database; hashes of rows by the database; ranges of keys.
--- A hash is the first 60 bits of MD5. Rows are put into buckets by the hash of their key.
+-- A hash is the first 60 bits of SHA-256, the only one that all have: MySQL has no MD5 since 9.6.
+-- Rows are put into buckets by the hash of their key.
 
 -- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes, in one number or in two halves
 SELECT bucket, count(*), 0, sum(hash) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
 ) AS hashed GROUP BY bucket;
+
+-- compare_totals: how many rows a range has, and the sum of their hashes, in one number or in two halves
+SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
 
 -- compare_rows: the key of each row of a range, and its hash
 SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1);
@@ -31,6 +35,9 @@ SELECT CAST(/* table_key */table_key AS text), max(/* record_id */record_id),
 FROM /* log */event_log WHERE /* table_name */table_name IN :called AND /* table_key */table_key IN :keys
 GROUP BY /* table_key */table_key;
 
+-- compare_parked: which of these rows wait for which outputs
+SELECT record_id, output FROM /* parked */event_log_parked WHERE record_id IN :records;
+
 -- compare_told: what the log says of these rows
 SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
   SELECT /* record_id */record_id AS record_id, /* status */status AS status
@@ -46,9 +53,13 @@ CAST(/* value */idu AS text);
 -- compare_newest: the highest number in the log
 SELECT max(/* record_id */record_id) FROM /* log */event_log;
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT DISTINCT CAST(/* table_key */table_key AS text) FROM /* log */event_log
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, CAST(/* table_key */table_key AS text) FROM /* log */event_log
 WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, CAST(/* table_key */table_key AS text) FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- compare_remainder: the bucket of a whole number; a negative one has a remainder too
 COALESCE((/* key */usr.idu % /* buckets */1 + /* buckets */1) % /* buckets */1, 0);
@@ -59,3 +70,6 @@ SELECT max(/* column */usr.changed) FROM /* table */usr AS /* row */usr WHERE /*
 -- compare_since: the keys of rows whose value of a column is not below one
 SELECT /* keys */usr.idu FROM /* table */usr AS /* row */usr
 WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;
+
+-- compare_columns: no row, but the names of the columns
+SELECT * FROM /* table */usr AS /* row */usr WHERE 1 = 0;

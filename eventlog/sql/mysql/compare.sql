@@ -5,10 +5,10 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
 
 -- compare_hash: the hash of a text
-CAST(CONV(LEFT(MD5(/* text */'1'), 15), 16, 10) AS UNSIGNED);
+CAST(CONV(LEFT(SHA2(/* text */'1', 256), 15), 16, 10) AS UNSIGNED);
 
 -- compare_bucket: in which of so many buckets a text is
-(CAST(CONV(LEFT(MD5(/* text */'1'), 15), 16, 10) AS UNSIGNED) % /* buckets */1);
+(CAST(CONV(LEFT(SHA2(/* text */'1', 256), 15), 16, 10) AS UNSIGNED) % /* buckets */1);
 
 -- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
 SELECT /* table_key */table_key, max(/* record_id */record_id),
@@ -18,10 +18,10 @@ GROUP BY /* table_key */table_key;
 
 -- canonical_string: a text with its length before it, so that two texts side by side are never taken for others
 CONCAT(CHAR_LENGTH(/* value */fname), ':',
-  CASE WHEN CHAR_LENGTH(/* value */fname) > 1000 THEN MD5(/* value */fname) ELSE /* value */fname END);
+  CASE WHEN CHAR_LENGTH(/* value */fname) > 1000 THEN SHA2(/* value */fname, 256) ELSE /* value */fname END);
 
 -- canonical_octet: bytes by their hash
-MD5(/* value */photo);
+SHA2(/* value */photo, 256);
 
 -- canonical_state: a truth value as 1 or 0, whether a number or a bit
 CAST(/* value */active + 0 AS CHAR);
@@ -48,9 +48,13 @@ TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%
 -- canonical_zoned: the same in UTC, which is the session's time zone
 TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM DATE_FORMAT(/* value */seen, '%Y-%m-%d %H:%i:%s.%f')));
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT DISTINCT /* table_key */table_key FROM /* log */event_log
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
 WHERE /* status */status = 'N' AND /* table_name */table_name IN :called LIMIT :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- canonical_short: a text that is never long, with its length before it
 CONCAT(CHAR_LENGTH(/* value */fname), ':', /* value */fname);

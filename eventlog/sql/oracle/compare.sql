@@ -8,6 +8,9 @@ SELECT bucket, count(*), 0, sum(hash) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr /* row */usr WHERE /* within */(1 = 1)
 ) GROUP BY bucket;
 
+-- compare_totals: how many rows a range has, and the sum of their hashes
+SELECT count(*), 0, sum(/* hash */1) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
+
 -- compare_rows: the key of each row of a range, and its hash
 SELECT /* keys */usr.idu, /* hash */1 FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
 
@@ -25,10 +28,10 @@ SELECT idu FROM (
 ) WHERE place = :skip + 1;
 
 -- compare_hash: the hash of a text, of at most 4000 bytes
-TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'MD5')), 1, 15), 'XXXXXXXXXXXXXXX');
+TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'SHA256')), 1, 15), 'XXXXXXXXXXXXXXX');
 
 -- compare_bucket: in which of so many buckets a text is
-MOD(TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'MD5')), 1, 15), 'XXXXXXXXXXXXXXX'), /* buckets */1);
+MOD(TO_NUMBER(SUBSTR(RAWTOHEX(STANDARD_HASH(/* text */'1', 'SHA256')), 1, 15), 'XXXXXXXXXXXXXXX'), /* buckets */1);
 
 -- compare_last: the newest row of the log about each of these objects, and how many of their rows wait
 SELECT /* table_key */table_key, max(/* record_id */record_id),
@@ -44,10 +47,10 @@ SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
 
 -- canonical_string: a text with its length before it; a long one by its hash, so that a row has room in 4000 bytes
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
- THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'MD5'))) ELSE /* value */fname END);
+ THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'SHA256'))) ELSE /* value */fname END);
 
 -- canonical_octet: bytes by their hash
-LOWER(RAWTOHEX(STANDARD_HASH(/* value */photo, 'MD5')));
+LOWER(RAWTOHEX(STANDARD_HASH(/* value */photo, 'SHA256')));
 
 -- canonical_state: a truth value as 1 or 0
 (CASE WHEN /* value */active THEN '1' WHEN NOT /* value */active THEN '0' END);
@@ -73,18 +76,20 @@ RTRIM(RTRIM(TO_CHAR(/* value */seen, 'YYYY-MM-DD HH24:MI:SS.FF9'), '0'), '.');
 -- canonical_zoned: the same in UTC
 RTRIM(RTRIM(TO_CHAR(SYS_EXTRACT_UTC(/* value */seen), 'YYYY-MM-DD HH24:MI:SS.FF9'), '0'), '.');
 
--- compare_waiting: the objects of one table of which rows wait, as many as are wanted
-SELECT table_key FROM (
-  SELECT DISTINCT /* table_key */table_key AS table_key FROM /* log */event_log
-  WHERE /* status */status = 'N' AND /* table_name */table_name IN :called
-) WHERE ROWNUM <= :limit;
+-- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND ROWNUM <= :limit;
+
+-- compare_waiting_of: the rows of these objects that wait
+SELECT /* record_id */record_id, /* table_key */table_key FROM /* log */event_log
+WHERE /* status */status = 'N' AND /* table_name */table_name IN :called AND /* table_key */table_key IN :keys;
 
 -- compare_remainder: the bucket of a whole number; a negative one has a remainder too
 COALESCE(MOD(MOD(/* key */usr.idu, /* buckets */1) + /* buckets */1, /* buckets */1), 0);
 
 -- canonical_short: a text with its length before it
 (LENGTH(/* value */fname) || ':' || CASE WHEN LENGTH(/* value */fname) > 100
- THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'MD5'))) ELSE /* value */fname END);
+ THEN LOWER(RAWTOHEX(STANDARD_HASH(/* value */fname, 'SHA256'))) ELSE /* value */fname END);
 
 -- compare_top: the highest value of a column
 SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* within */(1 = 1);
@@ -92,3 +97,6 @@ SELECT max(/* column */usr.changed) FROM /* table */usr /* row */usr WHERE /* wi
 -- compare_since: the keys of rows whose value of a column is not below one
 SELECT /* keys */usr.idu FROM /* table */usr /* row */usr
 WHERE /* within */(1 = 1) AND /* column */usr.changed >= :since;
+
+-- compare_columns: no row, but the names of the columns
+SELECT * FROM /* table */usr /* row */usr WHERE 1 = 0;

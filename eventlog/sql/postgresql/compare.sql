@@ -4,17 +4,19 @@
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- compare_hash: the hash of a text
-('x' || left(md5(/* text */'1'), 15))::bit(60)::bigint;
+('x' || encode(substr(sha256(convert_to(/* text */'1', getdatabaseencoding())), 1, 8), 'hex'))::bit(60)::bigint;
 
 -- compare_bucket: in which of so many buckets a text is
-(('x' || left(md5(/* text */'1'), 15))::bit(60)::bigint % /* buckets */1);
+(('x' || encode(substr(sha256(convert_to(/* text */'1', getdatabaseencoding())), 1, 8), 'hex'))::bit(60)::bigint
+ % /* buckets */1);
 
 -- canonical_string: a text with its length before it, so that two texts side by side are never taken for others
 (length(/* value */fname)::text || ':'
- || CASE WHEN length(/* value */fname) > 1000 THEN md5(/* value */fname) ELSE /* value */fname END);
+ || CASE WHEN length(/* value */fname) > 1000
+ THEN encode(sha256(convert_to(/* value */fname, getdatabaseencoding())), 'hex') ELSE /* value */fname END);
 
 -- canonical_octet: bytes by their hash
-md5(/* value */photo);
+encode(sha256(/* value */photo), 'hex');
 
 -- canonical_state: a truth value as 1 or 0
 /* value */active::integer::text;
@@ -37,7 +39,7 @@ replace(/* value */ratio::text, 'e+', 'e');
 -- canonical_zoned: the same in UTC
 (/* value */seen AT TIME ZONE 'UTC')::text;
 
--- compare_native: the hash of a text where both databases are PostgreSQL; it costs a fifth of MD5 in a number
+-- compare_native: the hash of a text where both databases are PostgreSQL; it costs a third of the other
 hashtextextended(/* text */'1', 0);
 
 -- canonical_short: a text that is never long, with its length before it

@@ -1,4 +1,4 @@
--- Comparing tables. SQLite computes no MD5: the functions that begin with eventlog_ are registered by who compares.
+-- Comparing tables. SQLite computes no hashes: the functions that begin with eventlog_ are registered by who compares.
 
 -- compare_snapshot: begins a transaction, which sees one moment from its first reading on
 BEGIN;
@@ -7,6 +7,11 @@ BEGIN;
 SELECT bucket, count(*), sum(hash >> 30), sum(hash & 1073741823) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
 ) AS hashed GROUP BY bucket;
+
+-- compare_totals: how many rows a range has, and the sum of their hashes in two halves, which do not overflow
+SELECT count(*), sum(hash >> 30), sum(hash & 1073741823) FROM (
+  SELECT /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)
+) AS hashed;
 
 -- compare_hash: the hash of a text
 eventlog_hash(/* text */'1');

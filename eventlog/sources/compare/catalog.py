@@ -1,0 +1,58 @@
+"""What is compared: tables and views, and queries as the tables that they are for those who get their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.sources.compare.settings import CompareSettings, QuerySettings
+from eventlog.sql.access import as_table, in_text
+from eventlog.sql.dialect import dialect_of, statement
+from eventlog.sql.reflect import reflect
+
+
+def compared_catalog(
+    connection: Connection, tables: Sequence[str], schema: str | None, settings: CompareSettings
+) -> Catalog:
+    """The tables and views that are compared, and the queries."""
+    if not settings.queries:
+        return reflect(connection, tables or None, schema)
+    found = [*reflect(connection, tables, schema)] if tables else []
+    twice = next((table.name for table in found if table.name in settings.queries), None)
+    if twice is not None:
+        raise DataError(
+            f"{twice} is a table of source.tables, and a query of source.compare.queries too.",
+            hint="Give the query another name.",
+        )
+    queries = [_table(connection, name, query) for name, query in settings.queries.items()]
+    return Catalog([*found, *queries], case_sensitive=dialect_of(connection).case_sensitive)
+
+
+def query_of(table: Table, settings: CompareSettings) -> str | None:
+    """The query whose rows a table has, if there is one."""
+    found = settings.queries.get(table.name) if table.schema is None else None
+    return None if found is None else found.sql
+
+
+def _table(connection: Connection, name: str, query: QuerySettings) -> Table:
+    dialect = dialect_of(connection)
+    row = dialect.quoted(name)
+    asked = statement(dialect, "compare_columns", table=in_text(as_table(query.sql)), row=in_text(row))
+    names = [*connection.execute(text(asked)).keys()]
+    folded = {one.casefold(): one for one in names}
+    for what, named in (("key", query.key), ("types", query.types)):
+        for one in named:
+            if one.casefold() not in folded:
+                raise DataError(
+                    f"source.compare.queries.{name}.{what} names {one}, which is no column of the query.",
+                    hint=f"It has {', '.join(names)}.",
+                )
+    keys = {one.casefold(): number for number, one in enumerate(query.key, 1)}
+    types = {one.casefold(): kind for one, kind in query.types.items()}
+    columns = [
+        Column(name=one, type=types.get(one.casefold(), "varchar"), key=keys.get(one.casefold())) for one in names
+    ]
+    return Table(name=name, columns=tuple(columns), view=True)
