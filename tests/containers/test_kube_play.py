@@ -127,7 +127,7 @@ def test_a_rolling_update_and_evictions_lose_nothing(pods: Pods, chart: Resource
     begin("second", chart)
     until(only_one_publishes, SOON, "one must publish, and the other stand by")
     watched = Watched(pods, SEED)
-    with at_work(watched.write):
+    with at_work(*watched.works):
         for old, new in (("first", "third"), ("second", "fourth")):
             begin(new, newer)
             evict(old)

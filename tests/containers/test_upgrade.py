@@ -55,7 +55,7 @@ def test_the_previous_image_is_replaced_while_rows_wait(tour: Tour, previous_ima
     until(tour.ready, why="the previous publisher is not ready")
     assert "0.2.0" in tour.inside("publisher", "eventlog", "--version")
     watched = Watched(tour, seed=2)
-    with at_work(watched.write):
+    with at_work(*watched.works):
         time.sleep(2)
         tour.engine.do("kill", tour.container("publisher"))
         until(lambda: waiting(watched.database) > 20, why="nobody writes")

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.error import URLError
@@ -162,12 +163,18 @@ class Watched:
                 connection.execute(text(statement))
         for table, events in ((FIELDS, "field"), (READ_BACK, "row-back")):
             published.track(table, events)
-        self._writers = [Writer(self.database, self.ledger, number, seed) for number in (1, 2)]
+        self.works = [partial(self._write, Writer(self.database, self.ledger, number, seed)) for number in (1, 2)]
+        """What each writer does again and again."""
 
-    def write(self) -> None:
+    def _write(self, writer: Writer) -> None:
         """A small transaction, which may take its time."""
-        self._dice.choice(self._writers).small(held=self._dice.uniform(0, 0.1))
+        writer.small(held=self._dice.uniform(0, 0.1))
         time.sleep(0.02)
+
+    def goes_on(self, versions: int = 10) -> None:
+        """Waits until so much more was written."""
+        enough = len(self.ledger) + versions
+        until(lambda: len(self.ledger) >= enough, why="nobody writes")
 
     def findings(self, folder: Path) -> list[str]:
         """What is wrong once nothing waits."""
