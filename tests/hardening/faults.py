@@ -31,8 +31,8 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 COMMON: Final = {
-    "before read": Fault(place=f"{JOURNAL}.new_rows", side="before"),
-    "after read": Fault(place=f"{JOURNAL}.new_rows", side="after"),
+    "before read": Fault(place="eventlog.publisher.view:View.new_rows", side="before"),
+    "after read": Fault(place="eventlog.publisher.view:View.new_rows", side="after"),
     "before the plan": Fault(place=f"{JOURNAL}.plan", side="before"),
     "in the plan": Fault(place=f"{JOURNAL}.park", side="after"),
     "after the plan": Fault(place=f"{JOURNAL}.plan", side="after"),

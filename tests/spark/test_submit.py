@@ -37,4 +37,4 @@ def test_spark_knows_every_setting(spark: SparkSession, file: Path) -> None:
 
 
 def test_the_page_says_which_settings_never_ran() -> None:
-    assert "the settings for Kubernetes never ran" in PAGE
+    assert "Cluster mode on YARN and Kubernetes never ran" in PAGE
