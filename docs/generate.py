@@ -33,7 +33,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
 from eventlog.sinks.store.address import StoreSettings
-from eventlog.sources.compare.settings import CompareSettings
+from eventlog.sources.compare.settings import CompareSettings, QuerySettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 
@@ -52,6 +52,7 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source.gbase": (GBaseSettings,),
     "source.linter": (LinterSettings,),
     "source.compare": (CompareSettings,),
+    "source.compare.queries": (QuerySettings,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
     "verify": (VerifyConfig,),
