@@ -47,18 +47,15 @@ class WrittenChanges(Struct, frozen=True, kw_only=True):
     stamps: dict[int, str] = {}
 
 
-class ByRanges:
-    """Collects rows that begin with a position and writes them by ranges; rows without one are a
-    range of their own.
-    """
+class Collecting:
+    """Collects rows, and writes many of them together."""
 
-    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema) -> None:
+        self.stamps: dict[int, str] = {}
         self._writer = writer
         self._schema = schema
-        self._boundaries = boundaries
         self._kept: list[pa.RecordBatch] = []
         self._size = 0
-        self.stamps: dict[int, str] = {}
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Takes rows in no order."""
@@ -71,6 +68,24 @@ class ByRanges:
     def flush(self) -> None:
         rows = one_batch(self._kept, self._schema)
         self._kept, self._size = [], 0
+        if len(rows):
+            self._write(rows)
+
+    def finished(self) -> PartitionFile:
+        return self._writer.finished()
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        raise NotImplementedError
+
+
+class ByRanges(Collecting):
+    """Writes rows that begin with a position by ranges; rows without one are a range of their own."""
+
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
+        super().__init__(writer, schema)
+        self._boundaries = boundaries
+
+    def _write(self, rows: pa.RecordBatch) -> None:
         positions = rows.column(0)
         if positions.null_count:
             self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
@@ -79,9 +94,6 @@ class ByRanges:
             self._writer.write(label, part)
             if STAMP in self._schema.names:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
-
-    def finished(self) -> PartitionFile:
-        return self._writer.finished()
 
 
 def unnumbered(boundaries: tuple[int, ...]) -> int:
@@ -109,35 +121,18 @@ def transaction_labels(boundaries: Sequence[int]) -> int:
     return 1 << len(boundaries).bit_length()
 
 
-class ByTransactions:
-    """Collects rows with `position` and transaction, and writes them by their transactions."""
+class ByTransactions(Collecting):
+    """Writes rows with `position` and transaction by their transactions."""
 
     def __init__(self, writer: PartitionWriter, schema: pa.Schema, labels: int) -> None:
-        self.stamps: dict[int, str] = {}
-        self._writer = writer
-        self._schema = schema
+        super().__init__(writer, schema)
         self._labels = labels
-        self._kept: list[pa.RecordBatch] = []
-        self._size = 0
 
-    def take(self, rows: pa.RecordBatch) -> None:
-        """Takes rows in no order."""
-        self._kept.append(rows)
-        self._size += rows.nbytes
-        if self._size >= KEPT_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        rows = one_batch(self._kept, self._schema)
-        self._kept, self._size = [], 0
-        if len(rows):
-            marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
-            upper = pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32))
-            spread = pc.bit_wise_xor(marks, upper)
-            write_by(self._writer, rows, bucket_of(spread, self._labels))
-
-    def finished(self) -> PartitionFile:
-        return self._writer.finished()
+    def _write(self, rows: pa.RecordBatch) -> None:
+        marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
+        upper = pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32))
+        spread = pc.bit_wise_xor(marks, upper)
+        write_by(self._writer, rows, bucket_of(spread, self._labels))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MOST_SEEN_RANGES: Final = 1_000
 """So many stretches of numbers are known in which nobody has to look; of more, the longest."""
-
 
 MOST_SET_BACK_ROWS: Final = 100_000
 """Where more rows than these wait among what was written down, nothing of it counts."""
@@ -146,8 +145,8 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         planned[str(output)] = planned.get(str(output), Stretches()) | found
     last = None
     if seen:
-        [(waiting, first, last)] = log.rows(connection, log.query("parked_count"))
-        numbers = _read_seen(connection, log, int(waiting), first, last)
+        [(waiting, last)] = log.rows(connection, log.query("parked_count"))
+        numbers = _read_seen(connection, log, int(waiting))
     else:
         waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
         numbers = Stretches()
@@ -182,13 +181,16 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     )
 
 
-def _read_seen(connection: Connection, log: Log, waiting: int, first: Any, last: Any) -> Stretches:
+def _read_seen(connection: Connection, log: Log, waiting: int) -> Stretches:
     """The rows that wait for any output; of many, what was written down, without rows that somebody has set back since."""
     if waiting <= MOST_SEEN_RANGES:
         numbers = log.rows(connection, log.query("parked_numbers")) if waiting else []
         return Stretches.of(int(number) for (number,) in numbers)
     kept = Stretches.read(Marks(log).get(connection, SEEN) or "")
-    asked = {"first": int(first), "last": int(last), "limit": MOST_SET_BACK_ROWS}
+    if not kept:
+        return kept
+    # One look at all of it; the numbers between its stretches are asked for in each turn anyway.
+    asked = {"first": kept.parts[0][0], "last": kept.parts[-1][1], "limit": MOST_SET_BACK_ROWS}
     set_back = log.rows(connection, log.query("unsealed_numbers"), asked)
     if len(set_back) == MOST_SET_BACK_ROWS:
         kept = Stretches()

@@ -2,7 +2,7 @@
 
 Law: the rows above are asked for first. A transaction that commits meanwhile may have its later rows missed, and never
 its earlier ones. All gaps are asked for each time: an earlier row may be in one whose transaction has just committed
-a later row of the same object above all of them.
+a later row of the same object above all of them. Where one is late, one statement says which rows are next.
 """
 
 from __future__ import annotations

@@ -304,6 +304,7 @@ def test_alerts_of_rows_and_outputs_fire_in_their_accidents_and_end(
     expect_firing(there, "EventlogWritersFail")
     site.command("track", "usr", "--events", "field")
     expect_quiet(there)
+    assert there.firing() == set()
 
 
 def test_alerts_of_publishers_fire_in_their_accidents_and_end(one_output: tuple[Site, Prometheus, Moody]) -> None:
@@ -332,6 +333,7 @@ def test_alerts_of_publishers_fire_in_their_accidents_and_end(one_output: tuple[
     for publisher in site.publishers:
         publisher.kill()
     expect_firing(there, "EventlogNoPublisher")
+    assert "EventlogNoPublisher" in there.firing()
 
 
 def test_each_alert_had_its_accident() -> None:

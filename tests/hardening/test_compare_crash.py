@@ -14,12 +14,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.cli.main import exit_code
 from tests.hardening.quantity import scaled
 from tests.hardening.troubles import own_server
 from tests.integration.publishing import until, url_of
-from tests.integration.test_compare_killed import CONFIG
-from tests.support.compared import compared, made_source, random_row, sides
+from tests.integration.test_compare_killed import CONFIG, expect_mirrored
+from tests.support.compared import made_source, random_row
 
 
 @pytest.fixture
@@ -59,11 +58,5 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing(folder: Path
                 crash()
             assert publisher.poll() is None, "the publisher lives on"
             publisher.kill()
-        assert exit_code(["run", "--until-empty", "--config", str(file)]) == 0
-        assert exit_code(["apply", "--database", url_of(lake)]) == 0
-        mine, other, columns, _ = sides(source, lake, "usr__mirror")
-        assert compared(mine, other, columns) == []
-    with lake.connect() as connection:
-        twice = "SELECT count(*) - count(DISTINCT header__change_seq || header__change_oper) FROM usr__ct"
-        assert connection.exec_driver_sql(twice).scalar_one() == 0
+        expect_mirrored(source, lake, file)
     lake.dispose()

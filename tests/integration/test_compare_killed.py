@@ -36,6 +36,17 @@ url = "{lake}"
 """
 
 
+def expect_mirrored(source: Engine, lake: Engine, file: Path) -> None:
+    """What waits is published; then the mirror equals the table, and no change came twice."""
+    assert exit_code(["run", "--until-empty", "--config", str(file)]) == 0
+    assert exit_code(["apply", "--database", url_of(lake)]) == 0
+    mine, other, columns, _ = sides(source, lake, "usr__mirror")
+    assert compared(mine, other, columns) == []
+    with lake.connect() as connection:
+        twice = "SELECT count(*) - count(DISTINCT header__change_seq || header__change_oper) FROM usr__ct"
+        assert connection.exec_driver_sql(twice).scalar_one() == 0
+
+
 @pytest.fixture(
     params=[
         "sqlite",
@@ -64,11 +75,5 @@ def test_a_publisher_that_is_killed_again_and_again(source: Engine, tmp_path: Pa
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             time.sleep(dice.uniform(0.5, 2.0))
             process.send_signal(signal.SIGKILL)
-    assert exit_code(["run", "--until-empty", "--config", str(file)]) == 0
-    assert exit_code(["apply", "--database", url_of(lake)]) == 0
-    mine, other, columns, _ = sides(source, lake, "usr__mirror")
-    assert compared(mine, other, columns) == []
-    with lake.connect() as connection:
-        twice = "SELECT count(*) - count(DISTINCT header__change_seq || header__change_oper) FROM usr__ct"
-        assert connection.exec_driver_sql(twice).scalar_one() == 0
+    expect_mirrored(source, lake, file)
     lake.dispose()

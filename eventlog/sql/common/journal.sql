@@ -84,8 +84,8 @@ DELETE FROM /* parked */event_log_parked WHERE output = :output;
 -- parked_due_at: says from when on a row may go
 UPDATE /* parked */event_log_parked SET due = :due WHERE output = :output AND record_id = :record_id;
 
--- parked_count: how many rows wait, and between which numbers
-SELECT COUNT(*), MIN(record_id), MAX(record_id) FROM /* parked */event_log_parked;
+-- parked_count: how many rows wait, and the highest number
+SELECT COUNT(*), MAX(record_id) FROM /* parked */event_log_parked;
 
 -- parked_any: whether any row waits
 SELECT MIN(record_id) FROM /* parked */event_log_parked;
