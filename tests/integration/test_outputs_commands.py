@@ -65,7 +65,7 @@ def test_each_output_is_listed_with_how_far_it_is(log: LogTable, call: Any) -> N
     assert code == OK
     heading, _, near, far = [line for line in printed.splitlines() if line.strip()]
     assert heading.split()[:2] == ["output", "state"]
-    assert near.split() == ["near", "in", "step", "0"]
+    assert near.split() == ["near", "up", "to", "date", "0"]
     assert far.split()[:3] == ["far", "lagging", "3"]
     code, printed, _ = call("list", "--json")
     assert code == OK

@@ -124,7 +124,7 @@ def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[
     assert "use --yes" in told
     assert exit_code(["triggers", *where]) == OK
     assert exit_code(["uninstall", "--yes", *where]) == OK
-    assert "is gone" in capsys.readouterr().out
+    assert "is removed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("answer, code", [("y\n", OK), ("n\n", EX_USAGE)])

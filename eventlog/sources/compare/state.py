@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,24 +47,26 @@ class CompareState:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_new = not path.exists()
-        try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
-            self._database.executescript(_TABLES)
-            found = self._database.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-        except sqlite3.Error as error:
-            problem = f"The state of the comparison in {path} cannot be used: {error}."
-            raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
-        version = VERSION if found is None else found[0]
-        if version == WITH_MD5:
-            self._hash_anew()
-            version = VERSION
-        if version == VERSION:
+        with ExitStack() as unless_it_can_be_used:
+            try:
+                self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
+                unless_it_can_be_used.callback(self.close)
+                self._database.executescript(_TABLES)
+                found = self._database.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
+            except sqlite3.Error as error:
+                problem = f"The state of the comparison in {path} cannot be used: {error}."
+                raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
+            version = VERSION if found is None else found[0]
+            if version == WITH_MD5:
+                self._hash_anew()
+                version = VERSION
+            if version != VERSION:
+                raise DataError(
+                    f"The state in {path} is of version {version}, and this program writes version {VERSION}.",
+                    hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
+                )
             self._database.execute("INSERT OR REPLACE INTO about VALUES ('version', ?)", (VERSION,))
-        else:
-            raise DataError(
-                f"The state in {path} is of version {version}, and this program writes version {VERSION}.",
-                hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
-            )
+            unless_it_can_be_used.pop_all()
 
     def close(self) -> None:
         self._database.close()
