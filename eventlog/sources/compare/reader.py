@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -288,8 +289,12 @@ def compare_reader(
     """What compares these tables with the state."""
     window = read_window(settings.between) if settings.between else None
     pace = Pace(settings.rows_per_second, window)
-    state = CompareState(Path(settings.state))
-    return CompareReader(engine, catalog, state, settings, report=report, pace=pace, clock=clock)
+    with ExitStack() as unless_it_is_read:
+        state = CompareState(Path(settings.state))
+        unless_it_is_read.callback(state.close)
+        reader = CompareReader(engine, catalog, state, settings, report=report, pace=pace, clock=clock)
+        unless_it_is_read.pop_all()
+    return reader
 
 
 def open_reader(
