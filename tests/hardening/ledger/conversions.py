@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from tests.hardening.ledger.book import Place
 from tests.hardening.ledger.checking import Finding, Seen, Shown
-from tests.hardening.ledger.outputs import read_xds
+from tests.hardening.ledger.outputs import called, read_xds
 from tests.hardening.ledger.publishers import Command
 
 SUCCESS: Final = "_SUCCESS"
@@ -30,9 +31,13 @@ SPARK_KILLED_AFTER: Final = (8.0, 30.0)
 SPARK: Final = ("--engine", "spark", "--master", "local[2]")
 LOCAL: Final = ("--engine", "local", "--jobs", "1")
 
+_gets_rows_too = re.compile(r"^eventlog: (\S+) is paused, or was, and gets the rows too", re.MULTILINE)
+
 
 class Conversion(Struct, kw_only=True):
-    """A conversion of waiting rows. Outputs that were `paused` get its rows themselves; it stands for all others."""
+    """A conversion of waiting rows. Outputs that are `paused`, or were and are still behind, get its rows themselves; it
+    stands for all others.
+    """
 
     folder: Path
     paused: AbstractSet[str]
@@ -65,7 +70,9 @@ class Conversions:
         """Begins a conversion, or goes on with one that was killed; it is killed at a random moment, as often as not."""
         if self.open is None:
             folder = self._folder / f"converted-{len(self.all)}"
-            self.open = Conversion(folder=folder, paused=frozenset(paused), options=SPARK if by_spark else LOCAL)
+            self.open = Conversion(
+                folder=folder, paused=frozenset(map(called, paused)), options=SPARK if by_spark else LOCAL
+            )
             self.all.append(self.open)
         after = SPARK_KILLED_AFTER if self.open.options is SPARK else KILLED_AFTER
         self._given(self.open, self._dice.uniform(*after) if self._dice.random() < 0.6 else None)
@@ -84,6 +91,7 @@ class Conversions:
                 command.kill()
                 self.kills += 1
                 return
+            one.paused = frozenset(_gets_rows_too.findall(command.said)) or one.paused
             if code == 0 or (code == OTHER_INPUT and one.is_complete and not list(one.folder.glob("_*MARK*"))):
                 self.open = None
                 return
@@ -129,4 +137,4 @@ class Conversions:
 
     def _of(self, output: str) -> list[Conversion]:
         """The conversions that stand for an output."""
-        return [one for one in self.all if output not in one.paused and one.is_complete]
+        return [one for one in self.all if called(output) not in one.paused and one.is_complete]

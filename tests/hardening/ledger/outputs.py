@@ -38,6 +38,11 @@ class Output(Protocol):
         """What somebody noticed who read it all the time."""
 
 
+def called(output: str) -> str:
+    """What the configuration calls an output."""
+    return output.replace(" ", "-").lower()
+
+
 def read_xds(body: bytes, where: str) -> Iterator[Seen]:
     """The changes of an XDS document."""
     for event in ET.fromstring(body).iter():  # noqa: S314  # the program's own documents

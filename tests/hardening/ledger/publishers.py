@@ -87,7 +87,7 @@ class Command:
     @property
     def said(self) -> str:
         """The end of what it has told."""
-        return self.err.read_text(errors="replace")[-600:]
+        return self.err.read_text(errors="replace")[-1000:]
 
     def tell(self, number: signal.Signals) -> None:
         """Sends a signal to the process, if it is still there."""

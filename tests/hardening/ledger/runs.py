@@ -22,7 +22,7 @@ from tests.hardening.ledger.book import Ledger
 from tests.hardening.ledger.breaking import Breakable, BreakableFiles, tables_behind, trouble
 from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, Shown, check
 from tests.hardening.ledger.conversions import Conversions
-from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles
+from tests.hardening.ledger.outputs import ChangeFiles, ChangeTables, MessageFiles, Output, XdsFiles, called
 from tests.hardening.ledger.publishers import Command, has_locked, within
 from tests.hardening.ledger.stream import KafkaMessages, KafkaXds, Receiver, StandardOutput, receiving
 from tests.hardening.ledger.team import HANDOVERS, Team, kill
@@ -442,11 +442,6 @@ def waiting(engine: Engine) -> int:
             return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
     except DBAPIError:
         return 1
-
-
-def called(output: str) -> str:
-    """What the configuration calls an output."""
-    return output.replace(" ", "-").lower()
 
 
 def left_in_journal(engine: Engine) -> Iterator[Finding]:
