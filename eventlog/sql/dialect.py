@@ -409,15 +409,13 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
             f"A name or a condition holds {BODY_QUOTE}, which would end the text of a trigger.", hint="Change it."
         )
 
-    def fill(match: re.Match[str]) -> str:
-        try:
-            return holes[match[1]]
-        except KeyError:
-            raise EventlogError(
-                f"{origin} has the hole {match[1]} and nothing to fill it with.", hint=OUR_FAULT
-            ) from None
-
-    return _hole.sub(fill, text)
+    pieces = _hole.split(text)
+    try:
+        pieces[1::2] = [holes[name] for name in pieces[1::2]]
+    except KeyError as missing:
+        problem = f"{origin} has the hole {missing.args[0]} and nothing to fill it with."
+        raise EventlogError(problem, hint=OUR_FAULT) from None
+    return "".join(pieces)
 
 
 def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:

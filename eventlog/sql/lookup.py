@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -202,12 +202,6 @@ def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tu
         return list(range(len(keys))), columns
     numbers = [number for number in range(len(keys)) if all(column[number] is not None for column in columns)]
     return numbers, [[column[number] for number in numbers] for column in columns]
-
-
-def key_stretches(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where each stretch of so many keys begins and ends."""
-    for start in range(0, count, size):
-        yield start, min(start + size, count)
 
 
 _number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct, field, json
@@ -93,6 +94,7 @@ class SqlRowReader:
         self._catalog = catalog
         self._dialect = dialect_of(engine)
         self._tables = {(table.schema, table.name): table for table in catalog}
+        self._columns_of = lru_cache(maxsize=1000)(self._key_columns)  # the same keys come with each batch
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
@@ -231,16 +233,16 @@ class SqlRowReader:
                 table = self._tables.get((row.schema, row.table))
                 if table is None:
                     continue
-                columns = self._key_columns(table, names)
+                columns = self._columns_of(row.schema, row.table, names)
                 group = AskedObjects(table=table, columns=columns, rows=[], keys=[])
                 groups[row.schema, row.table, names] = group
             group.rows.append(row)
             group.keys.append(key)
         return [group for group in groups.values() if group.columns]
 
-    def _key_columns(self, table: Table, names: Sequence[str]) -> tuple[Column, ...]:
+    def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
         """The columns that the key names; none when it does not name the table's key, or columns that are not there."""
-        fold = self._catalog.fold
+        table, fold = self._tables[schema, name], self._catalog.fold
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)

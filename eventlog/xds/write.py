@@ -14,6 +14,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import ClassVar
 
@@ -80,7 +81,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
-        templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
+        templates = _templates(catalog, self._settings("    " if self.envelope else "  "))
 
         def written(change: Change) -> Written:
             event_id = change.event_id
@@ -134,7 +135,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError when XDS cannot express the change."""
-        return element(change, change.event_id, Templates(catalog, self._settings("")))
+        return element(change, change.event_id, _templates(catalog, self._settings("")))
 
     def _settings(self, indent: str) -> Settings:
         return Settings(
@@ -229,6 +230,11 @@ class Templates(dict[tuple[str | None, str], Template]):
         with suppress(ExpressionError):
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None
+
+
+@lru_cache(maxsize=16)  # the same tables come with each batch
+def _templates(catalog: Catalog | None, settings: Settings) -> Templates:
+    return Templates(catalog, settings)
 
 
 def template(schema: str | None, name: str, catalog: Catalog | None, settings: Settings) -> Template:

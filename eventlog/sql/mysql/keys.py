@@ -33,7 +33,6 @@ from eventlog.sql.lookup import (
     KeyComparison,
     KeyForm,
     Question,
-    key_stretches,
     lookup_holes,
     nobody,
     octets_of,
@@ -113,8 +112,9 @@ class MysqlLookup:
         query = text(statement(dialect, "rows_by_key", values="".join(values), **{**holes, "match": match}))
         rows = list(zip(numbers, *columns, strict=True))
         found: list[Answer] = []
-        for start, end in key_stretches(len(rows), self.at_once):
-            found += fetched(connection, query, {"keys": msgspec.json.encode(rows[start:end]).decode()})
+        for start in range(0, len(rows), self.at_once):
+            some = rows[start : start + self.at_once]
+            found += fetched(connection, query, {"keys": msgspec.json.encode(some).decode()})
         return found
 
     def _compared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from eventlog.sql.lookup import (
     Key,
     KeyComparison,
     Question,
-    key_stretches,
     lookup_holes,
     nobody,
     octets_of,
@@ -78,11 +78,12 @@ def _listed(
     # SQLite is built with different limits.
     driver: Any = connection.connection.driver_connection
     parameters = int(driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))
-    for start, end in key_stretches(len(numbers), parameters // len(columns)):
-        places = ", ".join(["?"] * len(columns))
-        listed = ", ".join([f"({number}, {places})" for number in numbers[start:end]])
-        rows = zip(*(column[start:end] for column in columns), strict=True)
-        values = tuple(value for row in rows for value in row)
+    places = ", ".join(["?"] * len(columns))
+    at_once = parameters // len(columns)
+    for start in range(0, len(numbers), at_once):
+        listed = ", ".join([f"({number}, {places})" for number in numbers[start : start + at_once]])
+        rows = zip(*[column[start : start + at_once] for column in columns], strict=True)
+        values = tuple(chain.from_iterable(rows))
         found += fetched(connection, statement(dialect, "rows_by_key", keys=listed, **holes), values)
     return found
 
