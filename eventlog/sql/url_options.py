@@ -38,7 +38,9 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
         if name in given and name not in known:
             near = nearest(name, known)
             hint = f"Did you mean {near}?" if near else "Correct its name, or leave it out."
-            raise ConfigError(f"The database URL has an option that the driver {driver} does not know: {name}.", hint=hint)
+            raise ConfigError(
+                f"The database URL has an option that the driver {driver} does not know: {name}.", hint=hint
+            )
     _passed(url, connector)
 
 
