@@ -52,6 +52,9 @@ class Called:
     def said(self) -> str:
         return (self.place / "out").read_text() + (self.place / "err").read_text()
 
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def pressed(self) -> tuple[str, int]:
         """What it says on standard error once somebody pressed Ctrl-C, and how it ends."""
         before = len((self.place / "err").read_text())
@@ -145,8 +148,8 @@ WORKING = {
     "receive --port 0": (says("Ctrl-C ends it"), "The receiver has ended.", 0),
     "log --follow": (says("idu=9"), SENTENCE, 130),
     "demo --keep kept": (writes("kept/demo.db"), SENTENCE, 130),
-    "init": (says("The database"), SENTENCE, 130),
-    "uninstall": (says("cannot be restored"), SENTENCE, 130),
+    "init --force": (says("The database"), SENTENCE, 130),
+    "uninstall --purge": (says("cannot be restored"), SENTENCE, 130),
     "validate pipe": (reads, SENTENCE, 130),
     "decode gbase pipe": (reads, SENTENCE, 130),
     "refresh usr --chunk 1 --backlog 12": (
@@ -160,8 +163,9 @@ WORKING = {
 @pytest.mark.parametrize("command", WORKING)
 def test_a_command_in_the_midst_of_its_work(command: str, place: Path) -> None:
     ready, sentence, code = WORKING[command]
-    with called(*command.split(), place=place, asks=command in {"init", "uninstall"}) as it:
-        until(lambda: ready(it), f"{command} is at work")
+    with called(*command.split(), place=place, asks=command in {"init --force", "uninstall --purge"}) as it:
+        until(lambda: ready(it) or it.has_ended(), f"{command} is at work")
+        assert not it.has_ended(), it.said()
         assert it.pressed() == (sentence, code)
 
 
