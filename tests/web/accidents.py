@@ -91,7 +91,7 @@ def main() -> None:
 
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     with TemporaryDirectory() as home, sync_playwright() as playwright:
-        environment = {**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home}
+        environment: dict[str, Any] = {**os.environ, "HOME": home, "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home}
         browser = playwright.chromium.launch(executable_path=binary, args=[*ARGUMENTS], env=environment)
         for name in ACCIDENTS:
             photograph(browser, name)
