@@ -12,9 +12,19 @@ from typing import Final, NoReturn
 
 NAME: Final = "eventlog-cdc"
 EX_CONFIG: Final = 78
+INTERRUPTED: Final = 130
 
 
 def run() -> NoReturn:
+    """Runs the command. Who presses Ctrl-C while it is loaded, or after its last line, gets the usual sentence too."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("\neventlog: interrupted.\n")
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> NoReturn:
     """Runs the command; a sentence says where a stranger stands in its place."""
     found = import_module("eventlog")
     try:

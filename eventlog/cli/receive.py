@@ -50,7 +50,7 @@ def receive(port: int | None, host: str | None, address: str | None, answer: str
     try:
         receiver.serve()
     except KeyboardInterrupt:
-        click.echo("The receiver ends.", err=True)
+        click.echo("The receiver has ended.", err=True)
 
 
 def show(delivery: ReceivedDocument) -> None:

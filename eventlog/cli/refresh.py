@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from msgspec import Struct
 
-from eventlog.admin.refresh import CHUNK_ROWS, GO_ON, Load, Refresh, RefreshPace, work_on
+from eventlog.admin.refresh import CHUNK_ROWS, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.outputs import configured
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import (
@@ -145,6 +145,8 @@ def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs:
     try:
         work_on(work, stands, jobs, tell)
     except KeyboardInterrupt:
-        say(f"{load.called}: {counted(before + tally.rows, 'row')} written. {GO_ON}", err=True)
-        raise
+        written = counted(before + tally.rows, "row")
+        raise KeyboardInterrupt(
+            f"{load.called}: {written} written, and the same command continues from there"
+        ) from None
     return Refreshed(table=load.called, rows=before + tally.rows, before=before)

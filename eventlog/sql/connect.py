@@ -13,6 +13,7 @@ from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.secrets import masked
 from eventlog.sql.access import IS_SET, UNFINISHED, is_lasting, right_hint, session_statements, unconnected, words_of
 from eventlog.sql.dialect import OTHER_NAMES, Dialect, dialect_of, drivers, statement, texts
+from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -51,6 +52,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     if dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver) and parsed.password:
         arguments["password"] = str(parsed.password).encode()
     try:
+        refuse_unknown(parsed, dialect)
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
         raise _without_driver(parsed.drivername, dialect, error.name) from None

@@ -189,6 +189,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Words with which a server turns somebody away at its door, where its driver has no number for that."""
     latin_driver: str | None = None
     """A driver that would send a password in Latin-1 to a server that keeps it in UTF-8."""
+    url_options: Callable[[Iterable[str]], set[str]] | None = None
+    """All options of the extra's driver behind `?` in a URL, of those that it may have; None where its parameters tell them."""
     login_package: str | None = None
     """What a driver may need besides itself to log in."""
     connect_arguments: Mapping[str, int] = {}

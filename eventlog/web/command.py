@@ -69,6 +69,7 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
             page.wait(reload_if_asked)
     finally:
         page.close()
+    click.echo("The page has ended.", err=True)
     return 0
 
 

@@ -186,6 +186,9 @@ def verdict(reading: PageReading) -> Verdict:
     flow = flow if facts is None else replace(flow, tracked=bool(reading.triggers))
     if flow.state != "flowing":
         return _of_flow(flow)
+    dead = [place for place in reading.places if output_state(place, flow.lags.get(place.noted)) == "failing"]
+    if dead:
+        return Verdict(state="failing", before=f"Rows wait for {counted(len(dead), 'output')}.")
     failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
     if failed:
         return Verdict(link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))

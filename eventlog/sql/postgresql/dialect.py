@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.postgresql.keys import ArrayLookup
 from eventlog.sql.postgresql.types import TYPES
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """Types that have one text for one value, and none of the characters that a table_key quotes."""
+
+
+def _options(_given: Iterable[str]) -> set[str]:
+    """What libpq knows, of the version that is installed."""
+    from psycopg.pq import Conninfo
+
+    return {option.keyword.decode() for option in Conninfo.get_defaults()}
+
 
 POSTGRESQL = Dialect(
     name="postgresql",
@@ -16,6 +26,7 @@ POSTGRESQL = Dialect(
     driver="psycopg",
     extra="postgres",
     copying_driver="psycopg",
+    url_options=_options,
     lock_codes=frozenset({"55P03"}),
     deadlock_codes=frozenset({"40P01"}),
     oldest_server=(13,),

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.sqlite.keys import SqliteLookup
 from eventlog.sql.sqlite.types import TYPES
+
+_OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"})
+
+
+def _options(given: Iterable[str]) -> set[str]:
+    """With `uri` all others are for SQLite, which ignores what it does not know."""
+    return {*given} if "uri" in given else {*_OPTIONS}
+
 
 SQLITE = Dialect(
     name="sqlite",
@@ -14,6 +24,7 @@ SQLITE = Dialect(
     stores_any_bytes=True,
     identifier_bytes=255,
     embedded=True,
+    url_options=_options,
     lone_writer=True,
     schemas=False,
     instead_of_triggers=True,

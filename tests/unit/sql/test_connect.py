@@ -38,3 +38,41 @@ def test_a_file_that_cannot_be_opened_has_an_advice_of_its_own(
 ) -> None:
     assert exit_code(["install", "--no-config", "--database", f"sqlite:///{tmp_path}/none/app.db"]) != 0
     assert capsys.readouterr().err.rstrip().endswith(UNOPENED)
+
+
+@pytest.mark.parametrize(
+    "url, said",
+    [
+        ("postgres://idm:s3cret@127.0.0.1:9/app?x=1", "psycopg does not know: x. Correct its name, or leave it out."),
+        ("postgres://idm:s3cret@127.0.0.1:9/app?sslmod=s3cret", "psycopg does not know: sslmod. Did you mean sslmode?"),
+        ("mysql://idm:s3cret@127.0.0.1:9/app?charset=latin1&x=s3cret", "pymysql does not know: x. "),
+        ("mariadb://idm:s3cret@127.0.0.1:9/app?read_timeot=s3cret", "Did you mean read_timeout?"),
+        ("oracle://idm:s3cret@127.0.0.1:9/?service_name=a&x=s3cret", "oracledb does not know: x. "),
+        ("sqlite:///app.db?x=s3cret", "pysqlite does not know: x. "),
+        ("sqlite:///app.db?check_same_thread=true&timeout=s3cret", "cannot be read: that of timeout. Correct it."),
+    ],
+)
+def test_an_option_that_the_driver_does_not_know_is_named(
+    url: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["install", "--no-config", "--database", url]) == 78
+    told = capsys.readouterr().err
+    assert said in told
+    assert "s3cret" not in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://db/app?sslmode=verify-full&host=a:5432&host=b:5432&target_session_attrs=read-write&service=s",
+        "mysql://db/app?charset=utf8mb4&ssl_ca=/ca.pem&ssl_check_hostname=false&read_timeout=3",
+        "oracle://db/?service_name=app&expire_time=3",
+        "sqlite:///app.db?timeout=3",
+        "sqlite:///file:app.db?uri=true&mode=ro",
+        "sqlite:///file:app.db?vfs=unix&uri=true&x=1",
+    ],
+)
+def test_options_that_the_driver_knows_are_taken(url: str, recwarn: pytest.WarningsRecorder) -> None:
+    assert connect(url, may_create=True).url.query
+    assert [*recwarn] == []

@@ -1,0 +1,70 @@
+"""Options behind `?` in a database URL: one that the driver does not know is named before anything connects.
+
+A driver says of it in its own way that it cannot connect, or Python that an argument is wrong; SQLAlchemy ignores some.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.suggest import nearest
+from eventlog.sql.dialect import Dialect
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+    from sqlalchemy.engine import Dialect as Connector
+
+
+def refuse_unknown(url: URL, dialect: Dialect) -> None:
+    """ConfigError for an option that the driver does not know, or whose value cannot be read. No value gets into the message."""
+    if not url.query:
+        return
+    driver = url.get_driver_name()
+    kind: Any = url.get_dialect()
+    module = kind.import_dbapi()
+    connector = kind(dbapi=module)
+    known, takes_others = _parameters(module.connect)
+    given: Mapping[str, Any] = url.query
+    if dialect.url_options is not None and dialect.driver in (None, driver):
+        known |= dialect.url_options(url.query)
+    elif takes_others:
+        return
+    else:
+        given = _passed(url, connector)
+    for name in url.query:
+        if name in given and name not in known:
+            near = nearest(name, known)
+            hint = f"Did you mean {near}?" if near else "Correct its name, or leave it out."
+            raise ConfigError(
+                f"The database URL has an option that the driver {driver} does not know: {name}.", hint=hint
+            )
+    _passed(url, connector)
+
+
+def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
+    """The names of a driver's parameters, and whether there may be others: a module in C does not tell them."""
+    try:
+        parameters = inspect.signature(connect).parameters
+    except ValueError:
+        return set(), True
+    return {*parameters}, any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
+    """What SQLAlchemy passes to the driver, which is not all of it: some options are its own."""
+    try:
+        return connector.create_connect_args(url)[1]
+    except (TypeError, ValueError):
+        name = next((name for name in url.query if _reads_without(url, name, connector)), "an option")
+    raise ConfigError(f"The database URL has a value that cannot be read: that of {name}.", hint="Correct it.")
+
+
+def _reads_without(url: URL, name: str, connector: Connector) -> bool:
+    try:
+        connector.create_connect_args(url.difference_update_query([name]))
+    except (TypeError, ValueError):
+        return False
+    return True
