@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import ConfigError
@@ -36,11 +37,13 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
         given = _passed(url, connector)
     for name in url.query:
         if name in given and name not in known:
+            problem = f"The database URL has an option that the driver {driver} does not know"
+            if "@" in "".join(map(str, chain(*url.query.items()))):
+                hint = "It may be a piece of the password: write @ there as %40, / as %2F and ? as %3F."
+                raise ConfigError(f"{problem}.", hint=hint)
             near = nearest(name, known)
             hint = f"Did you mean {near}?" if near else "Correct its name, or leave it out."
-            raise ConfigError(
-                f"The database URL has an option that the driver {driver} does not know: {name}.", hint=hint
-            )
+            raise ConfigError(f"{problem}: {name}.", hint=hint)
     _passed(url, connector)
 
 

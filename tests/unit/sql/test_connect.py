@@ -49,6 +49,7 @@ def test_a_file_that_cannot_be_opened_has_an_advice_of_its_own(
         ("mariadb://idm:s3cret@127.0.0.1:9/app?read_timeot=s3cret", "Did you mean read_timeout?"),
         ("oracle://idm:s3cret@127.0.0.1:9/?service_name=a&x=s3cret", "oracledb does not know: x. "),
         ("sqlite:///app.db?x=s3cret", "pysqlite does not know: x. "),
+        ("postgres://idm:a@b?s3cret=c@db.example/app", "psycopg does not know. It may be a piece of the password: "),
         ("sqlite:///app.db?check_same_thread=true&timeout=s3cret", "cannot be read: that of timeout. Correct it."),
     ],
 )
@@ -66,6 +67,7 @@ def test_an_option_that_the_driver_does_not_know_is_named(
     "url",
     [
         "postgres://db/app?sslmode=verify-full&host=a:5432&host=b:5432&target_session_attrs=read-write&service=s",
+        "postgres://db/app?application_name=a%40b",
         "mysql://db/app?charset=utf8mb4&ssl_ca=/ca.pem&ssl_check_hostname=false&read_timeout=3",
         "oracle://db/?service_name=app&expire_time=3",
         "sqlite:///app.db?timeout=3",
