@@ -18,9 +18,9 @@ from eventlog.core.errors import ConfigError, DataError, EventlogError, SinkErro
 from eventlog_spark.faults import arriving
 from eventlog_spark.sink import NEW, NOTE, ROWS, SinkOptions, StreamFolder, sink_options
 from eventlog_spark.source import EventLogSource
+from tests.conformance.event_logs import LogTable, installed
 from tests.support.converting import log_row, outcomes_of
 from tests.support.lakes import LAKES, Lake
-from tests.support.log_rows import LogTable, installed
 from tests.support.sinks import KilledError, dying
 
 if TYPE_CHECKING:
