@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from eventlog.core.durable_files import Claim, flush, make_folder, write_file
 from eventlog.core.errors import ConfigError, DataError, SinkError, UsageError
+from eventlog.core.secrets import visible
 from eventlog.core.suggest import did_you_mean
 from eventlog_spark.faults import travelling
 from eventlog_spark.source import OUT
@@ -69,9 +70,8 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
     if unknown:
         raise ConfigError(f"The sink has no option {unknown[0]}. {did_you_mean(unknown[0], (OUT, *KNOWN))}")
     if not out or "://" in out:
-        raise ConfigError(
-            "The option out is missing, or is no folder; it gets outcomes, and files where none are sent."
-        )
+        hint = "It gets the outcomes of each batch, and the files of formats."
+        raise ConfigError(f"The option out is {visible(out)!r}, and must name a folder.", hint=hint)
     words = [f"--{name}" if text == "true" else f"--{name}={text}" for name, text in given.items() if text != "false"]
     return SinkOptions(out=Path(out).absolute(), words=tuple(words))
 
@@ -169,7 +169,7 @@ class StreamFolder:
         except msgspec.DecodeError as error:
             raise DataError(f"{file} cannot be read: {error}.", hint="Restore it from a backup.") from None
         if note.query != query:
-            hint = "Choose another folder; or go on from the checkpoint that belongs to this one."
+            hint = "Choose another folder; or continue from its own checkpoint."
             raise UsageError(f"{self._out} has what another stream brought.", hint=hint)
         return note
 

@@ -155,8 +155,8 @@ def test_two_streams_at_once_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({}, "out is missing"),
-        ({"out": "s3a://bucket/x"}, "out is missing, or is no folder"),
+        ({}, "must name a folder"),
+        ({"out": "s3a://bucket/x"}, "must name a folder"),
         ({"out": "x", "mark": "true"}, "no option mark"),
     ],
 )
