@@ -23,7 +23,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.secrets import secrets_in
 from eventlog.sinks.lake import catalogs
 from eventlog.sinks.lake.plugin import lake_tables
-from tests.integration.scripted_server import ScriptedServer, Step, answer, hang_up, raw, silence
+from tests.integration.scripted_server import ScriptedServer, Step, answer, hang_up, raw
 from tests.support.changerows import GRP, USR, told
 from tests.support.lakes import Lake, iceberg, iceberg_in, once, put, random_step
 from tests.support.sinks import KilledError, dying
@@ -129,6 +129,13 @@ def once_answered(status: str, kind: str = "", *headers: str) -> Step:
     return act
 
 
+def deaf(connection: socket.socket) -> None:
+    """Says nothing for longer than any test waits."""
+    connection.settimeout(60)
+    with suppress(OSError):
+        connection.recv(1)
+
+
 @pytest.mark.parametrize(
     "step, said",
     [
@@ -139,7 +146,7 @@ def once_answered(status: str, kind: str = "", *headers: str) -> Step:
         (once_answered("200 OK"), "cannot be written"),
         (once_answered("302 Found", "", "Location: http://127.0.0.1:9/elsewhere"), "does not answer"),
         (raw(b"SSH-2.0-nothing\r\n"), "does not answer"),
-        (silence, "does not answer"),
+        (deaf, "does not answer"),
     ],
 )
 def test_a_catalog_that_does_not_do_its_part_is_told_and_nothing_is_lost(
@@ -155,7 +162,7 @@ def test_a_catalog_that_does_not_do_its_part_is_told_and_nothing_is_lost(
         began = time.monotonic()
         with pytest.raises(SinkError, match=said) as caught:
             put(sink, "b", told(2, Op.ADD, 2))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
     assert caught.value.may_pass
     assert "nothing is lost" in str(caught.value.hint)
     assert "of-eventlog" not in f"{caught.value} {caught.value.hint}"
