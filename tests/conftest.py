@@ -26,7 +26,8 @@ from tests.support.levels import (
 )
 
 collect_ignore = ["examples"]  # wheels of others: tests install them, and run their tests there
-SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry", "_store"))
+KINDS = ("", "_mysql", "_oracle", "_kafka", "_registry", "_store", "_catalog")
+SERVERS = tuple(f"tests.support.servers{one}" for one in KINDS)
 ENGINE = "tests.support.containers"  # comes last: it imports one of them, and a plug-in may not be there before
 pytest_plugins = [
     "tests.watched",

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import flush, make_folder, protect, write_file
+from eventlog.core.durable_files import PART, flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.sinks.plan_folder import PERMANENT
 
@@ -45,7 +45,7 @@ MOVING = "moving"
 
 LOCK = "lock"
 is_ours = re.compile(
-    rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{DAMAGED}|{UNMARKED}|{MARKING}|{WORK}"
+    rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{DAMAGED}|{UNMARKED}|{MARKING}|{WORK}|{PART}"
 ).fullmatch
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from eventlog.core.errors import SourceError
 
@@ -26,7 +26,10 @@ FLUSH_THREADS = 16
 
 _numbers = count()
 _process = secrets.token_hex(8)
-_part = re.compile(r"\.eventlog-([0-9a-f]+)-\d+\.part").fullmatch
+PART: Final = r"\.eventlog-([0-9a-f]+)-\d+\.part"
+"""What the name of a file looks like that has not got its own yet; after a kill it stays."""
+
+_part = re.compile(PART).fullmatch
 
 
 class PartialFile(NamedTuple):

@@ -185,7 +185,8 @@ def secret_places(settings: object, place: Place = (), name: str = "") -> Iterat
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
             # Elsewhere keys are the names of tables, and a table may be called anything.
-            yield from secret_places(value, (*place, str(key)), str(key) if name in OPTIONS else "")
+            said = name if name and isinstance(value, Mapping) else str(key)
+            yield from secret_places(value, (*place, str(key)), said if name in OPTIONS else "")
     elif isinstance(settings, tuple | list):
         for number, value in enumerate(settings):
             yield from secret_places(value, (*place, number), name)

@@ -6,6 +6,7 @@
 Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
 it), `partitions` (how many ranges of record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of PostgreSQL, exported by whoever
 reads), `transactions` (true: an eleventh column), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
+Those of its sink are in `sink`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from eventlog.core.errors import ConfigError
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
 from eventlog_spark.log import BulkLog, NumberRange, stretches, told
@@ -25,7 +27,7 @@ from eventlog_spark.pushdown import chosen_by
 from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamReader, Filter
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, Filter
     from pyspark.sql.types import StructType
 
     from eventlog_spark.options import LogOptions
@@ -34,6 +36,9 @@ SCHEMA: Final = ", ".join(
     f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
 )
 """The ten columns by their standard names, whatever the table calls them; event_time as the database writes it, or in UTC where `clock` names another zone."""
+
+OUT: Final = "out"
+"""The option of the sink that no reader has."""
 
 
 class EventLogSource(DataSource):
@@ -44,6 +49,8 @@ class EventLogSource(DataSource):
         return "eventlog"
 
     def schema(self) -> StructType | str:
+        if OUT in self.options:  # Spark asks also whoever is to take rows
+            return f"{SCHEMA}, {TRANSACTION} string"
         return f"{SCHEMA}, {TRANSACTION} string" if read_options(self.options).transactions else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -54,6 +61,14 @@ class EventLogSource(DataSource):
         from eventlog_spark.stream import LogStream
 
         return LogStream(read_options(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  # likewise
+        from eventlog_spark.sink import LogSink, sink_options
+
+        with travelling():
+            if overwrite:
+                raise ConfigError("The sink eventlog appends.", hint='Leave outputMode out, or name "append".')
+            return LogSink(sink_options(self.options))
 
 
 class LogReader(DataSourceReader):

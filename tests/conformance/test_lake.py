@@ -22,12 +22,12 @@ from deltalake import DeltaTable
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
-from eventlog.core.model import Change, Op
+from eventlog.core.model import Op
 from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.lake.sink import LakeSink
 from tests.support.changerows import GRP, USR, documents, told
-from tests.support.lakes import LAKES, Lake, once, put
+from tests.support.lakes import LAKES, Lake, once, put, random_step
 from tests.support.sinks import KilledError, dying, tenure
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
@@ -98,36 +98,11 @@ def test_a_mirror_equals_its_source_after_random_changes(lake: Make, seed: int) 
     found = lake("mirror")
     sink = found.sink()
     for plan in range(12):
-        changes = [change for _ in range(chance.randrange(1, 30)) for change in _step(chance, rows, numbers)]
+        changes = [change for _ in range(chance.randrange(1, 30)) for change in random_step(chance, rows, numbers)]
         put(sink, str(plan), *changes)
         assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == sorted(rows.items())
         if plan % 4 == 3:
             sink = found.sink(plan)
-
-
-def _step(chance: random.Random, rows: dict[int, str | None], numbers: Any) -> list[Change]:
-    """A change of the rows, as it is told."""
-    number, choice, name = next(numbers), chance.random(), chance.choice([None, "Ada", "Zoë", ""])
-    free = [key for key in range(12) if key not in rows]
-    if choice < 0.02:
-        rows.clear()
-        return [told(number, Op.TRUNCATE, 0)]
-    if choice < 0.4 and free:
-        key = chance.choice(free)
-        rows[key] = name
-        return [told(number, Op.ADD, key, idu=str(key), fname=name)]
-    if not rows:
-        return []
-    key = chance.choice(sorted(rows))
-    former = rows.pop(key)
-    if choice < 0.55:
-        return [told(number, Op.DELETE, key, idu=(str(key), None), fname=(former, None))]
-    if choice < 0.75 and free:
-        other = chance.choice(free)
-        rows[other] = name
-        return [told(number, Op.MODIFY, other, idu=(str(key), str(other)), fname=(former, name))]
-    rows[key] = name
-    return [told(number, Op.MODIFY, key, fname=(former, name))]
 
 
 BOTH = [

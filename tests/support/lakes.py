@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,18 +13,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from msgspec import Struct
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
+from eventlog.core.model import Change, Op
 from eventlog.qlik.change_tables.rows import RowsDocument
-from eventlog.sinks.lake import iceberg as lake_catalogs
+from eventlog.sinks.lake import catalogs as lake_catalogs
+from eventlog.sinks.lake import iceberg as lake_tables
 from eventlog.sinks.lake.delta import DeltaTables, schema_of, storage_options
 from eventlog.sinks.lake.iceberg import IcebergTables
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
 from eventlog.sinks.lake.rows import plain_schema
 from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.lake.sink import LakeSink, LakeTables
-from tests.support.changerows import documents
+from tests.support.changerows import documents, told
 from tests.support.sinks import opened, tenure
 
 Mode = Literal["append", "mirror"]
@@ -31,7 +35,7 @@ _catalogs: list[Catalog] = []
 
 def open_catalog(**properties: Any) -> Catalog:
     """A catalog, closed at the end of the test also where a publisher dies in it: its process would take that along."""
-    _catalogs.append(load_catalog(**properties))
+    _catalogs.append(lake_catalogs.open_catalog(properties))
     return _catalogs[-1]
 
 
@@ -41,7 +45,7 @@ def close_catalogs() -> None:
         _catalogs.pop().close()
 
 
-lake_catalogs.load_catalog = open_catalog  # type: ignore[attr-defined,assignment]  # what the sink calls
+lake_tables.open_catalog = lambda properties: open_catalog(**properties)  # type: ignore[attr-defined]  # what the sink calls
 
 
 class Lake(Struct, frozen=True, kw_only=True):
@@ -91,7 +95,11 @@ def iceberg(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
     """Tables of Iceberg with a catalog in SQLite."""
     folder = Path(chosen.pop("catalog_folder", path))
     folder.mkdir(parents=True, exist_ok=True)
-    catalog = {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}
+    return iceberg_in({"type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}, path, mode, **chosen)
+
+
+def iceberg_in(catalog: dict[str, Any], path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
+    """Tables of Iceberg in this catalog."""
     settings = IcebergOutput(path=str(path), mode=mode, catalog=catalog, **chosen)
 
     def read(name: str) -> pa.Table | None:
@@ -117,6 +125,31 @@ def put(sink: LakeSink, plan: str, *changes: Any, **chosen: Any) -> Sequence[Any
     return sink.commit(plan, made)
 
 
+def random_step(chance: random.Random, rows: dict[int, str | None], numbers: Any) -> list[Change]:
+    """A change of the rows, as it is told."""
+    number, choice, name = next(numbers), chance.random(), chance.choice([None, "Ada", "Zoë", ""])
+    free = [key for key in range(12) if key not in rows]
+    if choice < 0.02:
+        rows.clear()
+        return [told(number, Op.TRUNCATE, 0)]
+    if choice < 0.4 and free:
+        key = chance.choice(free)
+        rows[key] = name
+        return [told(number, Op.ADD, key, idu=str(key), fname=name)]
+    if not rows:
+        return []
+    key = chance.choice(sorted(rows))
+    former = rows.pop(key)
+    if choice < 0.55:
+        return [told(number, Op.DELETE, key, idu=(str(key), None), fname=(former, None))]
+    if choice < 0.75 and free:
+        other = chance.choice(free)
+        rows[other] = name
+        return [told(number, Op.MODIFY, other, idu=(str(key), str(other)), fname=(former, name))]
+    rows[key] = name
+    return [told(number, Op.MODIFY, key, fname=(former, name))]
+
+
 @contextmanager
 def once(owner: Any, name: str, act: Callable[[], object], *, before: bool = True) -> Iterator[None]:
     """Acts before a function is called for the first time, or after it."""
@@ -136,3 +169,26 @@ def once(owner: Any, name: str, act: Callable[[], object], *, before: bool = Tru
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, name, acting)
         yield
+
+
+class DuckDB:
+    """DuckDB with its own extensions for Delta Lake and Iceberg, as `./dev fetch lake-readers` brings them."""
+
+    def __init__(self, packages: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(packages))
+            duckdb: Any = import_module("duckdb")
+        self._database = duckdb.connect(":memory:")
+        self._database.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
+        for extension in ("avro", "delta", "iceberg"):
+            [file] = packages.glob(f"duckdb_extension_{extension}/**/*.duckdb_extension")
+            self._database.execute(f"LOAD '{file}'")
+
+    def read(self, lake: Lake, name: str) -> pa.Table:
+        """The rows of a table on this machine: of the version that its log, or its catalog, has last."""
+        if isinstance(lake.settings, IcebergOutput):
+            found = open_catalog(**lake.settings.properties).load_table((lake.settings.namespace, name))
+            scan = f"iceberg_scan('{found.metadata_location}')"
+        else:
+            scan = f"delta_scan('{lake.settings.path}/{name}')"
+        return self._database.execute(f"SELECT * FROM {scan}").to_arrow_table()

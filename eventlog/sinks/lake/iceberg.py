@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyiceberg.exceptions
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -36,6 +36,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from eventlog.sinks.lake.catalogs import catalog_trouble, open_catalog
 from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, changed_fields, is_wider, plain_schema
 from eventlog.sinks.lake.settings import IcebergSettings
@@ -126,7 +127,7 @@ class IcebergTables:
 
     def _opened(self) -> Catalog:
         if self._catalog is None:
-            self._catalog = load_catalog(**self._settings.properties)
+            self._catalog = open_catalog(self._settings.properties)
         return self._catalog
 
     def _latest(self, name: str) -> Table | None:
@@ -189,7 +190,7 @@ class IcebergTables:
             yield
         except LIBRARY as error:
             self._catalog = None
-            raise trouble(self.place(name), error, done) from error
+            raise catalog_trouble(self.place(name), error) or trouble(self.place(name), error, done) from error
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:

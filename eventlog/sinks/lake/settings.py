@@ -5,7 +5,7 @@ mirrors.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, Places
@@ -78,7 +78,7 @@ class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
     `namespace`. `path` is where plans wait, and the warehouse where the catalog names none.
     """
 
-    catalog: dict[str, str]
+    catalog: dict[str, Any]
     namespace: str = "eventlog"
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
             raise ConfigError("output.catalog has neither a type nor a uri.", hint=hint)
 
     @property
-    def properties(self) -> dict[str, str]:
+    def properties(self) -> dict[str, Any]:
         """The properties, with what the other keys say already."""
         said = {
             "name": "eventlog",

@@ -246,6 +246,8 @@ def test_a_note_about_a_row_holds_no_secret() -> None:
 def test_secrets_of_a_url_are_known_wherever_they_stand() -> None:
     assert set(secrets_in({"url": "postgresql://u:a%41@h/d?password=b%42&sslmode=x"})) == {"a%41", "aA", "b%42", "bB"}
     assert set(secrets_in({"options": {"sasl.password": "x", "linger.ms": "5"}})) == {"x"}
+    nested = {"catalog": {"auth": {"password": "x", "oauth2": {"client_secret": "y", "client_id": "z"}}}}
+    assert set(secrets_in(nested)) == {"x", "y"}
     assert list(secrets_in({"keys": {"password_history": ("id",)}})) == [], "tables may be called so"
 
 

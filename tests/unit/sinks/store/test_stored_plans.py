@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -14,7 +16,7 @@ from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.store.objects import Bucket, Tag
 from eventlog.sinks.store.plans import HIDDEN, POSITION, Position, StoredPlans
-from tests.support.sinks import opened, tenure
+from tests.support.sinks import KilledError, dying, opened, tenure
 
 
 @pytest.fixture
@@ -63,6 +65,28 @@ def test_a_commit_whose_answer_is_lost_is_one(objects: Bucket, monkeypatch: pyte
     sink.commit("a", documents(1, 2))
     sink.commit("b", documents(3))
     assert seen(objects) == ["0001.xml", "0002.xml", "0003.xml"]
+
+
+def test_a_store_that_lists_late_loses_and_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publishers die at each of their requests, and nobody finds by a list what was put meanwhile."""
+    for before in count(1):
+        objects = Bucket(MemoryStore(), "s3://bucket/p")
+        with monkeypatch.context() as late:
+            late.setattr(Bucket, "names", lambda *_: iter(()))
+            sink = opened(sink_at(objects), tenure())
+            sink.commit("a", documents(1))
+            with dying(before) as died, suppress(KilledError):
+                sink.prepare("b", documents(2, 3))
+                sink.commit("b", documents(2, 3))
+            heir = opened(sink_at(objects), tenure(2))
+            if heir.resolve("b").documents is not None:
+                heir.commit("b", documents(2, 3))
+            assert heir.last() == "0003"
+        opened(sink_at(objects), tenure(3))  # when the store lists all, what nobody shows goes
+        assert seen(objects) == ["0001.xml", "0002.xml", "0003.xml"]
+        if not died.happened:
+            break
+    assert before > 4
 
 
 def test_a_commit_that_comes_late_is_none(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,60 @@
+"""Catalogs of Iceberg, opened by PyIceberg from its own properties, and what they answer in our words.
+
+Law: nobody is waited for for ever. PyIceberg asks a catalog over HTTP without any limit of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError, ForbiddenError, OAuthError, UnauthorizedError
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
+from requests.exceptions import ConnectionError as NoConnectionError
+from requests.exceptions import Timeout
+from sqlalchemy.exc import OperationalError
+
+from eventlog.core.errors import SinkError
+from eventlog.sinks.store.objects import ANSWER_SECONDS
+
+CONNECT_SECONDS: Final = 5
+SAID: Final[tuple[tuple[tuple[type[Exception], ...], str, str], ...]] = (
+    ((NoConnectionError, Timeout, OperationalError), "does not answer", "Look at output.catalog and the network"),
+    ((UnauthorizedError, OAuthError), "does not know these credentials", "Correct output.catalog"),
+    ((ForbiddenError,), "does not allow that with these credentials", "Give them the right to create and write tables"),
+    ((BadRequestError,), "does not accept what it is asked", "Look at output.catalog, its warehouse above all"),
+)
+"""What a catalog answers by itself, before a table is looked at, and what to do then."""
+
+
+class ImpatientCatalog(RestCatalog):
+    """A catalog over HTTP whose answers are not waited for for ever."""
+
+    def _config_headers(self, session: Session) -> None:
+        """The first that is done with each session, also with that which fetches a token."""
+        super()._config_headers(session)
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, _ImpatientAdapter())
+
+
+class _ImpatientAdapter(HTTPAdapter):
+    def send(self, request: PreparedRequest, *positional: Any, **named: Any) -> Response:
+        named["timeout"] = named.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
+        return super().send(request, *positional, **named)
+
+
+def open_catalog(properties: Mapping[str, Any]) -> Catalog:
+    """The catalog that has these properties."""
+    AVAILABLE_CATALOGS[CatalogType.REST] = lambda name, known: ImpatientCatalog(name, **known)
+    return load_catalog(**properties)
+
+
+def catalog_trouble(place: str, error: Exception) -> SinkError | None:
+    """What to tell where it was the catalog that did not do its part; None where the table itself was."""
+    for kinds, why, mend in SAID:
+        if isinstance(error, kinds):
+            return SinkError(f"The catalog of {place} {why}.", hint=f"{mend}; it is tried again, and nothing is lost.")
+    return None
