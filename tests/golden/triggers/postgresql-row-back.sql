@@ -46,7 +46,7 @@ SELECT CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN 'idu=' || o.idu::text EL
   CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_4
        WHEN (o.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_5 ELSE eventlog_kind_6 END,
   eventlog_now, eventlog_user, 'usr'
-FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o *<> n);
+FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o.* *<> n.*);
 RETURN NULL;
 END
 $eventlog$
