@@ -44,7 +44,10 @@ class Audience:
 
     def __init__(self, work: Work, folder: Path, style: Style, seed: int) -> None:
         self.work, self.folder, self.style, self.seed = work, folder, style, seed
-        self.sources = [MessageFiles(folder / "messages"), ChangeFiles(folder / "tables")]
+        self.sources: list[MessageFiles | ChangeFiles] = [
+            MessageFiles(folder / "messages"),
+            ChangeFiles(folder / "tables"),
+        ]
         self.told: list[list[Told]] = [[] for _ in self.sources]
         self.mirrors = [RowMirror() for _ in self.sources]
         self.directory = XdsMirror(folder / "xds")
