@@ -10,6 +10,7 @@ What one definition says is decided by itself, with a catalog of that time, so t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -91,22 +92,25 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
     def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
         """The changes as an output tells them, the tables that they speak of, and what is not told of them."""
+        refusals: list[Refusal] = []
+        told = [self.told_change(change, names, refusals) for change in changes]
+        return [change for change in told if change is not None], self.told_catalog(names), refusals
+
+    def told_catalog(self, names: FormerNames) -> Catalog:
+        """The tables that the changes speak of as an output tells them: former ones first."""
         if not self.former or names is FormerNames.OWN:
-            return changes, self.catalog, []
-        only = names is FormerNames.ONLY_NEW
-        former = [one.by_new_names(only=only) for one in self.former.values()]
+            return self.catalog
+        former = [one.by_new_names(only=names is FormerNames.ONLY_NEW) for one in self.former.values()]
         taken = {*self.former, *((table.schema, table.name) for table in former)}
         others = [table for table in self.catalog if (table.schema, table.name) not in taken]
-        refusals: list[Refusal] = []
-        told = [self._renamed(change, refusals, only=only) for change in changes]
-        catalog = Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
-        return [change for change in told if change is not None], catalog, refusals
+        return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
-    def _renamed(self, change: Change, refusals: list[Refusal], *, only: bool) -> Change | None:
-        """The change by today's names; None where nothing of it is left."""
+    def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
+        """The change as an output tells it; None where nothing of it is left. `refusals` get what is not told of it."""
         definition = self.former.get((change.row.schema, change.row.table))
-        if definition is None:
+        if definition is None or names is FormerNames.OWN:
             return change
+        only = names is FormerNames.ONLY_NEW
         if only and definition.today is None:
             note = f"{change.row.table} is gone, so no policy can say what may be published of it."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
@@ -174,13 +178,14 @@ class Definitions:
     def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
         self._catalog = catalog
         self._by_name: dict[str, list[Definition]] = {}
-        ordered = sorted(definitions, key=lambda one: one.first)
+        self.known = ordered = tuple(sorted(definitions, key=lambda one: one.first))
+        """The definitions in the order in which they began."""
         for definition in ordered:
             for name in self._names(definition.table):
                 self._by_name.setdefault(name, []).append(definition)
         self._last = max((one.first for one in ordered), default=BEFORE_ALL_NUMBERS)
         self._lists = {name: found for name, found in self._by_name.items() if len(found) > 1 or not found[0].current}
-        self._known: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
+        self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
         self._renamed: dict[tuple[Place, int], Definition] = {}
@@ -188,6 +193,21 @@ class Definitions:
     def __bool__(self) -> bool:
         """Whether anything was ever other than it is today."""
         return bool(self._lists)
+
+    def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
+        """On its way to another process: what was looked up is found by places in memory, and so it stays here."""
+        return Definitions, (self.known, self._catalog)
+
+    @cached_property
+    def former(self) -> tuple[Definition, ...]:
+        """Every definition that a row may be told by and that is not today's, always in the same order."""
+        own = [one for one in self.known if not one.current]
+        places = {one.place: one for one in own if one.today is not None}
+        return (*own, *(self._under_former_name(one, one.today) for one in places.values() if one.today is not None))
+
+    def span(self, former: Definition) -> DefinitionSpan:
+        """No events, and the tables as they were when this was one of them."""
+        return self._span((), {former.place: former})
 
     def concerns(self, events: Sequence[Event]) -> bool:
         """Whether one of these may have been written under a definition that is not today's."""
@@ -272,7 +292,7 @@ class Definitions:
     def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
         """Whether a definition has the column that a row names, and the columns of its key."""
         asked = id(definition), name, column, key
-        known = self._known.get(asked)
+        known = self._having.get(asked)
         if known is None:
             catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
             naming = Naming(name, catalog.find(name) or Found(definition.table), catalog)
@@ -282,7 +302,7 @@ class Definitions:
                     naming.attribute(column)
                 except DataError:
                     known = False
-            self._known[asked] = known
+            self._having[asked] = known
         return known
 
     def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition]) -> DefinitionSpan:
