@@ -80,11 +80,18 @@ def convert(engine: Engine, folder: Path, *more: str) -> None:
         assert exit_code(order) == 0
 
 
+def _uncounted(message: dict[str, Any]) -> dict[str, Any]:
+    """A message without its number in its transaction, which a conversion tells of whole transactions only."""
+    headers = {name: value for name, value in message["headers"].items() if not name.startswith("transactionEvent")}
+    headers.pop("transactionLastEvent", None)
+    return message | {"headers": headers}
+
+
 def said(folder: Path) -> dict[str, object]:
     """What lies there, whatever files it was divided into: elements, messages and rows in their order."""
     elements = "".join(bare(file.read_text()) for file in sorted((folder / "xds").rglob("*.xml")))
     messages = [
-        (one["topic"] if "topic" in one else file.parent.name, one.get("value", one))
+        (one.get("topic", file.parent.name), _uncounted(one.get("value", one)))
         for file in sorted((folder / "messages").rglob("*.jsonl"))
         for one in map(json.loads, file.read_text().splitlines())
     ]

@@ -9,7 +9,7 @@ What one definition says is decided by itself, with a catalog of that time, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -92,6 +92,8 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
     def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
         """The changes as an output tells them, the tables that they speak of, and what is not told of them."""
+        if not self.former or names is FormerNames.OWN:
+            return changes, self.catalog, []
         refusals: list[Refusal] = []
         told = [self.told_change(change, names, refusals) for change in changes]
         return [change for change in told if change is not None], self.told_catalog(names), refusals
@@ -221,21 +223,36 @@ class Definitions:
         )
 
     def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
-        """The events in their order, parted where a definition begins."""
-        spans: list[DefinitionSpan] = []
-        current: list[Event] = []
-        chosen: dict[Place, Definition] = {}
+        """The events in parts under the same definitions, each part in their order. The events of an object are in a later
+        part where its table got another definition, and in the same where it did not, whatever became of others.
+        """
+        parts: list[tuple[dict[Place, Definition], list[Event]]] = [({}, [])]
+        reached: dict[tuple[Place, str | None], int] = {}
         for event in events:
-            found = self._of(event)
-            if found is not None and chosen.get(found.place, found) is not found:
-                spans.append(self._span(current, chosen))
-                current = []
+            found, number = self._of(event), 0
             if found is not None:
-                chosen[found.place] = found
-            current.append(event)
-        if current or not spans:
-            spans.append(self._span(current, chosen))
-        return spans
+                number = reached.get((found.place, event.key), 0)
+                while number < len(parts) and parts[number][0].get(found.place, found) is not found:
+                    number += 1
+                if number == len(parts):
+                    parts.append(({}, []))
+                parts[number][0][found.place] = found
+                reached[found.place, event.key] = number
+            parts[number][1].append(event)
+        return [self._span(some, chosen) for chosen, some in parts if some] or [self._span((), {})]
+
+    def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
+        """Changes, each with the span that it was decided in, in pieces in which every table looks the same."""
+        piece: list[Change] = []
+        chosen: dict[Place, Definition | None] = {}
+        for span, change in told:
+            place = change.row.schema, change.row.table
+            definition = span.former.get(place)
+            if chosen.setdefault(place, definition) is not definition:
+                yield self._span((), chosen), piece
+                piece, chosen = [], {place: definition}
+            piece.append(change)
+        yield self._span((), chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
         """The object that a row of the log speaks of by former names, as it is called today where that is known."""
@@ -305,8 +322,8 @@ class Definitions:
             self._having[asked] = known
         return known
 
-    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition]) -> DefinitionSpan:
-        former = {place: one for place, one in chosen.items() if not one.current}
+    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition | None]) -> DefinitionSpan:
+        former = {place: one for place, one in chosen.items() if one is not None and not one.current}
         if not former:
             return DefinitionSpan(events=events, catalog=self._catalog)
         asked = frozenset(map(id, former.values()))
