@@ -179,14 +179,8 @@ class _Deciding:
         if self._former is None or not any(map(self._former.concerns, pieces())):
             yield DefinitionSpan(events=(), catalog=self._conversion.catalog or Catalog()), pieces
             return
-        ends: list[tuple[DefinitionSpan, int]] = []
-        for span in chain.from_iterable(map(self._former.spans, pieces())):
-            count = len(span.events)
-            if ends and ends[-1][0].catalog is span.catalog:  # a piece may end anywhere
-                count += ends.pop()[1]
-            ends.append((replace(span, events=()), count))
         start = 0
-        for span, count in ends:
+        for span, count in self._former.runs(chain.from_iterable(pieces())):
             yield span, partial(_stretch, pieces, start, start + count)
             start += count
 

@@ -80,10 +80,14 @@ def convert(engine: Engine, folder: Path, *more: str) -> None:
         assert exit_code(order) == 0
 
 
-def _uncounted(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without its number in its transaction, which a conversion tells of whole transactions only."""
-    headers = {name: value for name, value in message["headers"].items() if not name.startswith("transactionEvent")}
-    headers.pop("transactionLastEvent", None)
+NUMBERS = ("changeSequence", "transactionEventCounter", "transactionLastEvent")
+
+
+def _unnumbered(message: dict[str, Any]) -> dict[str, Any]:
+    """A message without its numbers: a publisher's depend on its documents, and those in transactions are told by a
+    conversion of whole ones only.
+    """
+    headers = {name: value for name, value in message["headers"].items() if name not in NUMBERS}
     return message | {"headers": headers}
 
 
@@ -91,7 +95,7 @@ def said(folder: Path) -> dict[str, object]:
     """What lies there, whatever files it was divided into: elements, messages and rows in their order."""
     elements = "".join(bare(file.read_text()) for file in sorted((folder / "xds").rglob("*.xml")))
     messages = [
-        (one.get("topic", file.parent.name), _uncounted(one.get("value", one)))
+        (one.get("topic", file.parent.name), one.get("value", one))
         for file in sorted((folder / "messages").rglob("*.jsonl"))
         for one in map(json.loads, file.read_text().splitlines())
     ]
@@ -103,4 +107,7 @@ def said(folder: Path) -> dict[str, object]:
     ]
     messages.sort(key=lambda one: one[1]["headers"]["changeSequence"])
     rows.sort(key=lambda one: (one[1]["header__change_seq"], one[1]["header__change_oper"] != "B"))
-    return {"xds": elements, "messages": messages, "change-tables": rows}
+    for _, row in rows:
+        del row["header__change_seq"]
+    told = [(topic, _unnumbered(message)) for topic, message in messages]
+    return {"xds": elements, "messages": told, "change-tables": rows}

@@ -241,6 +241,22 @@ class Definitions:
             parts[number][1].append(event)
         return [self._span(some, chosen) for chosen, some in parts if some] or [self._span((), {})]
 
+    def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
+        """How many events of one object after the other were written under the same definitions, for one that has so many
+        that nobody holds them all.
+        """
+        chosen: dict[Place, Definition] = {}
+        count = 0
+        for event in events:
+            found = self._of(event)
+            if found is not None and chosen.get(found.place, found) is not found:
+                yield self._span((), chosen), count
+                count = 0
+            if found is not None:
+                chosen[found.place] = found
+            count += 1
+        yield self._span((), chosen), count
+
     def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
         """Changes, each with the span that it was decided in, in pieces in which every table looks the same."""
         piece: list[Change] = []
