@@ -77,16 +77,27 @@ class Audience:
         )
         with self.work.engine.connect() as connection:
             assert connection.execute(text(query)).all() == [], self.where
-        self.directory.apply(self.work)
+        self.listen()
         modelled = self.work.modelled()
         assert self.work.stored() == modelled, self.where
         assert self.directory.shown(self.work) == modelled, self.where
+        if self.style is not Style.FIELD_BACK:  # names of then, and values of today
+            for mirror in self.mirrors:
+                assert mirror.shown(self.work) == modelled, self.where
+
+    def busy(self) -> None:
+        """The publisher takes a turn while writers are in the middle of transactions."""
+        self.up().run_once()
+        self.listen()
+
+    def listen(self) -> None:
+        """Takes what is told before names change again."""
+        self.directory.apply(self.work)
         for source, mirror, told in zip(self.sources, self.mirrors, self.told, strict=True):
             news = source.told()
             told.extend(news)
-            if self.style is not Style.FIELD_BACK:  # names of then, and values of today
+            if self.style is not Style.FIELD_BACK:
                 mirror.apply(news, self.work, of_then=self.style is not Style.ROW_BACK)
-                assert mirror.shown(self.work) == modelled, self.where
 
     def told_as_it_was(self) -> None:
         """Every change has the values and the names of its time, those of each row in their order."""
@@ -131,8 +142,8 @@ def history(engine: Engine, folder: Path, seed: int, style: Style) -> str:
                 work.write()
             if is_up and rng.random() < 0.2:
                 audience.quiet()
-            elif is_up and rng.random() < 0.3:  # while writers are in the middle of transactions
-                audience.up().run_once()
+            elif is_up and rng.random() < 0.3:
+                audience.busy()
             if rng.random() < 0.1:
                 is_up = not is_up
                 audience.down()
