@@ -203,7 +203,7 @@ def decide(
 def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> Decision:
     """What the screened events amount to, with the rows that were read back for them."""
     changes = _changes(screened, rows, options)
-    changes.sort(key=place_of(options))
+    changes.sort(key=_due_place if options.future else _place)
     return _decision(changes, screened)
 
 

@@ -53,7 +53,7 @@ $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"9c03205f7e293236"}'
+COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"6fd7848db193a3f6"}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
