@@ -175,9 +175,9 @@ def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[
     """The change that the row is part of, for a superseded row its winner's; by these names, with
     the tables of its time.
     """
+    winners = {outcome.position: outcome.winner for part in parts for outcome in part.decision.outcomes}
+    position = winners.get((record_id,)) or (record_id,)
     for part in parts:
-        winners = {outcome.position: outcome.winner for outcome in part.decision.outcomes}
-        position = winners.get((record_id,)) or (record_id,)
         found = [change for change in part.decision.changes if position in change.positions]
         if found:
             return part.span.told(found[:1], names)

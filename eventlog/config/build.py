@@ -58,7 +58,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     return Catalog([*classes, *others], case_sensitive=catalog.case_sensitive)
 
 
-def _with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
+def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
     """The tables, with what the history says of how they were before; nothing where there is none to be read."""
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -84,7 +84,7 @@ def decider_of(engine: Engine, names: LogNames, config: Config, looks: Looks | N
     source = config.source
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
     tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
-    catalog = _with_definitions(engine, names, catalog_of(engine, names, config))
+    catalog = with_definitions(engine, names, catalog_of(engine, names, config))
     asked = checked_needs([(name_of(output), steps_of(output, config.policy)) for output in config.output], catalog)
     round_ = Round(
         catalog=catalog,

@@ -37,6 +37,8 @@ def identity_of(conversion: Conversion) -> str:
     # The secrets of steps count: they are long, and what is made with others is something else.
     told += [conversion.steps, conversion.after, catalog]
     told += ["whole"] if conversion.gathers else []
+    former = None if conversion.catalog is None else conversion.catalog.former
+    told += [former.former] if former else []
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 

@@ -206,7 +206,7 @@ def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> 
         save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, marking, waits_for_marks
-    from eventlog.convert.reasons import foreseen, former_rows
+    from eventlog.convert.reasons import foreseen
     from eventlog.convert.settings import LogInput
 
     source = conversion.input
@@ -223,8 +223,6 @@ def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> 
             say(f"{conversion.destination} holds this conversion already; it is complete and is as it was.", err=True)
             return done
     warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
-    if isinstance(source, LogInput) and order.schema is None and conversion.catalog is not None:
-        warned = former_rows(source, conversion.catalog)
     if warned is not None:
         say(f"eventlog: {warned}", err=True)
     with marking(conversion) if marks else nullcontext() as place:

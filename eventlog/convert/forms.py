@@ -20,9 +20,10 @@ from msgspec import Struct
 from eventlog.convert.settings import ChangeRows, Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.policies import Policy
+from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import Writer
+from eventlog.core.seams import FormerNames, Writer
 from eventlog.publisher.whole import Ends, note_end
 from eventlog.qlik.change_seq import ChangeSeq
 from eventlog.sql.names import TRANSACTION
@@ -41,6 +42,10 @@ ENDS: Final = pa.schema([(name, pa.int64()) for name in (TRANSACTION, "position"
 
 PART: Final = "part"
 """The part of a change, where a part has whole transactions."""
+
+
+TableNumbers = Mapping[tuple[str | None, str], int]
+"""By which numbers what was written names its tables, by their schemas and names."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -69,8 +74,8 @@ class Form(Protocol):
     def schema(self) -> pa.Schema:
         """The columns of what was written; the first is `position`."""
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        """What writes changes one by one; the tables of the catalog are numbered from `first`."""
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
+        """What writes changes one by one; `numbers` are those of the tables, which are numbered from 0 without."""
 
 
 @runtime_checkable
@@ -112,6 +117,7 @@ class Rendering:
         self._write = write
         self._cells = cells
         self._tell: Callable[[Change], Change | Refusal] | None = None
+        self._then: tuple[DefinitionSpan, FormerNames] | None = None
         self._covering = COVERS in schema.names
         self._ends: Ends | None = None
         self._told, self._together = Counter[int](), Counter[int]()
@@ -120,6 +126,11 @@ class Rendering:
     def behind(self, policy: Policy) -> Rendering:
         """The same, of what the policy makes of changes."""
         self._tell = policy.tell if policy else None
+        return self
+
+    def of_then(self, span: DefinitionSpan, names: FormerNames) -> Rendering:
+        """The same, of changes whose tables were others then."""
+        self._then = (span, names) if span.former else None
         return self
 
     def in_transactions(self) -> Rendering:
@@ -133,13 +144,20 @@ class Rendering:
         """
         if self._ends is not None:
             note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
+        refusal: Refusal | None = None
+        if self._then is not None:
+            before = len(self.refused)
+            now = self._then[0].told_change(change, self._then[1], self.refused)
+            refusal = self.refused[-1] if len(self.refused) > before else None
+            if now is None:
+                return refusal
+            change = now
         if self._tell is not None:
             told = self._tell(change)
             if isinstance(told, Refusal):
                 self.refused.append(told)
                 return told
             change = told
-        refusal: Refusal | None = None
         for item in self._write((change,)):
             if isinstance(item, Refusal):
                 self.refused.append(item)
@@ -224,7 +242,7 @@ def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     return {position: ended(position, one) for one in refused for position in one.positions}
 
 
-def table_numbers(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:
+def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
     """The numbers by which what was written names its tables: schema and name, numbered from `first`."""
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
@@ -258,16 +276,17 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
 def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
     """The form that was ordered. `tables` are by number, where a stream named them."""
     target = conversion.format
+    streamed = tables is not None
     if tables is None:
-        tables = dict(enumerate(conversion.told_catalog or ()))
+        tables = conversion.told_tables
     if isinstance(target, TableFiles):
         from eventlog.convert.to_change_tables import TableForm
 
-        return TableForm(target, tables)
+        return TableForm(target, tables, streamed=streamed)
     if isinstance(target, MessageFiles):
         from eventlog.convert.to_messages import MessageForm
 
-        return MessageForm(target, tables, open_=conversion.counts)
+        return MessageForm(target, tables, open_=conversion.counts, streamed=streamed)
     if isinstance(target, SentTables):
         from eventlog.convert.to_change_tables import TableDocuments
 

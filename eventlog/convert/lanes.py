@@ -177,7 +177,7 @@ def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
 
 
 def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
-    return dict(enumerate(conversion.told_catalog or ())) if plan.tables is None else plan.tables
+    return conversion.told_tables if plan.tables is None else plan.tables
 
 
 def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:

@@ -341,13 +341,18 @@ def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | S
     url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
     if url is None:
         return _told_by_rows(order)
-    from eventlog.config.build import catalog_of
+    from eventlog.config.build import catalog_of, with_definitions
     from eventlog.sql.connect import connect
+    from eventlog.sql.findlog import log_columns
     from eventlog.sql.names import read_log_name
 
     engine = connect(url)
     try:
-        return catalog_of(engine, read_log_name(order.log or config.source.log), config)
+        names = read_log_name(order.log or config.source.log)
+        catalog = catalog_of(engine, names, config)
+        if not order.from_database:
+            return catalog
+        return with_definitions(engine, log_columns(engine, names, config.source.columns), catalog)
     finally:
         engine.dispose()
 

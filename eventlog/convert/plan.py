@@ -89,5 +89,8 @@ def _starts(counted: Mapping[int, int]) -> list[tuple[int, int]]:
     return found
 
 
-def _plain(value: Any) -> Any:
-    return catalog_to_json(value).decode() if isinstance(value, Catalog) else str(value)
+def _plain(value: Any) -> object:
+    if not isinstance(value, Catalog):
+        return str(value)
+    known = () if value.former is None else value.former.known
+    return [catalog_to_json(value).decode(), *known] if known else catalog_to_json(value).decode()

@@ -13,15 +13,9 @@ from eventlog.convert.commit import OUTCOMES_FILE
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
-    from sqlalchemy import Connection
 
-    from eventlog.convert.settings import Conversion, LogInput
-    from eventlog.core.rules.definitions import Definition
-    from eventlog.core.schema import Catalog
-    from eventlog.sql.names import LogNames
+    from eventlog.convert.settings import Conversion
 
 TOLD_NOTES: Final = 10
 """Reasons that are told; the others have few rows each, and the outcomes have them all."""
@@ -65,64 +59,6 @@ def foreseen(conversion: Conversion) -> str | None:
         f"{asking:,} of the first {counted(len(kinds), 'row')} must be read back from their tables."
         " Without --database URL or --snapshot DIR such rows end as E."
     )
-
-
-def former_rows(source: LogInput, catalog: Catalog) -> str | None:
-    """What can be known of rows whose tables were altered since: a conversion reads them by those
-    of today.
-    """
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from eventlog.sql.connect import connect
-    from eventlog.sql.findlog import log_columns
-    from eventlog.sql.history import definitions_in
-
-    engine = connect(source.url)
-    try:
-        names = log_columns(engine, source.names, source.columns)
-        with engine.connect() as connection:
-            last = _last_former(definitions_in(connection, names, catalog))
-            found = {table: _rows_upto(connection, source, names, table, upto) for table, upto in last.items()}
-    except SQLAlchemyError:  # there is no history, or none that may be read
-        return None
-    finally:
-        engine.dispose()
-    told = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in found.items() if rows)
-    if not told:
-        return None
-    why = "written before the table was altered, and read by its columns of today"
-    return f"{told}: {why}. `eventlog run` uses those of then."
-
-
-def _last_former(definitions: Sequence[Definition]) -> dict[str, int]:
-    """The last row of each table that may say what the table has not, or not so, today."""
-    found: dict[str, int] = {}
-    for place, one in enumerate(definitions):
-        today = {} if one.today is None else {column.name: column.type for column in one.today.columns}
-        types = {one.new_name(column.name): column.type for column in one.table.columns}
-        if one.current or not (one.renamed or one.table.gone or types.items() - today.items()):
-            continue
-        later = [other.first - 1 for other in definitions[place + 1 :] if other.place == one.place]
-        upto = min((number for number in later if number >= one.first), default=2**62)
-        found[one.table.name] = max(upto, found.get(one.table.name, upto))
-    return found
-
-
-def _rows_upto(connection: Connection, source: LogInput, names: LogNames, table: str, last: int) -> int:
-    from sqlalchemy import text
-
-    from eventlog.sql.access import in_text, with_statuses
-    from eventlog.sql.dialect import dialect_of, log_holes, statement
-
-    dialect = dialect_of(connection)
-    holes = log_holes(dialect, names)
-    chosen = [
-        with_statuses(dialect, holes, source.statuses),
-        statement(dialect, "chosen_tables", **holes, names=f"({dialect.literal(table)})"),
-        statement(dialect, "chosen_last", **holes, number=str(last)),
-    ]
-    query = statement(dialect, "chosen_count", **holes, chosen=" AND ".join(chosen))
-    return int(connection.execute(text(in_text(query))).scalar_one())
 
 
 def bad_rows(folder: Path) -> tuple[BadRows, ...]:

@@ -12,7 +12,7 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.errors import DataError, shortened
+from eventlog.core.errors import shortened
 from eventlog.core.model import Event, RowId, Transaction
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities
@@ -173,10 +173,8 @@ class Placing:
 
     def number_of(self, table: str | None, key: str | None, *, row_event: bool) -> int:
         """The number of the object that the texts of a row mean; texts that mean none have a number of their own."""
-        try:
-            return object_number(self._identities.identify(table, key, row_event=row_event)[2])
-        except DataError:
-            return _hash(f"?\0{table}\0{key}")
+        row = self._identities.row_id(table, key, row_event=row_event)
+        return _hash(f"?\0{table}\0{key}") if row is None else object_number(row)
 
 
 def object_number(row: RowId) -> int:

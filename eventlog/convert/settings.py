@@ -12,7 +12,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.policies import Policy, Steps
 from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
-from eventlog.core.schema import Catalog
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.seams import FormerNames
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles
@@ -145,6 +146,22 @@ class Conversion(Struct, frozen=True, kw_only=True):
     def told_catalog(self) -> Catalog | None:
         """What the tables look like behind the steps."""
         return self.policy(self.catalog).catalog
+
+    @property
+    def former_names(self) -> FormerNames:
+        """By which names it tells what was captured under a former definition, as a publisher does."""
+        if self.steps:
+            return FormerNames.ONLY_NEW
+        return self.format.former_names if isinstance(self.format, XdsFormat) else FormerNames.OWN
+
+    @property
+    def told_tables(self) -> dict[int, Table]:
+        """All tables behind the steps by the numbers that what is written has for them: today's, then former definitions."""
+        tables = [*(self.told_catalog or ())]
+        former = None if self.catalog is None else self.catalog.former
+        spans = [] if former is None else map(former.span, former.former)
+        told = [self.policy(span.told_catalog(self.former_names)).catalog for span in spans]
+        return dict(enumerate([*tables, *(catalog.tables[0] for catalog in told if catalog is not None)]))
 
     @property
     def hides(self) -> bool:

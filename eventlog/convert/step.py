@@ -13,7 +13,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,12 +23,15 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import ENDS, Form, Rendering, form_of, outcomes_of
+from eventlog.convert.forms import ENDS, Form, Rendering, TableNumbers, form_of, outcomes_of, table_numbers
 from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
 from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
+from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
 from eventlog.core.rules.meaning import STATUS
+from eventlog.core.rules.round import Pieces
+from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.sql.names import TRANSACTION
 from eventlog.xds.write import XdsFormat
@@ -113,6 +118,8 @@ class _Deciding:
         needs = self._policy.needs if self._policy else None
         looks = self._policy.looks if self._policy.is_looking else None
         options = replace(conversion.options, hiding=conversion.hides)
+        self._conversion = conversion
+        self._former = None if conversion.catalog is None else conversion.catalog.former
         self._round = Round(catalog=conversion.catalog, reader=reader, options=options, needs=needs, looks=looks)
         self._form = form_of(conversion)
         self._gathers = conversion.gathers
@@ -123,14 +130,18 @@ class _Deciding:
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decides rows of whole objects."""
         found = deduplicated(rows, self._conflicts)
-        decision = self._round.decide_objects(self._events(found.rows))
-        rendering = self._rendering()
-        for change in decision.changes:
-            rendering.take(change)
-        yield from self._changes(rendering)
-        refused = outcomes_of(rendering.refused)
+        others: dict[Position, Outcome] = {}
+        refused: dict[Position, Outcome] = {}
+        for span in self._spans(found.rows):
+            decision = self._round_of(span).decide_objects(span.events)
+            rendering = self._rendering(span)
+            for change in decision.changes:
+                rendering.take(change)
+            yield from self._changes(rendering)
+            others |= decision.outcomes.others
+            refused |= outcomes_of(rendering.refused)
         positions = found.rows.column("record_id")
-        yield from self._outcomes(positions, {**decision.outcomes.others, **refused}, refused)
+        yield from self._outcomes(positions, {**others, **refused}, refused)
         yield from self._set_aside(found)
 
     def large(self, pieces: Iterable[pa.RecordBatch], keep: Keep) -> Iterator[pa.RecordBatch]:
@@ -138,16 +149,69 @@ class _Deciding:
         aside: list[pa.RecordBatch] = []
         with keep(self._deduplicated(pieces, aside)) as kept:
             yield from aside
-            rendering = self._rendering()
-            for ended in self._round.decide_pieces(lambda: map(self._events, kept()), rendering.take):
-                yield from self._changes(rendering)
-                others = {one.position: one for one in ended}
-                refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
-                yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
+            for span, pieces_of_span in self._long_spans(lambda: map(self._events, kept())):
+                rendering = self._rendering(span)
+                for ended in self._round_of(span).decide_pieces(pieces_of_span, rendering.take):
+                    yield from self._changes(rendering)
+                    others = {one.position: one for one in ended}
+                    refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
+                    yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
 
-    def _rendering(self) -> Rendering:
-        rendering = self._form.rendering(self._policy.catalog).behind(self._policy)
+    def _spans(self, rows: pa.RecordBatch) -> Sequence[DefinitionSpan]:
+        """The events of whole objects, those together that were written under the same definitions: each object's are
+        parted where its own table got another one.
+        """
+        events = self._events(rows)
+        today = DefinitionSpan(events=events, catalog=self._conversion.catalog or Catalog())
+        if self._former is None or not self._former.concerns(events):
+            return [today]
+        found: dict[tuple[int, Catalog], DefinitionSpan] = {}
+        several: dict[tuple[int, Catalog], list[Event]] = {}
+        for _, pairs in groupby(zip(integers(rows.column(OBJECT)), events, strict=True), key=itemgetter(0)):
+            for place, span in enumerate(self._former.spans([event for _, event in pairs])):
+                which = place, span.catalog
+                found.setdefault(which, span)
+                several.setdefault(which, []).extend(span.events)
+        return [replace(span, events=several[which]) for which, span in found.items()]
+
+    def _long_spans(self, pieces: Pieces) -> Iterator[tuple[DefinitionSpan, Pieces]]:
+        """The same of one object whose events come in pieces: each span with what begins anew with its first piece."""
+        if self._former is None or not any(map(self._former.concerns, pieces())):
+            yield DefinitionSpan(events=(), catalog=self._conversion.catalog or Catalog()), pieces
+            return
+        start = 0
+        for span, count in self._former.runs(chain.from_iterable(pieces())):
+            yield span, partial(_stretch, pieces, start, start + count)
+            start += count
+
+    def _round_of(self, span: DefinitionSpan) -> Round:
+        """What a span is decided by: the tables of its time, read back by what they are called today."""
+        if not span.former:
+            return self._round
+        reader = self._round.reader
+        return replace(self._round, catalog=span.catalog, reader=reader and FormerRows(reader, span))
+
+    def _rendering(self, span: DefinitionSpan) -> Rendering:
+        policy, numbers = self._policy, None
+        if span.former:
+            names = self._conversion.former_names
+            policy = self._conversion.policy(span.told_catalog(names))
+            numbers = self._numbers(span, policy.catalog or ())
+        rendering = self._form.rendering(policy.catalog, numbers).behind(policy)
+        if span.former:
+            rendering.of_then(span, self._conversion.former_names)
         return rendering.in_transactions() if self._gathers else rendering
+
+    def _numbers(self, span: DefinitionSpan, told: Iterable[Table]) -> TableNumbers:
+        """The numbers of a span's tables, in which its former ones stand first (`Conversion.told_tables`)."""
+        assert self._former is not None
+        today = table_numbers(self._policy.catalog)
+        places = {id(one): place for place, one in enumerate(self._former.former, len(today))}
+        own = [places[id(one)] for one in span.former.values()]
+        return {
+            (table.schema, table.name): own[place] if place < len(own) else today[table.schema, table.name]
+            for place, table in enumerate(told)
+        }
 
     def _events(self, rows: pa.RecordBatch) -> list[Event]:
         """The events of rows; XDS tells no transactions, and a publisher that writes nothing else asks for none."""
@@ -217,6 +281,16 @@ class _Deciding:
         known = {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns}
         made = [known[field.name] if field.name in known else pa.nulls(count, field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(made, schema=self._schema)
+
+
+def _stretch(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
+    """The events at these places, as they come in pieces."""
+    place = 0
+    for piece in pieces():
+        some = piece[max(start - place, 0) : max(end - place, 0)]
+        place += len(piece)
+        if some:
+            yield some
 
 
 def _all(word: str, positions: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.collecting import latest
-from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of
+from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of, table_numbers
 from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
@@ -171,7 +171,8 @@ class PieceReading:
             policy = self._task.conversion.policy(catalog)
             policy.check(whole=False)
             self.tables |= dict(enumerate(policy.catalog or (), first))
-            self._catalog, self._rendering = catalog, self._form.rendering(policy.catalog, first).behind(policy)
+            rendering = self._form.rendering(policy.catalog, table_numbers(policy.catalog, first))
+            self._catalog, self._rendering = catalog, rendering.behind(policy)
             self._rendering.in_turn = self._in_turn if self._rendering.counts else None
         return self._rendering
 

@@ -12,7 +12,17 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
+from eventlog.convert.forms import (
+    COVERS,
+    ROUTE,
+    STAMP,
+    Parts,
+    Rendering,
+    TableNumbers,
+    covered,
+    in_parts,
+    table_numbers,
+)
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal
@@ -55,8 +65,8 @@ class PackedRows:
         """What writes the rows of changes."""
         return self._form.writer(catalog)
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        places = table_numbers(catalog, first)
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
+        places = table_numbers(catalog) if numbers is None else numbers
 
         def cells(written: WrittenRows) -> tuple[object, ...]:
             table, route = written.table.source, written.table.route
@@ -89,9 +99,10 @@ class PackedRows:
 class TableForm(PackedRows):
     """Part files of rows."""
 
-    def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
+    def __init__(self, target: TableFiles, tables: Mapping[int, Table], *, streamed: bool = False) -> None:
         super().__init__(ChangeTableFormat(settings=target.settings, loads=target.files.full_load == "files"), tables)
         self._target = target
+        self._streamed = streamed
         self._layouts: dict[str, list[Table]] = {}
         for table in tables.values():
             alike = self._layouts.setdefault(self._folder(table), [])
@@ -139,7 +150,8 @@ class TableForm(PackedRows):
             suffix = f"-to-{seen[place]}"
         else:
             layouts = self._layouts[self._folder(block.table)]
-            suffix = f"-{layouts.index(_look(block.table))}" if len(layouts) > 1 else ""
+            look = layouts.index(_look(block.table))
+            suffix = f"-{look}" if look or (self._streamed and len(layouts) > 1) else ""  # those of today have none
         form = self._target.files
         stem = f"LOAD{part + 1:08d}{suffix}" if block.load else f"part-{part:05d}{suffix}"
         started = dt.datetime.now(dt.UTC)

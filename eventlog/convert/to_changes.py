@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import Rendering
+from eventlog.convert.forms import Rendering, TableNumbers
 from eventlog.core.model import ABSENT, Change, Edit, Op, RowId, Transaction, Value
 from eventlog.core.schema import Catalog
 
@@ -88,7 +88,7 @@ class ChangeForm:
 
     schema = CHANGES
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         """What writes changes one by one: each is what is written of it."""
         return Rendering(CHANGES, iter, self.cells)
 

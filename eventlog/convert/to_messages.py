@@ -14,7 +14,17 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import COVERS, ROUTE, STAMP, Parts, Rendering, covered, in_parts, table_numbers
+from eventlog.convert.forms import (
+    COVERS,
+    ROUTE,
+    STAMP,
+    Parts,
+    Rendering,
+    TableNumbers,
+    covered,
+    in_parts,
+    table_numbers,
+)
 from eventlog.convert.settings import MessageFiles, SentMessages
 from eventlog.convert.transactions import LAST, PLACE
 from eventlog.convert.writing import OpenFiles
@@ -76,8 +86,8 @@ class PackedMessages:
         self._open = open_
         self._made: dict[int, TableRenderer] = {}
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
-        places = table_numbers(catalog, first)
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
+        places = table_numbers(catalog) if numbers is None else numbers
         keyed = "key" in self.schema.names
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
@@ -129,9 +139,12 @@ class MessageForm(PackedMessages):
 
     schema = SCHEMA
 
-    def __init__(self, target: MessageFiles, tables: Mapping[int, Table], *, open_: bool = False) -> None:
+    def __init__(
+        self, target: MessageFiles, tables: Mapping[int, Table], *, open_: bool = False, streamed: bool = False
+    ) -> None:
         super().__init__(target.settings, tables, open_=open_)
         self._settings = target.settings
+        self._streamed = streamed
         self._written = {
             place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
         }
@@ -175,7 +188,9 @@ class MessageForm(PackedMessages):
             numbers.setdefault(schema, len(numbers))
         found = {}
         for place, (topic, schema) in schemas.items():
-            name = f"{stem}.avro" if len(several[topic]) == 1 else f"{stem}-{several[topic][schema]}.avro"
+            number = several[topic][schema]
+            numbered = number or (self._streamed and len(several[topic]) > 1)
+            name = f"{stem}-{number}.avro" if numbered else f"{stem}.avro"  # today's messages of a log have no number
             found[place] = MessageFile(topic=topic, name=name, schema=schema, routed=f"{stem}-to-{every[schema]}.avro")
         return found
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.convert.commit import cannot_write
-from eventlog.convert.forms import ROUTE, Parts, Rendering, in_parts
+from eventlog.convert.forms import ROUTE, Parts, Rendering, TableNumbers, in_parts
 from eventlog.convert.writing import OpenFiles
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
@@ -27,7 +27,7 @@ class TextForm:
     def __init__(self, form: XdsFormat) -> None:
         self._form = form
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         return Rendering(RENDERED, self._form.writer(catalog), lambda written: (written.text, written.route))
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:

@@ -24,6 +24,7 @@ from eventlog.core.model import (
     Document,
     Event,
     Outcome,
+    Outcomes,
     Position,
     Reason,
     Refusal,
@@ -33,6 +34,7 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
 from eventlog.core.rules.meaning import ended, together
+from eventlog.core.rules.round import place_of
 from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import former_names_of
@@ -98,27 +100,39 @@ class Encoded(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What rows amount to that were written under the same definitions of their tables."""
+    """What rows amount to, as far as every table looks the same. The outcomes are those of all parts of a group."""
 
     decision: Decision
     span: DefinitionSpan
 
 
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-    """What groups amount to, each by itself; so are rows that were written under other definitions."""
+    """What groups amount to, each by itself; rows of an object that were written under other definitions are decided apart."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
     if former is None or not any(former.concerns(group) for group in groups):
         decision = together(asked.decide_groups(groups))
         return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
-    parts = []
-    for span in (span for group in groups for span in former.spans(in_order(group, asked.options))):
-        reader = asked.reader
-        if span.former and reader is not None:
-            reader = FormerRows(reader, span)
-        decided = replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
-        parts.append(Part(decision=decided, span=span))
+    parts: list[Part] = []
+    place = place_of(asked.options)
+    for group in groups:
+        spans = former.spans(in_order(group, asked.options))
+        decisions = [_decided(asked, span) for span in spans]
+        told = [(span, change) for span, one in zip(spans, decisions, strict=True) for change in one.changes]
+        told.sort(key=lambda one: place(one[1]))
+        outcomes = together(decisions).outcomes
+        for span, changes in former.pieces(told):
+            parts.append(Part(decision=Decision(changes, outcomes), span=span))
+            outcomes = Outcomes((), {})
     return parts
+
+
+def _decided(asked: Round, span: DefinitionSpan) -> Decision:
+    """What the events of a span amount to: by the tables of their time, read back by what these are called today."""
+    reader = asked.reader
+    if span.former and reader is not None:
+        reader = FormerRows(reader, span)
+    return replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
 
 
 class _Kept(Struct, eq=False):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import Rendering
+from eventlog.convert.forms import Rendering, TableNumbers
 from eventlog.convert.settings import ChangeRows, Conversion, StreamInput
 from eventlog.convert.step import CHANGE, OUTCOME, RESULT, object_text
 from eventlog.convert.streams import PieceReading, ReadPiece
@@ -174,7 +174,7 @@ class _CapturedForm(ChangeForm):
 
     schema = pa.schema([*CHANGES, ("object", pa.string()), ("op", pa.string())])
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+    def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
         def cells(change: Change) -> tuple[object, ...]:
             return *self.cells(change), object_text(change.row), change.op.value
 

@@ -74,7 +74,7 @@ class Sending:
 
     def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
         """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
-        known = dict(enumerate(self._conversion.told_catalog or ())) if tasks.tables is None else tasks.tables
+        known = self._conversion.told_tables if tasks.tables is None else tasks.tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
             found = self._laid(list(tasks.each()), after, summary.changes)

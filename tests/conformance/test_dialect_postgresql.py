@@ -174,6 +174,16 @@ def test_dates_beyond_the_calendars_form_are_logged_too(postgresql: Engine) -> N
     assert [row[4] for row in rows] == ["infinity", "-infinity", "0044-03-15 12:00:00 BC"]
 
 
+@pytest.mark.parametrize("rows", [False, True])
+def test_columns_may_be_called_as_triggers_call_rows(postgresql: Engine, rows: bool) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE odd (id INTEGER PRIMARY KEY, n TEXT, o TEXT, old TEXT, new TEXT)")
+    track(postgresql, ["odd"], TriggerOptions(style=Style.ROW_BACK, rows=rows))
+    run(postgresql, "INSERT INTO odd VALUES (1, 'a', 'a', 'a', 'a')")
+    run(postgresql, "UPDATE odd SET o = 'b'", "UPDATE odd SET new = 'b'", "UPDATE odd SET n = 'a'")
+    assert [kind for kind, *_ in logged(postgresql)] == [5, 6, 6]
+
+
 def test_types_whose_equality_is_not_that_of_their_texts_are_compared_as_text(postgresql: Engine) -> None:
     install(postgresql)
     run(

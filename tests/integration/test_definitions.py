@@ -14,14 +14,11 @@ from sqlalchemy import Engine, text
 from eventlog.admin.check.triggers import gap_points
 from eventlog.admin.explain import explain
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.convert.reasons import former_rows
-from eventlog.convert.settings import LogInput
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states
 from tests.support.following import Site
 from tests.support.logged import run
@@ -200,19 +197,3 @@ def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: En
     assert len(list(tmp_path.glob("*.xml"))) == 2
     found = [(number, status) for number, status, *_ in letters(postgresql)]
     assert sorted(found) == [(-5, "E"), (0, "E"), (999, "S"), (1000, "E"), (1000, "S")]
-
-
-def test_a_conversion_says_which_rows_it_reads_by_the_columns_of_today(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, USR, "CREATE TABLE other (id INTEGER PRIMARY KEY, a VARCHAR(40))")
-    track(postgresql, ["usr", "other"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
-    source = LogInput(url=postgresql.url.render_as_string(hide_password=False))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "INSERT INTO other VALUES (1, 'x')")
-    run(postgresql, "ALTER TABLE other ADD COLUMN b VARCHAR(40)")
-    run(postgresql, "UPDATE usr SET b = 'z'")
-    assert former_rows(source, reflect(postgresql, ["usr", "other"])) is None, "what was added is missed by nobody"
-    before = len(letters(postgresql)) - 1  # one is of the other table
-    run(postgresql, "ALTER TABLE usr DROP COLUMN b", "UPDATE usr SET a = 'last'")
-    said = former_rows(source, reflect(postgresql, ["usr", "other"]))
-    assert said is not None
-    assert said.startswith(f"{before} rows of usr: written before the table was altered")

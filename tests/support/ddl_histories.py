@@ -37,17 +37,34 @@ class Column(Struct):
 
 
 class Fact(Struct):
-    """What one statement did to one row, by the names of its moment."""
+    """What one statement did to one row, by the names of its moment, and what these meant: the numbers of the columns.
+    `written` are the columns that the statement named.
+    """
 
     table: str
     op: str
     key: int
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    written: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
+
+
+class Told(Struct):
+    """What an output says of one row. `named` are the columns that its mask has."""
+
+    table: str
+    op: str
+    key: int
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    named: dict[str, Any] = {}
 
 
 class Work:
-    """A table whose rows and definition change at random, and what was done to it."""
+    """A table whose rows and definition change at random, and what was done to it. The column `n` stays as it is: each
+    statement writes its own number there.
+    """
 
     def __init__(self, engine: Engine, seed: int, options: TriggerOptions) -> None:
         self.engine = engine
@@ -55,8 +72,14 @@ class Work:
         self.dialect = dialect_of(engine).name
         self.options = options
         self.table, self.key = "usr", "idu"
-        self.columns = [Column(1, "a1", "VARCHAR(40)"), Column(2, "a2", "INTEGER"), Column(3, "a3", "VARCHAR(40)")]
-        self.named = {"a1": 1, "a2": 2, "a3": 3}
+        self.columns = [
+            Column(0, "n", "INTEGER"),
+            Column(1, "a1", "VARCHAR(40)"),
+            Column(2, "a2", "INTEGER"),
+            Column(3, "a3", "VARCHAR(40)"),
+        ]
+        self.named = {column.name: column.number for column in self.columns}
+        self.statements = 0
         self.number = 3
         self.rows: dict[int, dict[int, Any]] = {}
         self.facts: list[Fact] = []
@@ -83,25 +106,27 @@ class Work:
             session = self.sessions[place] = self.engine.connect()
         row = self.rows.get(key)
         before = None if row is None else self._named(key, row)
+        self.statements += 1
         if row is None:
-            new = {column.number: column.value(self.rng) for column in self.columns}
+            new = {column.number: column.value(self.rng) for column in self.columns} | {0: self.statements}
             names = [self.key, *(column.name for column in self.columns)]
             values = [key, *new.values()]
             self._run(session, f"INSERT INTO {self.table} ({', '.join(names)}) VALUES ({_marks(values)})", values)
             self.rows[key] = new
-            self._did("INSERT", key, None)
+            self._did("INSERT", key, None, self._named(key, new))
         elif self.rng.random() < 0.25:
             self._run(session, f"DELETE FROM {self.table} WHERE {self.key} = :v0", [key])
             del self.rows[key]
-            self.facts.append(Fact(self.table, "DELETE", key, before, None))
+            self._did("DELETE", key, before, {})
         else:
-            column = self.rng.choice(self.columns)
+            column = self.rng.choice(self.columns[1:])
             value = column.value(self.rng)
             if value == row[column.number]:
                 return
-            self._run(session, f"UPDATE {self.table} SET {column.name} = :v0 WHERE {self.key} = :v1", [value, key])
-            row[column.number] = value
-            self._did("UPDATE", key, before)
+            how = f"{column.name} = :v0, n = :v1 WHERE {self.key} = :v2"
+            self._run(session, f"UPDATE {self.table} SET {how}", [value, self.statements, key])
+            row |= {column.number: value, 0: self.statements}
+            self._did("UPDATE", key, before, {self.key: key, "n": self.statements, column.name: value})
         if self.rng.random() < 0.5 or len(self.sessions) == 1:
             self.settle(place)
 
@@ -114,6 +139,12 @@ class Work:
                 session.close()
             self.owners = {key: owner for key, owner in self.owners.items() if owner != number}
 
+    def close(self) -> None:
+        """Ends all sessions, whatever they have done."""
+        for session in self.sessions:
+            if session is not None:
+                session.close()
+
     def _run(self, session: Connection, statement: str, values: Sequence[Any]) -> None:
         self.said.append(f"{statement} {values}")
         session.execute(text(statement), {f"v{place}": value for place, value in enumerate(values)})
@@ -121,8 +152,14 @@ class Work:
     def _named(self, key: int, row: dict[int, Any]) -> dict[str, Any]:
         return {self.key: key, **{column.name: row[column.number] for column in self.columns}}
 
-    def _did(self, op: str, key: int, before: dict[str, Any] | None) -> None:
-        self.facts.append(Fact(self.table, op, key, before, self._named(key, self.rows[key])))
+    def _did(self, op: str, key: int, before: dict[str, Any] | None, written: dict[str, Any]) -> None:
+        after = self._named(key, self.rows[key]) if key in self.rows else None
+        self.facts.append(Fact(self.table, op, key, before, after, written, self.numbers))
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The columns' numbers by the names that they have now."""
+        return {column.name: column.number for column in self.columns}
 
     # --- DDL ---------------------------------------------------------------------------------------------------------
 
@@ -130,7 +167,7 @@ class Work:
         """One change of the table's definition; where the database does not follow it, the script tracks it anew."""
         self.settle()
         kinds = ["add", "rename", "rename table", "truncate"]
-        kinds += ["drop", "drop"] if len(self.columns) > 1 else []
+        kinds += ["drop", "drop"] if len(self.columns) > 2 else []
         kinds += ["type"] if self.dialect != "sqlite" else []
         kinds += ["rename key"] if self.follows else []
         getattr(self, "_" + self.rng.choice(kinds).replace(" ", "_"))()
@@ -144,7 +181,7 @@ class Work:
             row[self.columns[-1].number] = None
 
     def _drop(self) -> None:
-        column = self.rng.choice(self.columns)
+        column = self.rng.choice(self.columns[1:])
         if self.dialect == "sqlite":  # refuses to drop what a trigger names
             self._track(exclude=(column.name,))
         self.columns.remove(column)
@@ -153,7 +190,7 @@ class Work:
             del row[column.number]
 
     def _rename(self) -> None:
-        column = self.rng.choice(self.columns)
+        column = self.rng.choice(self.columns[1:])
         name = self._free_name()
         self._ddl(f"ALTER TABLE {self.table} RENAME COLUMN {column.name} TO {name}")
         column.name = name
@@ -170,7 +207,7 @@ class Work:
         self._ddl(f"ALTER TABLE {former} RENAME TO {name}")
 
     def _type(self) -> None:
-        column = self.rng.choice(self.columns)
+        column = self.rng.choice(self.columns[1:])
         number = column.type in ("INTEGER", "BIGINT")
         kind = self.rng.choice(["BIGINT", "VARCHAR(80)", "TEXT"] if number else ["VARCHAR(80)", "TEXT"])
         how = f"MODIFY COLUMN {column.name} {kind}"
@@ -186,9 +223,9 @@ class Work:
     def _truncate(self) -> None:
         statement = f"TRUNCATE {self.table}" if self.dialect == "postgresql" else f"DELETE FROM {self.table}"
         self._ddl(statement, tracks=False)
-        for key, row in sorted(self.rows.items()):
-            self.facts.append(Fact(self.table, "DELETE", key, self._named(key, row), None))
-        self.rows.clear()
+        for key in sorted(self.rows):
+            before = self._named(key, self.rows.pop(key))
+            self._did("DELETE", key, before, {})
 
     def _ddl(self, statement: str, *, tracks: bool = True, **asked: Any) -> None:
         self.said.append(statement)
@@ -239,48 +276,110 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-class MessageFiles:
-    """What the files of an output say, those that came since somebody looked last."""
+class NewFiles:
+    """The files in a folder that came since somebody looked last, in the order of their names."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self.folder, self.suffix = folder, suffix
         self._seen: set[Path] = set()
 
-    def new(self) -> Iterator[Path]:
-        """Files in the order of their names."""
-        for file in sorted(one for one in self.folder.rglob("*.*") if one.suffix in (".xml", ".jsonl")):
-            if file not in self._seen:
-                self._seen.add(file)
-                yield file
+    def __iter__(self) -> Iterator[Path]:
+        found = sorted(set(self.folder.rglob(f"*{self.suffix}")) - self._seen)
+        self._seen.update(found)
+        return iter(found)
 
-    def facts(self) -> list[Fact]:
-        """The changes that messages tell."""
+
+class MessageFiles:
+    """What messages tell."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = NewFiles(folder, ".jsonl")
+
+    def told(self) -> list[Told]:
+        """The changes that came since somebody looked last."""
         found = []
-        for file in self.new():
+        for file in self._files:
             for line in file.read_text().splitlines():
                 one = json.loads(line)
-                value = one["value"]
-                op = value["headers"]["operation"]
-                data, before = value["data"], value["beforeData"]
-                key = next(data[name] for name in ("idu", "idx") if name in data)
+                headers, data = one["value"]["headers"], one["value"]["data"]
+                gone = headers["operation"] == "DELETE"
+                mask = int(headers["columnMask"], 16)
+                named = {name: value for place, (name, value) in enumerate(data.items()) if mask >> place & 1}
+                before = data if gone else one["value"]["beforeData"]
                 table = one["topic"].rpartition(".")[2]
-                found.append(Fact(table, op, key, data if op == "DELETE" else before, None if op == "DELETE" else data))
+                found.append(Told(table, headers["operation"], key_in(data), before, None if gone else data, named))
         return found
+
+
+class ChangeFiles:
+    """What the rows of change tables tell."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = NewFiles(folder, ".parquet")
+
+    def told(self) -> list[Told]:
+        """The changes that came since somebody looked last, in their order over all tables."""
+        rows: list[tuple[str, str, dict[str, Any]]] = []
+        for file in self._files:
+            table = file.parent.name.removesuffix("__ct").rpartition(".")[2]
+            rows += [(row["header__change_seq"], table, row) for row in pq.read_table(file).to_pylist()]
+        found, before = [], None
+        # The row before stands ahead of the row after, under the same change_seq.
+        for _, table, row in sorted(rows, key=lambda one: (one[0], one[2]["header__change_oper"] != "B")):
+            own = {name: value for name, value in row.items() if not name.startswith("header__")}
+            op = row["header__operation"]
+            if op == "BEFOREIMAGE":
+                before = own
+                continue
+            mask = int.from_bytes(row["header__change_mask"], "little")
+            named = {name: own[name] for place, name in enumerate(row) if name in own and mask >> place & 1}
+            gone = op == "DELETE"
+            found.append(Told(table, op, key_in(own), own if gone else before, None if gone else own, named))
+            before = None
+        return found
+
+
+def key_in(row: dict[str, Any]) -> int:
+    """The key of a row, which has one of two names."""
+    return int(next(row[name] for name in ("idu", "idx") if name in row))
+
+
+class RowMirror:
+    """A table that does what changes say, with its columns by the numbers of the model. A change that tells the number of
+    its statement has names of that time, else those of today.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[int, str | None]] = {}
+
+    def apply(self, told: Sequence[Told], work: Work, *, of_then: bool) -> None:
+        """Takes what came since the last time."""
+        facts = {fact.written["n"]: fact for fact in work.facts if "n" in fact.written}
+        for one in told:
+            if one.op == "DELETE":
+                self.rows.pop(one.key, None)
+                continue
+            numbers = facts[one.named["n"]].numbers if of_then else work.numbers
+            row = self.rows.setdefault(one.key, {})
+            row.update({numbers[name]: _text(value) for name, value in one.named.items() if name in numbers})
+
+    def shown(self, work: Work) -> dict[int, dict[str, str | None]]:
+        """The rows by today's names of their columns."""
+        return shown(self.rows, work)
 
 
 class XdsMirror:
     """A directory that does what XDS documents say: attributes by the numbers of the model's columns."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = MessageFiles(folder)
+        self._files = NewFiles(folder, ".xml")
         self.rows: dict[int, dict[int, str | None]] = {}
 
     def apply(self, work: Work) -> None:
         """Takes the documents that came since the last time; columns are meant by today's names, else by former ones."""
-        today = {column.name: column.number for column in work.columns}
-        for file in self._files.new():
+        for file in self._files:
             for element in etree.parse(str(file)).getroot().iter("add", "modify", "delete"):
-                self._event(element, work.named | today)
+                self._event(element, work.named | work.numbers)
 
     def _event(self, element: Any, named: dict[str, int]) -> None:
         association = element.findtext("association")
@@ -303,33 +402,9 @@ class XdsMirror:
 
     def shown(self, work: Work) -> dict[int, dict[str, str | None]]:
         """The rows by today's names of their columns."""
-        return {key: {column.name: row.get(column.number) for column in work.columns} for key, row in self.rows.items()}
+        return shown(self.rows, work)
 
 
-class ChangeFiles:
-    """What the rows of change tables say, those in files that came since somebody looked last."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._seen: set[Path] = set()
-
-    def facts(self) -> list[Fact]:
-        """The changes, in their order over all tables."""
-        rows: list[tuple[str, str, dict[str, Any]]] = []
-        for file in sorted(set(self.folder.rglob("*.parquet")) - self._seen):
-            self._seen.add(file)
-            table = file.parent.name.removesuffix("__ct").rpartition(".")[2]
-            rows += [(row["header__change_seq"], table, row) for row in pq.read_table(file).to_pylist()]
-        found, before = [], None
-        # The row before stands ahead of the row after, under the same change_seq.
-        for _, table, row in sorted(rows, key=lambda one: (one[0], one[2]["header__change_oper"] != "B")):
-            own = {name: value for name, value in row.items() if not name.startswith("header__")}
-            op = row["header__operation"]
-            if op == "BEFOREIMAGE":
-                before = own
-                continue
-            key = next(own[name] for name in ("idu", "idx") if name in own)
-            gone = op == "DELETE"
-            found.append(Fact(table, op, key, own if gone else before, None if gone else own))
-            before = None
-        return found
+def shown(rows: dict[int, dict[int, str | None]], work: Work) -> dict[int, dict[str, str | None]]:
+    """Rows by today's names of their columns."""
+    return {key: {column.name: row.get(column.number) for column in work.columns} for key, row in rows.items()}

@@ -9,7 +9,8 @@ What one definition says is decided by itself, with a catalog of that time, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -93,20 +94,25 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         """The changes as an output tells them, the tables that they speak of, and what is not told of them."""
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
-        only = names is FormerNames.ONLY_NEW
-        former = [one.by_new_names(only=only) for one in self.former.values()]
+        refusals: list[Refusal] = []
+        told = [self.told_change(change, names, refusals) for change in changes]
+        return [change for change in told if change is not None], self.told_catalog(names), refusals
+
+    def told_catalog(self, names: FormerNames) -> Catalog:
+        """The tables that the changes speak of as an output tells them: former ones first."""
+        if not self.former or names is FormerNames.OWN:
+            return self.catalog
+        former = [one.by_new_names(only=names is FormerNames.ONLY_NEW) for one in self.former.values()]
         taken = {*self.former, *((table.schema, table.name) for table in former)}
         others = [table for table in self.catalog if (table.schema, table.name) not in taken]
-        refusals: list[Refusal] = []
-        told = [self._renamed(change, refusals, only=only) for change in changes]
-        catalog = Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
-        return [change for change in told if change is not None], catalog, refusals
+        return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
-    def _renamed(self, change: Change, refusals: list[Refusal], *, only: bool) -> Change | None:
-        """The change by today's names; None where nothing of it is left."""
+    def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
+        """The change as an output tells it; None where nothing of it is left. `refusals` get what is not told of it."""
         definition = self.former.get((change.row.schema, change.row.table))
-        if definition is None:
+        if definition is None or names is FormerNames.OWN:
             return change
+        only = names is FormerNames.ONLY_NEW
         if only and definition.today is None:
             note = f"{change.row.table} is gone, so no policy can say what may be published of it."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
@@ -174,13 +180,14 @@ class Definitions:
     def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
         self._catalog = catalog
         self._by_name: dict[str, list[Definition]] = {}
-        ordered = sorted(definitions, key=lambda one: one.first)
+        self.known = ordered = tuple(sorted(definitions, key=lambda one: one.first))
+        """The definitions in the order in which they began."""
         for definition in ordered:
             for name in self._names(definition.table):
                 self._by_name.setdefault(name, []).append(definition)
         self._last = max((one.first for one in ordered), default=BEFORE_ALL_NUMBERS)
         self._lists = {name: found for name, found in self._by_name.items() if len(found) > 1 or not found[0].current}
-        self._known: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
+        self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
         self._renamed: dict[tuple[Place, int], Definition] = {}
@@ -188,6 +195,21 @@ class Definitions:
     def __bool__(self) -> bool:
         """Whether anything was ever other than it is today."""
         return bool(self._lists)
+
+    def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
+        """On its way to another process: what was looked up is found by places in memory, and so it stays here."""
+        return Definitions, (self.known, self._catalog)
+
+    @cached_property
+    def former(self) -> tuple[Definition, ...]:
+        """Every definition that a row may be told by and that is not today's, always in the same order."""
+        own = [one for one in self.known if not one.current]
+        places = {one.place: one for one in own if one.today is not None}
+        return (*own, *(self._under_former_name(one, one.today) for one in places.values() if one.today is not None))
+
+    def span(self, former: Definition) -> DefinitionSpan:
+        """No events, and the tables as they were when this was one of them."""
+        return self._span((), {former.place: former})
 
     def concerns(self, events: Sequence[Event]) -> bool:
         """Whether one of these may have been written under a definition that is not today's."""
@@ -201,21 +223,52 @@ class Definitions:
         )
 
     def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
-        """The events in their order, parted where a definition begins."""
-        spans: list[DefinitionSpan] = []
-        current: list[Event] = []
+        """The events in parts under the same definitions, each part in their order. The events of an object are in a later
+        part where its table got another definition, and in the same where it did not, whatever became of others.
+        """
+        parts: list[tuple[dict[Place, Definition], list[Event]]] = [({}, [])]
+        reached: dict[tuple[Place, str | None], int] = {}
+        for event in events:
+            found, number = self._of(event), 0
+            if found is not None:
+                number = reached.get((found.place, event.key), 0)
+                while number < len(parts) and parts[number][0].get(found.place, found) is not found:
+                    number += 1
+                if number == len(parts):
+                    parts.append(({}, []))
+                parts[number][0][found.place] = found
+                reached[found.place, event.key] = number
+            parts[number][1].append(event)
+        return [self._span(some, chosen) for chosen, some in parts if some] or [self._span((), {})]
+
+    def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
+        """How many events of one object after the other were written under the same definitions, for one that has so many
+        that nobody holds them all.
+        """
         chosen: dict[Place, Definition] = {}
+        count = 0
         for event in events:
             found = self._of(event)
             if found is not None and chosen.get(found.place, found) is not found:
-                spans.append(self._span(current, chosen))
-                current = []
+                yield self._span((), chosen), count
+                count = 0
             if found is not None:
                 chosen[found.place] = found
-            current.append(event)
-        if current or not spans:
-            spans.append(self._span(current, chosen))
-        return spans
+            count += 1
+        yield self._span((), chosen), count
+
+    def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
+        """Changes, each with the span that it was decided in, in pieces in which every table looks the same."""
+        piece: list[Change] = []
+        chosen: dict[Place, Definition | None] = {}
+        for span, change in told:
+            place = change.row.schema, change.row.table
+            definition = span.former.get(place)
+            if chosen.setdefault(place, definition) is not definition:
+                yield self._span((), chosen), piece
+                piece, chosen = [], {place: definition}
+            piece.append(change)
+        yield self._span((), chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
         """The object that a row of the log speaks of by former names, as it is called today where that is known."""
@@ -272,7 +325,7 @@ class Definitions:
     def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
         """Whether a definition has the column that a row names, and the columns of its key."""
         asked = id(definition), name, column, key
-        known = self._known.get(asked)
+        known = self._having.get(asked)
         if known is None:
             catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
             naming = Naming(name, catalog.find(name) or Found(definition.table), catalog)
@@ -282,11 +335,11 @@ class Definitions:
                     naming.attribute(column)
                 except DataError:
                     known = False
-            self._known[asked] = known
+            self._having[asked] = known
         return known
 
-    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition]) -> DefinitionSpan:
-        former = {place: one for place, one in chosen.items() if not one.current}
+    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition | None]) -> DefinitionSpan:
+        former = {place: one for place, one in chosen.items() if one is not None and not one.current}
         if not former:
             return DefinitionSpan(events=events, catalog=self._catalog)
         asked = frozenset(map(id, former.values()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -205,6 +205,11 @@ def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Op
     changes = _changes(screened, rows, options)
     changes.sort(key=_due_place if options.future else _place)
     return _decision(changes, screened)
+
+
+def place_of(options: Options) -> Callable[[Change], Any]:
+    """By what changes are put in the order in which they are published."""
+    return _due_place if options.future else _place
 
 
 def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:

@@ -140,8 +140,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
             changed = "image.changed" if whole else statement(self.dialect, "listed_changed")
             add(Side.NEW, Fate.STAYED, stayed, "image.name", old, new, [changed])
         if moves and self.plan.others:
-            differs = statement(self.dialect, "row_differs", before=clauses.old.alias, after=clauses.new.alias)
-            only = ["image.place = 1", "NOT image.changed", differs]
+            only = ["image.place = 1", "NOT image.changed", clauses.rows_differ()]
             add(Side.NEW, Fate.STAYED, kind_text(self.dialect, Kind.UPDATE_ROW_BACK), "NULL", "NULL", "NULL", only)
         return found
 

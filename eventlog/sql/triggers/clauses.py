@@ -135,8 +135,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def changed(self, fact: Fact) -> str:
         if self.compares_rows:
-            return statement(self.dialect, "row_differs", before=self.old.alias, after=self.new.alias)
+            return self.rows_differ()
         return any_of([self._differs(watched.column) for watched in fact.watched])
+
+    def rows_differ(self) -> str:
+        """Whether anything in a row changed; the database must offer it."""
+        # With .* a row is meant also where the table has a column of that name.
+        return statement(self.dialect, "row_differs", before=f"{self.old.alias}.*", after=f"{self.new.alias}.*")
 
     @property
     def compares_rows(self) -> bool:

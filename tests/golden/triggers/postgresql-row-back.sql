@@ -46,14 +46,14 @@ SELECT CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN 'idu=' || o.idu::text EL
   CASE WHEN (n.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_4
        WHEN (o.idu IS NOT DISTINCT FROM NULL) THEN eventlog_kind_5 ELSE eventlog_kind_6 END,
   eventlog_now, eventlog_user, 'usr'
-FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o *<> n);
+FROM old_rows AS o FULL JOIN new_rows AS n ON o.idu = n.idu WHERE ((n.idu IS NOT DISTINCT FROM NULL) OR (o.idu IS NOT DISTINCT FROM NULL) OR o.* *<> n.*);
 RETURN NULL;
 END
 $eventlog$
 REVOKE ALL ON FUNCTION own.event_log_usr_update() FROM PUBLIC
 CREATE TRIGGER event_log_usr_update AFTER UPDATE ON usr
 REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION own.event_log_usr_update()
-COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"9c03205f7e293236"}'
+COMMENT ON TRIGGER event_log_usr_update ON usr IS 'eventlog {"log":"own.event_log","table":"usr","options":{},"hash":"6fd7848db193a3f6"}'
 
 -- event_log_usr_delete on usr
 CREATE OR REPLACE FUNCTION own.event_log_usr_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER

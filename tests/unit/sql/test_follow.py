@@ -20,7 +20,7 @@ from eventlog.sql.triggers.installed import gone_columns, with_failure
     [
         ("postgresql://", "o.fname IS DISTINCT FROM n.fname AND n.idu = 1", ["fname"]),
         ("postgresql://", 'n."Fname" IS NULL OR n."x""y" IS NULL', ["Fname", 'x"y']),
-        ("postgresql://", "o *<> n AND in.nothing AND plan.n.fname", []),
+        ("postgresql://", "o.* *<> n.* AND in.nothing AND plan.n.fname", []),
         ("postgresql://", "NEW.IDU = OLD.idu", []),
         ("mysql://", "NOT (OLD.`fname` <=> NEW.`idu`)", ["fname"]),
         ("mysql://", "NEW.`a``b`", ["a`b"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,11 +76,41 @@ def test_events_after_the_last_definition_concern_nobody() -> None:
 def test_events_are_parted_where_a_definition_begins() -> None:
     events = [event(98, "person", "name"), event(99, "city", "name"), event(100, "person", "name"), event(101, "city")]
     first, second = history().spans(events)
-    assert parts([first, second]) == [([98, 99], True), ([100, 101], False)]
+    assert parts([first, second]) == [([98, 99, 101], True), ([100], False)], "of a city nothing has changed"
     assert [one.name for one in first.catalog] == ["person", "city"]
     assert {one.name: one.key for one in first.catalog}["person"] == ("id",)
     assert second.catalog is CATALOG
     assert "fax" in next(iter(first.catalog)).attributes
+
+
+def test_an_object_is_parted_by_its_own_events_alone() -> None:
+    """However the rows of others alternate between definitions."""
+    one = [event(98, "person", "name"), event(99, "person", "fax"), event(102, "person", "fax"), event(103, "person")]
+    other = [event(100, "person", "name", key="id=2"), event(101, "person", kind=6, key="id=2")]
+    found = history().spans(sorted([*one, *other], key=lambda one: one.position))
+    assert parts(found) == [([98, 99, 102], True), ([100, 101, 103], False)]
+    assert parts(history().spans(one)) == [([98, 99, 102], True), ([103], False)]
+
+
+def test_changes_are_told_in_pieces_in_which_every_table_looks_the_same() -> None:
+    definitions = history()
+    then, now = definitions.spans([event(99, "person"), event(100, "person")])
+    told = [
+        (then, change()),
+        (then, change(name="city")),
+        (now, change()),
+        (now, change(name="city")),
+        (then, change()),
+    ]
+    pieces = [(PERSON in span.former, len(several)) for span, several in definitions.pieces(told)]
+    assert pieces == [(True, 2), (False, 2), (True, 1)]
+    assert [several for _, several in definitions.pieces([])] == [[]]
+
+
+def test_definitions_go_to_other_processes() -> None:
+    catalog = Catalog(CATALOG.tables, former=history())
+    found = pickle.loads(pickle.dumps(catalog))  # noqa: S301  # what was just made
+    assert parts(found.former.spans([event(99, "person"), event(100, "person")])) == [([99], True), ([100], False)]
 
 
 def test_no_events_are_one_span() -> None:
