@@ -100,4 +100,5 @@ def test_columns_of_several_character_sets_are_summed_together(mariadb: Engine) 
         with mariadb.begin() as connection:
             connection.exec_driver_sql(f"UPDATE usr SET {change}")
         seen.add(totals(mariadb).total)
-    assert len(seen) == 1 + len(changes) and 0 not in seen
+    assert len(seen) == 1 + len(changes)
+    assert 0 not in seen
