@@ -19,7 +19,9 @@ from eventlog.core.seams import Batch
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.compare.state import CompareState
-from eventlog.sources.stream.source import FileMarks, StreamSource
+from eventlog.sources.compare.tables import PREFIX
+from eventlog.sources.stream.kept import DatabaseKeeper
+from eventlog.sources.stream.source import FileMarks, StreamMarks, StreamSource
 from eventlog.sql.reflect import reflect
 from tests.support.compared import made_source, random_row
 
@@ -48,11 +50,17 @@ class Consumer:
                 self.rows[key] = dict(image.after or {})
 
 
+def keeper_in(kept: Engine) -> DatabaseKeeper:
+    """What keeps the state and the marks in a database."""
+    return DatabaseKeeper(kept.url.render_as_string(hide_password=False), PREFIX, 30)
+
+
 class Site:
     """A table, a source that compares it, and who takes what it gives."""
 
-    def __init__(self, engine: Engine, folder: Path, key: str, **settings: Any) -> None:
+    def __init__(self, engine: Engine, folder: Path, key: str, kept: Engine | None = None, **settings: Any) -> None:
         self.engine = engine
+        self.keeper = None if kept is None else keeper_in(kept)
         self.table = made_source(engine, key)
         self.kind = key
         self.settings = CompareSettings(state=str(folder / "state.db"), marks=str(folder / "marks.json"), **settings)
@@ -65,8 +73,11 @@ class Site:
 
         settings = replace(self.settings, **changed)
         catalog = reflect(self.engine, ["usr"])
-        marks = FileMarks(Path(settings.marks))
-        return StreamSource(compare_reader(self.engine, catalog, settings, report=self.reports.append), marks)
+        marks: StreamMarks = FileMarks(Path(settings.marks))
+        if self.keeper is not None:
+            assert self.keeper.take() is not None
+            marks = self.keeper.marks()
+        return StreamSource(compare_reader(self.engine, catalog, settings, marks, report=self.reports.append), marks)
 
     def reopen(self, **changed: Any) -> None:
         """As after a crash: nothing that memory knew is left."""

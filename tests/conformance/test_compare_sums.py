@@ -64,7 +64,17 @@ def test_each_change_of_one_value_changes_it(engine: Engine, table: sa.Table) ->
 
 def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table: sa.Table) -> None:
     """Texts side by side, and NULL beside the text that stands for it."""
-    pairs = [("a|", "b"), ("a", "|b"), (None, "~"), ("~", None), (None, None), ("", None), (None, ""), ("1|x", ""), ("a", "A")]
+    pairs = [
+        ("a|", "b"),
+        ("a", "|b"),
+        (None, "~"),
+        ("~", None),
+        (None, None),
+        ("", None),
+        (None, ""),
+        ("1|x", ""),
+        ("a", "A"),
+    ]
     seen = {(name, note): wrote(engine, table, name=name, note=note) for name, note in pairs}
     assert len({one.total for one in seen.values()}) == len(pairs)
 
