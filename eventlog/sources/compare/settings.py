@@ -56,6 +56,8 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
         return self.state if "://" in self.state else self.marks or "compare-marks.json"
 
     def __post_init__(self) -> None:
+        if self.state.startswith("sqlite") and "://" in self.state:
+            raise ConfigError("source.compare.state is the URL of an SQLite file.", hint="Write its path alone.")
         if "://" in self.state and self.marks:
             raise ConfigError(
                 "source.compare.marks names a file, and the state is in a database.",
