@@ -369,7 +369,7 @@ def test_tables_of_the_state_are_not_compared(postgresql: Engine, tmp_path: Path
 
 
 def test_a_state_in_sqlite_is_named_by_its_path() -> None:
-    with pytest.raises(ConfigError, match="source.compare.state"):
+    with pytest.raises(ConfigError, match=r"source\.compare\.state"):
         CompareSettings(state="sqlite:////tmp/state.db")
-    with pytest.raises(ConfigError, match="source.compare.marks"):
+    with pytest.raises(ConfigError, match=r"source\.compare\.marks"):
         CompareSettings(state="postgresql://reader@db/state", marks="marks.json")

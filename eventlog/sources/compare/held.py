@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, tuple_
+from sqlalchemy.exc import IntegrityError
 
 from eventlog.compare.ranges import Digests, Range, digests
 from eventlog.compare.row_texts import RowTexts
@@ -53,7 +54,11 @@ class HeldSide:
         while batch := [self._kept(row) for row in islice(left, WRITTEN_ROWS)]:
             found = {(row["place"], row["id"]): row for row in batch}
             with self._transactions.step() as connection:
-                self._put(connection, found)
+                try:
+                    with connection.begin_nested():
+                        self._insert(connection, list(found.values()))
+                except IntegrityError:  # several rows have one key, parts of which are NULL: the last one counts
+                    self._put(connection, found)
 
     def change(self, rows: Mapping[Key, Sequence[Any] | None]) -> None:
         """Has these rows with these values, in the transaction of a step; None takes one away."""
@@ -118,7 +123,14 @@ class HeldSide:
             connection.execute(self._table.delete().where(self._among(places[start : start + ASKED_KEYS])))
         values = [row for row in rows.values() if row is not None]
         if values:
-            connection.execute(self._table.insert(), values)
+            self._insert(connection, values)
+
+    def _insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Hands rows to the driver as they are: to have each looked at costs a third of all the writing."""
+        compiled: Any = self._table.insert().compile(dialect=connection.dialect)
+        order = compiled.positiontup
+        given: Any = rows if order is None else [tuple([row[name] for name in order]) for row in rows]
+        connection.exec_driver_sql(str(compiled), given)
 
     def _among(self, places: Sequence[tuple[int, str]]) -> sa.ColumnElement[bool]:
         table = self._table
@@ -130,16 +142,16 @@ class HeldSide:
     def within(self, part: Range, buckets: Sequence[int] | None = None) -> sa.Select[Any]:
         """The rows of a range, each with its bucket."""
         table = self._table
-        number: sa.ColumnElement[int] = sa.literal_column(str(part.buckets))
+        number = _literal(part.buckets)
         bucket: Any = table.c.spot % number
         if part.counted:
             remainder = (table.c.place % number + number) % number
             bucket = sa.case((table.c.place == NOWHERE, 0), else_=remainder)
         found = sa.select(bucket.label("bucket"), table.c.id, table.c.long_key, table.c.hash)
         if part.after is not None:
-            found = found.where(table.c.place > part.after)
+            found = found.where(table.c.place > _literal(part.after))
         if part.upto is not None:
-            found = found.where(table.c.place <= part.upto)
+            found = found.where(table.c.place <= _literal(part.upto))
         if part.last is not None:
             found = found.where(bucket.between(part.first, part.last))
         return found if buckets is None else found.where(bucket.in_(buckets))
@@ -148,7 +160,7 @@ class HeldSide:
         """The places of rows in their order."""
         place = self._table.c.place
         found = sa.select(place).order_by(place)
-        return found if after is None else found.where(place > after)
+        return found if after is None else found.where(place > _literal(after))
 
 
 class HeldSnapshot:
@@ -178,8 +190,13 @@ class HeldSnapshot:
         return {tuple(json.loads(whole or mine)): (1, int(hashed)) for _, mine, whole, hashed in found}
 
 
+def _literal(number: int) -> sa.ColumnElement[int]:
+    """A number in the text of a query: it may be too large for a parameter, or stand in what is grouped by."""
+    return sa.literal_column(str(number))
+
+
 def _sums(found: sa.Subquery) -> tuple[sa.ColumnElement[Any], ...]:
     """How many rows there are, and the sum of their hashes in two halves, which overflow nowhere."""
-    half: sa.ColumnElement[int] = sa.literal_column(str(1 << HALF_BITS))
+    half = _literal(1 << HALF_BITS)
     low = found.c.hash % half
     return sa.func.count(), sa.func.sum((found.c.hash - low) // half), sa.func.sum(low)
