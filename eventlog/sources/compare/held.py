@@ -17,8 +17,8 @@ from eventlog.compare.ranges import Digests, Range, digests
 from eventlog.compare.row_texts import RowTexts
 from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
 from eventlog.compare.texts import HALF_BITS
-from eventlog.sources.compare.tables import NOWHERE, KeptTables
-from eventlog.sources.compare.transactions import Transactions
+from eventlog.sources.compare.tables import KeptTables
+from eventlog.sources.compare.transactions import StateTransactions
 
 WRITTEN_ROWS: Final = 5000
 """Rows that are written in one transaction where nobody sees them yet."""
@@ -27,13 +27,16 @@ ASKED_KEYS: Final = 400
 ID_CHARACTERS: Final = 300
 """A longer key is found by its hash, for an index has no room for it."""
 
+_NOWHERE: Final = -(2**63)
+"""The place of a row without a whole number as its key, or with one that is too large: it belongs to the first range."""
+
 
 class HeldSide:
     """The rows of one table."""
 
     native = ""
 
-    def __init__(self, compared: Compared, transactions: Transactions, tables: KeptTables, name: str) -> None:
+    def __init__(self, compared: Compared, transactions: StateTransactions, tables: KeptTables, name: str) -> None:
         self._compared = compared
         self._transactions = transactions
         self._table = tables.held(name)
@@ -113,7 +116,7 @@ class HeldSide:
 
     def _stands(self, text: str, first: int | None) -> tuple[int, str]:
         """By what a row is found: its place in the order of keys, where there is one, and its key."""
-        place = (NOWHERE if first is None else first) if self._compared.counted else 0
+        place = (_NOWHERE if first is None else first) if self._compared.counted else 0
         return place, text if len(text) <= ID_CHARACTERS else f"#{sha256(text.encode()).hexdigest()}"
 
     def _put(self, connection: Connection, rows: Mapping[tuple[int, str], dict[str, Any] | None]) -> None:
@@ -146,7 +149,7 @@ class HeldSide:
         bucket: Any = table.c.spot % number
         if part.counted:
             remainder = (table.c.place % number + number) % number
-            bucket = sa.case((table.c.place == NOWHERE, 0), else_=remainder)
+            bucket = sa.case((table.c.place == _NOWHERE, 0), else_=remainder)
         found = sa.select(bucket.label("bucket"), table.c.id, table.c.long_key, table.c.hash)
         if part.after is not None:
             found = found.where(table.c.place > _literal(part.after))

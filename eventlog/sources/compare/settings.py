@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
+from eventlog.sql.dialect import dialect_of
 
 MOST_SECONDS: Final = 31 * 86_400
 MOST_ROWS: Final = 1_000_000_000
@@ -56,8 +57,8 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
         return self.state if "://" in self.state else self.marks or "compare-marks.json"
 
     def __post_init__(self) -> None:
-        if self.state.startswith("sqlite") and "://" in self.state:
-            raise ConfigError("source.compare.state is the URL of an SQLite file.", hint="Write its path alone.")
+        if "://" in self.state and dialect_of(self.state).embedded:
+            raise ConfigError("source.compare.state is the URL of a file.", hint="Write its path alone.")
         if "://" in self.state and self.marks:
             raise ConfigError(
                 "source.compare.marks names a file, and the state is in a database.",

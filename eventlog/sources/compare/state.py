@@ -21,10 +21,10 @@ from eventlog.compare.sides import Compared, Key, Totals
 from eventlog.core.errors import DataError
 from eventlog.sources.compare.held import WRITTEN_ROWS, HeldSide
 from eventlog.sources.compare.tables import PREFIX, KeptTables
-from eventlog.sources.compare.transactions import Transactions
+from eventlog.sources.compare.transactions import StateTransactions
 from eventlog.sources.stream.kept import DatabaseMarks
 from eventlog.sql.connect import connect, place_of
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, dialects
 
 VERSION: Final = "3"
 
@@ -47,7 +47,7 @@ class QueuedImage(Struct, frozen=True, kw_only=True):
 class CompareState:
     """The state. `is_new` says that it was made now; `where` is what people call it."""
 
-    def __init__(self, transactions: Transactions, where: str, prefix: str = "") -> None:
+    def __init__(self, transactions: StateTransactions, where: str, prefix: str = "") -> None:
         self._transactions = transactions
         self._tables = KeptTables(dialect_of(transactions.engine), prefix)
         self.is_new = False
@@ -210,7 +210,7 @@ class CompareState:
 class StateRanges:
     """The ranges in which a table was seen to have the rows that the state has of it."""
 
-    def __init__(self, transactions: Transactions, table: sa.Table, name: str) -> None:
+    def __init__(self, transactions: StateTransactions, table: sa.Table, name: str) -> None:
         self._transactions = transactions
         self._table = table
         self._name = name
@@ -271,12 +271,13 @@ def _image(step: int, place: int, text: str) -> QueuedImage:
 
 def state_in_file(path: Path) -> CompareState:
     """The state that is a file of SQLite; one that is missing is made."""
-    engine = connect(URL.create("sqlite", database=str(path)).render_as_string(), may_create=True)
-    return CompareState(Transactions(engine, f"The state of the comparison in {path}"), str(path))
+    embedded = next(dialect.name for dialect in dialects() if dialect.embedded)
+    engine = connect(URL.create(embedded, database=str(path)).render_as_string(), may_create=True)
+    return CompareState(StateTransactions(engine, f"The state of the comparison in {path}"), str(path))
 
 
 def state_beside(marks: DatabaseMarks) -> CompareState:
     """The state in the database that has the marks too; only who holds their lock changes it."""
     where = place_of(marks.engine.url)
-    transactions = Transactions(marks.engine, f"The state of the comparison in {where}", marks.assure)
+    transactions = StateTransactions(marks.engine, f"The state of the comparison in {where}", marks.assure)
     return CompareState(transactions, where, PREFIX)

@@ -11,9 +11,6 @@ from eventlog.sql.dialect import Dialect
 PREFIX: Final = "eventlog_compare"
 """How the names of a state's tables begin in a database."""
 
-NOWHERE: Final = -(2**63)
-"""The place of a row without a whole number as its key, or with one that is too large: it belongs to the first range."""
-
 
 class KeptTables:
     """The tables that a state has."""

@@ -11,7 +11,7 @@ from eventlog.sql.access import transaction
 from eventlog.sql.dialect import dialect_of
 
 
-class Transactions:
+class StateTransactions:
     """Those of one database. `fence` is called first in each that changes something: it stops who has been replaced."""
 
     def __init__(self, engine: Engine, what: str, fence: Callable[[Connection], None] = lambda _: None) -> None:
