@@ -150,6 +150,8 @@ def site(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iter
     made = Site(engine, tmp_path, "both", kept)
     yield made
     made.source.close()
+    if made.keeper is not None:
+        made.keeper.leave()
 
 
 def test_after_each_cycle_a_mirror_equals_the_table(site: Site) -> None:

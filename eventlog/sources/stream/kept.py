@@ -134,6 +134,7 @@ class DatabaseKeeper:
 
     def leave(self) -> None:
         self._lock.leave()
+        self._engine.dispose()
 
     def drop(self) -> None:
         self._lock.drop()
