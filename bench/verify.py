@@ -17,9 +17,11 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 from bench import postgresql
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
+from bench.peers.checksums import Checksums
 from eventlog.compare.columns import place_of
 from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Ends, Recognition
+from eventlog.compare.ranges import Range
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Totals
 from eventlog.compare.tables import Place, TableSide
@@ -33,6 +35,8 @@ MOST_MEGABYTES: Final = 200
 SHARE: Final = 0.05
 IDLE: Final = 0.3
 IDLE_CYCLE: Final = "an idle cycle without triggers"
+FLOOR: Final = "one SELECT of each row's quickest hash"
+DATA_DIFF: Final = "0.1 % changed, data-diff's published method"
 
 COLUMNS: Final = (
     "id bigint PRIMARY KEY, name varchar(60), mail varchar(80), city varchar(40), pay numeric(12,2), size integer,"
@@ -101,6 +105,17 @@ class Pair(Struct, kw_only=True):
         assert found == differing, (found, differing)
         self.carried[label] = self.wire.bytes - before
 
+    def summed(self) -> None:
+        """One SELECT that reads each row of a table with the quickest hash that the server has: no cycle can do with less."""
+        with self.side("usr").snapshot() as snapshot:
+            assert snapshot.totals(Range(buckets=1)).rows == self.rows
+
+    def checksummed(self, differing: int) -> None:
+        """The same proof by the method that data-diff published."""
+        names = [column.name for column in reflect_table(self.engine, "usr").columns]
+        with self.engine.connect() as connection:
+            assert Checksums(connection, self.name, "id", names).differing("usr", "other") == differing
+
     def read(self, label: str) -> None:
         """Every row of both tables."""
         before = self.wire.bytes
@@ -145,13 +160,19 @@ def benchmark(*, quick: bool) -> Benchmark:
     ]
     contestants = [made for one in pairs for made in _contestants(one)]
     contestants += map(_cycle, pairs)
+    for one in pairs:
+        contestants.append(Contestant(name=f"{one.name}, {FLOOR}", run=one.summed, units=rows))
+        method = partial(one.checksummed, rows // 1000)
+        contestants.append(Contestant(name=f"{one.name}, {DATA_DIFF}", run=method, units=rows))
     return Benchmark(
         name="verify",
         question="how long does it take to prove that two tables are equal?",
         unit="row",
         contestants=contestants,
         targets=partial(_targets, pairs=pairs),
-        note="Ten columns, a key of one whole number; both tables on one server of the same two cores, through a proxy that counts bytes.",
+        note="Ten columns, a key of one whole number; both tables on one server of the same two cores, through a proxy that counts bytes."
+        " SymmetricDS (dbcompare) is no contestant: symmetric-wrapper of 3.15.22 is not in Maven Central. Without it,"
+        " and with a commons-lang3 newer than it asks for, dbcompare starts; no comparison of these tables was had from it.",
     )
 
 
@@ -204,7 +225,7 @@ def _targets(timings: Timings, *, pairs: list[Pair]) -> list[Target]:
     found: list[Target] = []
     for one in pairs:
         full, equal, changed = (timings[f"{one.name}, {what}"] for what in one.carried)
-        idle = timings[f"{one.name}, {IDLE_CYCLE}"]
+        idle, floor = timings[f"{one.name}, {IDLE_CYCLE}"], timings[f"{one.name}, {FLOOR}"]
         share = one.carried["0.1 % of the rows changed"] / one.carried["every row of both read"]
         found += [
             Target(
@@ -224,7 +245,7 @@ def _targets(timings: Timings, *, pairs: list[Pair]) -> list[Target]:
             ),
             Target(
                 promise=f"{one.name}: an idle cycle at most {IDLE:g} times the time of reading the table",
-                measured=f"{2 * idle.median / full.median:.2f} times",
+                measured=f"{2 * idle.median / full.median:.2f} times, the floor {2 * floor.median / full.median:.2f}",
                 reached=2 * idle.median <= IDLE * full.median,
             ),
         ]

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Any, Final
 
 from eventlog.compare.ranges import Digests, Range, digests
+from eventlog.compare.row_texts import RowTexts
 from eventlog.compare.sides import Compared, Hashes, Key, Rows, Totals, batches
-from eventlog.compare.texts import HALF_BITS, canonical, hash_of, plain_text, read_cell, row_text
-from eventlog.qlik.readings import reading_of
+from eventlog.compare.texts import HALF_BITS
 
 WRITTEN_ROWS: Final = 5000
 """Rows that are written at once."""
@@ -23,35 +23,29 @@ WRITTEN_ROWS: Final = 5000
 ASKED_KEYS: Final = 400
 
 _TABLE: Final = """
-CREATE TABLE {table} (key TEXT NOT NULL PRIMARY KEY, first INTEGER, spot INTEGER NOT NULL, hash INTEGER NOT NULL,
+CREATE TABLE held (key TEXT NOT NULL PRIMARY KEY, first INTEGER, spot INTEGER NOT NULL, hash INTEGER NOT NULL,
   cells TEXT NOT NULL, times INTEGER NOT NULL DEFAULT 1) WITHOUT ROWID
 """
-_WRITE: Final = "INSERT OR REPLACE INTO {table} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?)"
+_WRITE: Final = "INSERT OR REPLACE INTO held (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?)"
 _COUNT: Final = f"""
-INSERT INTO {{table}} (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
+INSERT INTO held (key, first, spot, hash, cells) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
 SET times = times + 1, hash = (hash + excluded.hash) & {2**60 - 1}, cells = excluded.cells
 """
 
 
 class ScratchSide:
-    """Rows in a temporary file, or in a table of a database that is `kept`. The last that is said of a key counts."""
+    """Rows in a temporary file. The last that is said of a key counts."""
 
-    def __init__(self, compared: Compared, kept: sqlite3.Connection | None = None, table: str = "held") -> None:
-        self._own = kept is None
-        if kept is None:
-            # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or the process.
-            kept = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-            kept.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
-            kept.execute(_TABLE.format(table=table))
-            kept.execute("CREATE TABLE noted (key TEXT NOT NULL PRIMARY KEY, text TEXT) WITHOUT ROWID")
-        self._database = kept
-        self._table = table
-        self._write = _WRITE.format(table=table)
-        self._count = _COUNT.format(table=table)
+    def __init__(self, compared: Compared) -> None:
+        # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or the process.
+        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
+        self._database.execute(_TABLE)
+        if compared.counted:  # else each range would read all rows
+            self._database.execute("CREATE INDEX in_order ON held (first)")
+        self._database.execute("CREATE TABLE noted (key TEXT NOT NULL PRIMARY KEY, text TEXT) WITHOUT ROWID")
         self._compared = compared
-        self._width = len(compared.key)
-        self._texts = [canonical(sql_type) for sql_type in compared.types]
-        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+        self._row = RowTexts(compared)
 
     @property
     def ordered(self) -> bool:
@@ -63,13 +57,7 @@ class ScratchSide:
 
     def close(self) -> None:
         """Deletes the file."""
-        if self._own:
-            self._database.close()
-
-    def make(self) -> None:
-        """Makes the table, where somebody keeps the database; a former one goes."""
-        self._database.execute(f"DROP TABLE IF EXISTS {self._table}")
-        self._database.execute(_TABLE.format(table=self._table))
+        self._database.close()
 
     def write(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
         """Writes rows, the key's values first; what their columns cannot read stays as it is.
@@ -82,31 +70,27 @@ class ScratchSide:
     def add(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
         """The same in a transaction that has begun."""
         left = iter(rows)
-        while batch := [self._held(row) for row in islice(left, WRITTEN_ROWS)]:
-            self._database.executemany(self._count if counted else self._write, batch)
+        while batch := [self._row.kept(row) for row in islice(left, WRITTEN_ROWS)]:
+            self._database.executemany(_COUNT if counted else _WRITE, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
         """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
         place = json.dumps(self.key(key))
         if values is None:
-            self._database.execute(f"DELETE FROM {self._table} WHERE key = ?", (place,))
+            self._database.execute("DELETE FROM held WHERE key = ?", (place,))
             return
-        former = (
-            None
-            if whole
-            else self._database.execute(f"SELECT cells FROM {self._table} WHERE key = ?", (place,)).fetchone()
-        )
-        cells: list[Any] = json.loads(former[0]) if former else [None] * (len(self._texts) - self._width)
+        former = None if whole else self._database.execute("SELECT cells FROM held WHERE key = ?", (place,)).fetchone()
+        cells: list[Any] = json.loads(former[0]) if former else self._row.empty
         for at, value in values.items():
             cells[at] = value
-        self._database.execute(self._write, self._held([*key, *cells]))
+        self._database.execute(_WRITE, self._row.kept([*key, *cells]))
 
     def move(self, former: Sequence[Any], key: Sequence[Any]) -> None:
         """Gives a row another key; whatever stands under that goes."""
-        query = f"SELECT cells FROM {self._table} WHERE key = ?"
+        query = "SELECT cells FROM held WHERE key = ?"
         found = self._database.execute(query, (json.dumps(self.key(former)),)).fetchone()
         self.change(former, None, whole=True)
-        cells = json.loads(found[0]) if found else [None] * (len(self._texts) - self._width)
+        cells = json.loads(found[0]) if found else self._row.empty
         self.change(key, dict(enumerate(cells)), whole=True)
 
     def note(self, key: Sequence[Any], text: str) -> None:
@@ -122,13 +106,13 @@ class ScratchSide:
 
     def doubled(self) -> Key | None:
         """A key that was written several times, if one was."""
-        query = f"SELECT key FROM {self._table} WHERE times > 1 ORDER BY key LIMIT 1"
+        query = "SELECT key FROM held WHERE times > 1 ORDER BY key LIMIT 1"
         found = self._database.execute(query).fetchone()
         return None if found is None else tuple(json.loads(found[0]))
 
     def empty(self) -> None:
         """Takes every row away."""
-        self._database.execute(f"DELETE FROM {self._table}")
+        self._database.execute("DELETE FROM held")
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -143,72 +127,52 @@ class ScratchSide:
 
     def key(self, values: Sequence[Any]) -> Key:
         """The texts of a key by which its row is found on both sides."""
-        return tuple([plain_text(read_cell(read, value)) for read, value in zip(self._reads, values, strict=False)])
+        return self._row.key(values)
 
     @contextmanager
     def snapshot(self) -> Iterator[ScratchSnapshot]:
         """The rows as they are."""
-        yield ScratchSnapshot(self._database, self._table, self.rows)
+        yield ScratchSnapshot(self._database, self.rows)
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         found: Rows = {}
-        reads = self._reads[self._width :]
         for batch in batches(keys, ASKED_KEYS):
             asked = [json.dumps(key) for key in batch]
-            query = f"SELECT key, cells FROM {self._table} WHERE key IN ({', '.join('?' * len(asked))})"
+            query = f"SELECT key, cells FROM held WHERE key IN ({', '.join('?' * len(asked))})"
             for key, cells in self._database.execute(query, asked):
-                values = zip(reads, json.loads(cells), strict=True)
-                found[tuple(json.loads(key))] = tuple([read_cell(read, cell) for read, cell in values])
+                found[tuple(json.loads(key))] = self._row.values(cells)
         return found
-
-    def _held(self, row: Sequence[Any]) -> tuple[str, int | None, int, int, str]:
-        values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
-        texts = [text(value) for text, value in zip(self._texts, values, strict=True)]
-        told = [plain_text(value) for value in values]
-        width = self._width
-        first = values[0] if type(values[0]) is int and abs(values[0]) < 2**63 else None
-        cells = json.dumps(told[width:])
-        return (
-            json.dumps(told[:width]),
-            first,
-            hash_of(row_text(texts[:width])),
-            hash_of(row_text(texts)),
-            cells,
-        )
 
 
 class ScratchSnapshot:
     """The rows of a temporary file."""
 
-    def __init__(self, database: sqlite3.Connection, table: str, rows: Callable[[Sequence[Key]], Rows]) -> None:
+    def __init__(self, database: sqlite3.Connection, rows: Callable[[Sequence[Key]], Rows]) -> None:
         self._database = database
-        self._table = table
         self.rows = rows
 
     def count(self) -> int:
-        return int(self._database.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
+        return int(self._database.execute("SELECT count(*) FROM held").fetchone()[0])
 
     def bound(self, after: int | None, rows: int) -> int | None:
         condition = "" if after is None else f"WHERE first > {after}"
-        query = f"SELECT first FROM {self._table} {condition} ORDER BY first LIMIT 1 OFFSET {rows - 1}"
+        query = f"SELECT first FROM held {condition} ORDER BY first LIMIT 1 OFFSET {rows - 1}"
         found = self._database.execute(query).fetchone()
         return None if found is None else found[0]
 
     def digests(self, part: Range) -> Digests:
         sums = f"{_bucket(part)}, sum(times), sum(hash >> 30), sum(hash & 1073741823)"
-        return digests(
-            self._database.execute(f"SELECT {sums} FROM {self._table} WHERE {_within(part)} GROUP BY 1").fetchall()
-        )
+        return digests(self._database.execute(f"SELECT {sums} FROM held WHERE {_within(part)} GROUP BY 1").fetchall())
 
     def totals(self, part: Range) -> Totals:
         sums = "sum(times), sum(hash >> 30), sum(hash & 1073741823)"
-        query = f"SELECT {sums} FROM {self._table} WHERE {_within(part)}"
+        query = f"SELECT {sums} FROM held WHERE {_within(part)}"
         rows, high, low = self._database.execute(query).fetchone()
         return Totals(rows=rows or 0, total=((high or 0) << HALF_BITS) + (low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
         chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
-        rows = self._database.execute(f"SELECT key, times, hash FROM {self._table} WHERE {_within(part)}{chosen}")
+        rows = self._database.execute(f"SELECT key, times, hash FROM held WHERE {_within(part)}{chosen}")
         return {tuple(json.loads(key)): (times, hashed) for key, times, hashed in rows}
 
 

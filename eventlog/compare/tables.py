@@ -38,6 +38,9 @@ from eventlog.sql.lookup import Question, value_text
 
 _length = re.compile(r"(?:char|varchar|character|character varying)\((\d+)\)").fullmatch
 SECOND_DIGITS: Final = 9
+QUICK_KINDS: Final = frozenset({"int", "number", "float", "date", "timestamp", "zoned", "short"})
+"""Kinds of values that some database puts into a row's quick hash as they are."""
+
 ASKED_KEYS: Final = 500
 """Rows that are read at once by their keys."""
 
@@ -178,7 +181,8 @@ class TableSnapshot:
 
     def totals(self, part: Range) -> Totals:
         """The whole range as two numbers."""
-        query = self._sql.made("compare_totals", replace(part, native=self._sql.native))
+        quick = self._sql.quick(self._connection.dialect.server_version_info)
+        query = self._sql.made("compare_totals", replace(part, native=self._sql.native), quick=quick)
         [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
@@ -218,6 +222,8 @@ class _Statements:
         self._key = _joined(dialect, texts[:width])
         self._when = place.when
         self._row = _joined(dialect, texts)
+        own = [_quick_sql(dialect, name, column, told) for (name, column, _), told in zip(both, texts, strict=True)]
+        self._quick = statement(dialect, "compare_quick", parts=", ".join(own))
         self._holes = {
             "table": in_text(place.stands(dialect)),
             "row": in_text(row),
@@ -242,12 +248,19 @@ class _Statements:
         holes = self._holes | {"within": self._within(None, None), "column": name}
         return text(statement(self._dialect, query, **holes))
 
-    def made(self, query: str, part: Range | None, buckets: Sequence[int] | None = None) -> TextClause:
+    def quick(self, version: Sequence[Any] | None) -> bool:
+        """Whether a server of this version hashes a row by its values, without the canonical text."""
+        return bool(self._quick) and tuple(version or ()) >= self._dialect.quick_hash_since
+
+    def made(
+        self, query: str, part: Range | None, buckets: Sequence[int] | None = None, *, quick: bool = False
+    ) -> TextClause:
         """A query about a range, or about some of its buckets."""
         holes = self._holes | {"within": self._within(part, buckets)}
         if part is not None:
             hashing = "compare_native" if part.native else "compare_hash"
-            holes["hash"] = in_text(statement(self._dialect, hashing, text=self._row))
+            hashed = self._quick if quick else statement(self._dialect, hashing, text=self._row)
+            holes["hash"] = in_text(hashed)
             holes["bucket"] = in_text(self._bucket(part))
         return text(statement(self._dialect, query, **holes))
 
@@ -283,6 +296,19 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
     elif column.category is Category.STRING and not dialect.embedded:
         return string_sql(dialect, name, column)  # such as a number in a column of texts
     return statement(dialect, f"canonical_{kind}", value=value)
+
+
+def _quick_sql(dialect: Dialect, name: str, column: Column, told: str) -> str:
+    """SQL for a value in a row that its database compares with nothing but the same row at another time.
+
+    Its canonical text, `told`, unless the database has something quicker of which different values are different.
+    """
+    kind = "told" if column.made else kind_of(column.type)
+    if kind == "string" and _is_short(dialect, column):
+        kind = "short"
+    if kind not in QUICK_KINDS or not offers(dialect, f"quick_{kind}"):
+        kind = "told"
+    return statement(dialect, f"quick_{kind}", value=told if kind == "told" else name)
 
 
 def log_text(sql_type: str, text: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eventlog.publisher.books import ConsumerSettings
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
-    from eventlog.sources.stream.source import FileMarks, StreamReader
+    from eventlog.sources.stream.source import StreamMarks, StreamReader
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
     from eventlog.xds.write import XdsFormat
@@ -245,7 +245,7 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
 Report = Callable[[str], None]
 
 
-def source_order(config: Config, marks: FileMarks | None, report: Report) -> SourceOrder:
+def source_order(config: Config, marks: StreamMarks | None, report: Report) -> SourceOrder:
     """What the source's plug-in is asked with; `report` gets what is odd about it."""
     source = config.source
     return SourceOrder(
@@ -260,18 +260,17 @@ def source_order(config: Config, marks: FileMarks | None, report: Report) -> Sou
     )
 
 
-def stream_reader_of(config: Config, marks: FileMarks, report: Report) -> StreamReader:
+def stream_reader_of(config: Config, marks: StreamMarks, report: Report) -> StreamReader:
     """What reads the stream."""
     order = source_order(config, marks, report)
     reader: StreamReader = source_named(config.source.kind).build(order)
     return reader
 
 
-def stream_of(config: Config, report: Report) -> Stream:
+def stream_of(config: Config, marks: StreamMarks, report: Report) -> Stream:
     """The stream, opened; `report` gets what is odd about it."""
-    from eventlog.sources.stream.source import FileMarks, StreamSource
+    from eventlog.sources.stream.source import StreamSource
 
-    marks = FileMarks(config.source.marks)
     reader = stream_reader_of(config, marks, report)
     return StreamSource(reader, marks, backoff=config.publisher.backoff)
 

@@ -87,9 +87,9 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
         return filled(getattr(self, table, None), source_named(kind).settings, f"source.{table}")
 
     @property
-    def marks(self) -> Path:
-        """The file that keeps the position of a stream."""
-        return Path(source_named(self.kind).marks(self.own))
+    def marks(self) -> str:
+        """The file, or the URL of the database, that keeps the position of a stream."""
+        return str(source_named(self.kind).marks(self.own))
 
     @property
     def wanted_names(self) -> LogNames:

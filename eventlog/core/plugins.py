@@ -104,7 +104,7 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
 class SourceOrder(Struct, frozen=True, kw_only=True):
     """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
     that `source.schema_file` names; `reader`, `captured` and `schema` are `source.reader`, `.tables` and `.schema`, for what
-    reads tables. `marks` is its open file of marks. `report` takes sentences about what is odd.
+    reads tables. `marks` are its open marks. `report` takes sentences about what is odd.
     """
 
     settings: Any
@@ -120,13 +120,15 @@ class SourceOrder(Struct, frozen=True, kw_only=True):
 class SourcePlugin(Struct, frozen=True, kw_only=True):
     """A source: what `kind = "NAME"` means in `[source]`. `settings` are the keys of its own table, `[source.NAME]`.
 
-    `build` makes the reader of the stream. `marks` says in which file its position is kept; `title` is what it is called.
+    `build` makes the reader of the stream. `marks` says in which file its position is kept, or in which database, by its
+    URL, where the names of tables begin with `prefix`; `title` is what it is called.
     """
 
     settings: type[Struct]
     build: Callable[[SourceOrder], Any]
     marks: Callable[[Any], str]
     title: str
+    prefix: str = "eventlog_stream"
     address: Callable[[Any], str] = lambda _: ""
     """Where it reads, for messages, and without secrets; asked where there is no `source.url`."""
     check: Callable[[SourceOrder], Iterable[Finding]] | None = None

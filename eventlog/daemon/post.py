@@ -6,15 +6,12 @@ keeps its position, and a claim beside that file that keeps other publishers awa
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
@@ -22,8 +19,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of, stream_of, stream_pipeline_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
-from eventlog.core.durable_files import Claim
-from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
+from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
 from eventlog.core.registry import loaded, offers, source_named
 from eventlog.core.seams import Stream, Tenure
@@ -39,8 +35,8 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.marks import EPOCH, HOLDING, LOG, RESUMED, SERVED, TRY_NOW, Marks, as_text, next_epoch
-from eventlog.sources.stream.source import FileMarks
+from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
+from eventlog.sources.stream.kept import FileKeeper, keeper_of
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
 from eventlog.sql.findlog import log_columns
@@ -376,35 +372,36 @@ class StreamPost(Post):
 
     tenure: Tenure | None = None
 
-    def __init__(self, config: Config, journal: BoundLogger) -> None:
+    def __init__(self, config: Config, journal: BoundLogger, alive: Callable[[], bool]) -> None:
         source = config.source
         plugin = source_named(source.kind)
         address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
-        super().__init__(f"{plugin.title} of {source.marks}", address)
+        marks = source.marks
+        super().__init__(f"{plugin.title} of {shown_url(marks) if '://' in marks else marks}", address)
         self._config = config
         self._journal = journal
         self._stream: Stream | None = None
-        self._claim = Claim(Path(f"{config.source.marks}.lock"))
+        self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
 
     def take(self) -> bool:
-        if self.tenure is None and self._claim.take():
+        before = self.tenure
+        if before is None or not isinstance(self._keeper, FileKeeper):
+            self.tenure = self._keeper.take()
+        if before is None and self.taken:
             self.close()  # what it knows of the marks is from before
-            self.tenure = self._new_tenure()
         return self.taken
 
     def confirm(self) -> None:
-        """The claim ends with the process and no sooner, so there is nobody to ask."""
-        if self.tenure is None:
-            raise OccupiedError(
-                f"Another publisher may work on the {self.name}.", hint="This one does not have it any more."
-            )
+        self._keeper.confirm()
 
     def leave(self, vitals: PublisherHealth) -> None:
-        self._let_go()
+        self.tenure = None
+        self._keeper.leave()
 
     def drop(self) -> None:
         self.close()
-        self._let_go()
+        self.tenure = None
+        self._keeper.drop()
 
     def close(self) -> None:
         stream, self._stream = self._stream, None
@@ -416,21 +413,10 @@ class StreamPost(Post):
         turns = StreamTurns(replace(pipeline, confirm=self.confirm), vitals)
         return [Line(self.name, turns, [output.name for output in outputs])]
 
-    def _let_go(self) -> None:
-        self.tenure = None
-        self._claim.leave()
-
-    def _new_tenure(self) -> Tenure:
-        """Which stream this is stands in its marks, and so does the epoch."""
-        marks = FileMarks(self._config.source.marks)
-        identity = marks.get(LOG) or str(uuid4())
-        epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
-        marks.change({LOG: identity, EPOCH: str(epoch)})
-        return Tenure(log=identity, name=self.name, epoch=epoch)
-
     def _opened(self) -> Stream:
         if self._stream is None:
-            self._stream = stream_of(self._config, lambda said: self._journal.warning("odd", said=said))
+            marks = self._keeper.marks()
+            self._stream = stream_of(self._config, marks, lambda said: self._journal.warning("odd", said=said))
         return self._stream
 
 
@@ -439,7 +425,7 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
 
     A log is given up to others while `alive` says that the publisher does not move.
     """
-    return LogPost(config, engine, alive) if config.source.kind == "log" else StreamPost(config, journal)
+    return LogPost(config, engine, alive) if config.source.kind == "log" else StreamPost(config, journal, alive)
 
 
 def run_statements(log: Log, statements: Sequence[str], journal: BoundLogger) -> None:

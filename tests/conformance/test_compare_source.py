@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.core.errors import DataError
+from eventlog.core.errors import ConfigError, DataError, OccupiedError
 from eventlog.core.model import Image, Op, Outcome, Position, Status
 from eventlog.core.seams import Batch
+from eventlog.sources.compare.catalog import compared_catalog
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.compare.state import CompareState
-from eventlog.sources.stream.source import FileMarks, StreamSource
+from eventlog.sources.compare.tables import PREFIX
+from eventlog.sources.stream.kept import DatabaseKeeper
+from eventlog.sources.stream.source import FileMarks, StreamMarks, StreamSource
 from eventlog.sql.reflect import reflect
 from tests.support.compared import made_source, random_row
 
@@ -48,11 +51,18 @@ class Consumer:
                 self.rows[key] = dict(image.after or {})
 
 
+def keeper_in(kept: Engine) -> DatabaseKeeper:
+    """What keeps the state and the marks in a database."""
+    return DatabaseKeeper(kept.url.render_as_string(hide_password=False), PREFIX, 30)
+
+
 class Site:
     """A table, a source that compares it, and who takes what it gives."""
 
-    def __init__(self, engine: Engine, folder: Path, key: str, **settings: Any) -> None:
+    def __init__(self, engine: Engine, folder: Path, key: str, kept: Engine | None = None, **settings: Any) -> None:
         self.engine = engine
+        self.kept_in = kept
+        self.keeper = None if kept is None else keeper_in(kept)
         self.table = made_source(engine, key)
         self.kind = key
         self.settings = CompareSettings(state=str(folder / "state.db"), marks=str(folder / "marks.json"), **settings)
@@ -65,8 +75,34 @@ class Site:
 
         settings = replace(self.settings, **changed)
         catalog = reflect(self.engine, ["usr"])
-        marks = FileMarks(Path(settings.marks))
-        return StreamSource(compare_reader(self.engine, catalog, settings, report=self.reports.append), marks)
+        marks: StreamMarks = FileMarks(Path(settings.marks))
+        if self.keeper is not None:
+            assert self.keeper.take() is not None
+            marks = self.keeper.marks()
+        return StreamSource(compare_reader(self.engine, catalog, settings, marks, report=self.reports.append), marks)
+
+    @contextmanager
+    def kept(self) -> Iterator[sa.Connection]:
+        """The database of the state."""
+        engine = sa.create_engine(f"sqlite:///{self.settings.state}" if self.kept_in is None else self.kept_in.url)
+        with engine.begin() as connection:
+            yield connection
+        engine.dispose()
+
+    @property
+    def about(self) -> str:
+        return "about" if self.keeper is None else f"{PREFIX}_about"
+
+    def lose(self) -> None:
+        """Takes the state away, and leaves the marks."""
+        self.source.close()
+        if self.keeper is None:
+            Path(self.settings.state).unlink()
+            return
+        metadata = sa.MetaData()
+        with self.kept() as connection:
+            metadata.reflect(connection, only=lambda name, _: name.startswith(PREFIX) and not name.endswith("_mark"))
+            metadata.drop_all(connection)
 
     def reopen(self, **changed: Any) -> None:
         """As after a crash: nothing that memory knew is left."""
@@ -106,11 +142,16 @@ class Site:
         return {tuple(map(str, key)) for key in self.consumer.rows} == set(self.standing()) and not self.drain()
 
 
-@pytest.fixture
-def site(engine: Engine, tmp_path: Path) -> Iterator[Site]:
-    made = Site(engine, tmp_path, "both")
+@pytest.fixture(params=["file", "database"])
+def site(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    kept: Engine | None = None
+    if request.param == "database":
+        kept = request.getfixturevalue("postgresql") if engine.dialect.name == "sqlite" else engine
+    made = Site(engine, tmp_path, "both", kept)
     yield made
     made.source.close()
+    if made.keeper is not None:
+        made.keeper.leave()
 
 
 def test_after_each_cycle_a_mirror_equals_the_table(site: Site) -> None:
@@ -139,9 +180,11 @@ def test_an_idle_cycle_gives_nothing_and_a_batch_is_repeated_until_it_is_over(si
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_crash_at_any_point_repeats_and_never_loses(sqlite: Engine, tmp_path: Path, seed: int) -> None:
+def test_a_crash_at_any_point_repeats_and_never_loses(
+    sqlite: Engine, postgresql: Engine, tmp_path: Path, seed: int
+) -> None:
     dice = random.Random(seed)
-    site = Site(sqlite, tmp_path, dice.choice(["number", "both"]))
+    site = Site(sqlite, tmp_path, dice.choice(["number", "both"]), postgresql if seed % 2 else None)
     held: Batch | None = None
     for _ in range(120):
         what = dice.choice(["write", "read", "settle", "retry", "crash", "torn"])
@@ -181,45 +224,57 @@ def _torn(_state: CompareState, _step: int) -> None:
     raise TornError
 
 
-def test_a_state_that_is_gone_is_said_and_replaced_as_was_asked(site: Site, tmp_path: Path) -> None:
+def test_a_state_that_is_gone_is_said_and_replaced_as_was_asked(site: Site) -> None:
     dice = random.Random(3)
     site.write(dice, 30)
     site.drain()
-    (tmp_path / "state.db").unlink()
+    site.lose()
     site.reopen()
     with pytest.raises(DataError, match=r"usr has lost its state.*on_lost"):
         site.source.read(10)
-    (tmp_path / "state.db").unlink()
+    site.lose()
     site.reopen(on_lost="future-only")
     assert site.drain() == 0
     assert "future-only" in site.reports[-1]
-    (tmp_path / "state.db").unlink()
+    site.lose()
     site.reopen(on_lost="resync")
     site.consumer.rows.clear()
     assert site.drain() == len(site.consumer.rows)
     assert site.equal()
 
 
-def test_a_state_with_hashes_of_md5_gets_new_ones(site: Site, tmp_path: Path) -> None:
-    """Else every row would be read in each cycle from then on."""
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_file_of_a_former_version_is_kept_anew(site: Site, tmp_path: Path, version: str) -> None:
+    """Else every row would be read in each cycle from then on, or published once more."""
+    if site.keeper is not None:
+        pytest.skip("former versions had files only")
     site.write(random.Random(3), 30)
     site.drain()
     site.source.close()
     rows = len(site.consumer.rows)
     with closing(sqlite3.connect(tmp_path / "state.db")) as state:
         [(held,)] = state.execute("SELECT held FROM shape").fetchall()
-        hashes = f"SELECT key, hash, spot FROM {held}"
+        hashes = f"SELECT place, id, hash, spot FROM {held}"
         before = state.execute(hashes).fetchall()
-        state.execute(f"UPDATE {held} SET hash = hash + 1, spot = spot + 1")
-        state.execute("UPDATE about SET value = '1' WHERE name = 'version'")
+        state.execute(
+            f"CREATE TABLE held_7 AS SELECT id AS key, hash + 1 AS hash, 1 AS spot, cells, 1 AS times FROM {held}"
+        )
+        state.execute("UPDATE shape SET held = 'held_7'")
+        state.execute(f"DROP TABLE {held}")
+        state.execute("UPDATE about SET value = ? WHERE name = 'version'", (version,))
         state.commit()
         site.source = site.opened()
         assert site.drain() == 0
         [(held,)] = state.execute("SELECT held FROM shape").fetchall()
-        assert state.execute(f"SELECT key, hash, spot FROM {held}").fetchall() == before
+        assert sorted(state.execute(f"SELECT place, id, hash, spot FROM {held}").fetchall()) == sorted(before)
         assert len(before) == rows > 0
-        state.execute("UPDATE about SET value = '99' WHERE name = 'version'")
-        state.commit()
+
+
+def test_a_state_of_a_later_version_is_refused(site: Site) -> None:
+    site.write(random.Random(3), 3)
+    site.drain()
+    with site.kept() as connection:
+        connection.execute(sa.text(f"UPDATE {site.about} SET value = '99' WHERE name = 'version'"))
     with pytest.raises(DataError, match="of version 99"):
         site.reopen()
 
@@ -276,3 +331,47 @@ def test_a_table_without_a_key_is_refused(sqlite: Engine, tmp_path: Path) -> Non
     with pytest.raises(DataError, match="loose has no key"):
         source.read(1)
     source.close()
+
+
+@pytest.mark.parametrize("kept", ["postgresql", "mariadb"])
+def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
+    kept: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine: Engine = request.getfixturevalue(kept)
+    site = Site(engine, tmp_path, "number", engine)
+    assert site.keeper is not None
+    site.write(random.Random(1), 20)
+    site.drain()
+    site.write(random.Random(2), 20)
+    other = keeper_in(engine)
+    assert other.take() is None
+    with site.kept() as connection:  # its lease has run out, and it does not know yet
+        connection.execute(sa.text(f"DELETE FROM {PREFIX}_mark WHERE name = 'publisher'"))
+    assert other.take() is not None
+    with pytest.raises(OccupiedError):
+        site.source.read(0)
+    with pytest.raises(OccupiedError):
+        site.keeper.take()
+    site.source.close()
+    site.keeper.drop()
+    site.keeper = other
+    site.source = site.opened()
+    assert site.drain()
+    assert site.equal()
+    site.source.close()
+    other.leave()
+
+
+def test_tables_of_the_state_are_not_compared(postgresql: Engine, tmp_path: Path) -> None:
+    site = Site(postgresql, tmp_path, "number", postgresql)
+    site.drain()
+    with postgresql.connect() as connection:
+        assert [one.name for one in compared_catalog(connection, (), None, site.settings)] == ["usr"]
+    site.source.close()
+
+
+def test_a_state_in_sqlite_is_named_by_its_path() -> None:
+    with pytest.raises(ConfigError, match=r"source\.compare\.state"):
+        CompareSettings(state="sqlite:////tmp/state.db")
+    with pytest.raises(ConfigError, match=r"source\.compare\.marks"):
+        CompareSettings(state="postgresql://reader@db/state", marks="marks.json")

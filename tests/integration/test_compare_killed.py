@@ -19,6 +19,9 @@ from tests.integration.publishing import url_of
 from tests.support.compared import compared, made_source, random_row, sides
 
 KILLS = int(os.environ.get("EVENTLOG_KILLS", "3"))
+FILES = """state = "{folder}/state.db"
+marks = "{folder}/marks.json"
+"""
 CONFIG = """
 [source]
 kind = "compare"
@@ -47,6 +50,12 @@ def expect_mirrored(source: Engine, lake: Engine, file: Path) -> None:
         assert connection.exec_driver_sql(twice).scalar_one() == 0
 
 
+@pytest.fixture(params=["file", "postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
+def state(request: pytest.FixtureRequest) -> str:
+    """Where the state is kept: nothing for files, else the setting."""
+    return "" if request.param == "file" else f'state = "{url_of(request.getfixturevalue(request.param))}"\n'
+
+
 @pytest.fixture(
     params=[
         "sqlite",
@@ -58,12 +67,13 @@ def source(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
-def test_a_publisher_that_is_killed_again_and_again(source: Engine, tmp_path: Path) -> None:
+def test_a_publisher_that_is_killed_again_and_again(source: Engine, state: str, tmp_path: Path) -> None:
     dice = random.Random(1)
     table = made_source(source, "number")
     lake = sa.create_engine(f"sqlite:///{tmp_path / 'lake.db'}")
     file = tmp_path / "eventlog.toml"
-    file.write_text(CONFIG.format(source=url_of(source), lake=url_of(lake), folder=tmp_path))
+    config = CONFIG.replace(FILES, state) if state else CONFIG
+    file.write_text(config.format(source=url_of(source), lake=url_of(lake), folder=tmp_path))
     for _ in range(KILLS):
         with source.begin() as connection:
             for number in range(300):

@@ -92,7 +92,7 @@ def test_a_stream_has_an_identity_and_an_epoch_in_its_marks(place: Path) -> None
             publisher.run_once()
             publisher.post.confirm()
             tenures.append(publisher.post.tenure)
-            marks = FileMarks(publisher.config.source.marks)
+            marks = FileMarks(Path(publisher.config.source.marks))
     first, second = tenures
     assert first is not None
     assert second is not None

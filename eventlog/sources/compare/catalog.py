@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
+from eventlog.sources.compare.tables import PREFIX
 from eventlog.sql.access import as_table, in_text
 from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.reflect import reflect
@@ -19,7 +20,11 @@ def compared_catalog(
 ) -> Catalog:
     """The tables and views that are compared, and the queries."""
     if not settings.queries:
-        return reflect(connection, tables or None, schema)
+        whole = reflect(connection, tables or None, schema)
+        ours = [table for table in whole if table.name.casefold().startswith(f"{PREFIX}_")]
+        if tables or not ours:
+            return whole
+        return Catalog([table for table in whole if table not in ours], case_sensitive=whole.case_sensitive)
     found = [*reflect(connection, tables, schema)] if tables else []
     twice = next((table.name for table in found if table.name in settings.queries), None)
     if twice is not None:

@@ -18,7 +18,7 @@ def _reader(order: SourceOrder) -> StreamReader:
     from eventlog.sources.compare.reader import open_reader
 
     url = order.reader or order.url
-    return open_reader(url, order.captured, order.schema, order.settings, report=order.report)
+    return open_reader(url, order.captured, order.schema, order.settings, order.marks, report=order.report)
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:
@@ -44,7 +44,8 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
 COMPARE: Final = SourcePlugin(
     settings=CompareSettings,
     build=_reader,
-    marks=lambda settings: settings.marks,
+    marks=lambda settings: settings.position,
+    prefix="eventlog_compare",
     title="comparison",
     check=_findings,
 )

@@ -18,7 +18,6 @@ from eventlog.compare.columns import place_of
 from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace, read_window
-from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, Key, batches
 from eventlog.compare.tables import TableSide
 from eventlog.compare.texts import plain_text, read_cell, same
@@ -27,10 +26,12 @@ from eventlog.core.model import Captured, Image, Op
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.readings import reading_of
 from eventlog.sources.compare.catalog import compared_catalog, query_of
+from eventlog.sources.compare.held import HeldSide
 from eventlog.sources.compare.queries import QuerySide
 from eventlog.sources.compare.settings import CompareSettings
-from eventlog.sources.compare.state import CompareState, QueuedImage
-from eventlog.sources.stream.source import StreamPiece
+from eventlog.sources.compare.state import CompareState, QueuedImage, state_beside, state_in_file
+from eventlog.sources.stream.kept import DatabaseMarks
+from eventlog.sources.stream.source import StreamMarks, StreamPiece
 from eventlog.sql.access import transaction
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.dialect import dialect_of
@@ -47,7 +48,7 @@ class ComparedTable(Struct, frozen=True, kw_only=True):
     table: Table
     compared: Compared
     now: TableSide | QuerySide
-    published: ScratchSide
+    published: HeldSide
     growing: str | None = None
 
 
@@ -182,10 +183,7 @@ class CompareReader:
             for place, (op, key) in enumerate(changes, 1)
         ]
         with self._state.step():
-            for _, key in changes:
-                values = now.get(key)
-                held = None if values is None else dict(enumerate(values))
-                table.published.change(key, held, whole=True)
+            table.published.change({key: now.get(key) for _, key in changes})
             ranges = self._state.ranges(table.table.whole)
             ranges.forget([key for _, key in changes], counted=compared.counted)
             self._state.queue(images)
@@ -255,7 +253,7 @@ class CompareReader:
     def _moved(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
         """The rows of the state with the columns that the table has now; new ones are NULL."""
         places = [former.names.index(name) if name in former.names else None for name in compared.names]
-        for key, cells in self._state.held(table.whole):
+        for key, cells in self._state.held(table.whole, former):
             yield [*key, *[None if place is None else cells[place] for place in places]]
 
 
@@ -282,15 +280,16 @@ def compare_reader(
     engine: Engine,
     catalog: Catalog,
     settings: CompareSettings,
+    marks: StreamMarks | None = None,
     *,
     report: Report = lambda _: None,
     clock: Callable[[], float] = monotonic,
 ) -> CompareReader:
-    """What compares these tables with the state."""
+    """What compares these tables with the state, which is a file, or where the `marks` are."""
     window = read_window(settings.between) if settings.between else None
     pace = Pace(settings.rows_per_second, window)
     with ExitStack() as unless_it_is_read:
-        state = CompareState(Path(settings.state))
+        state = state_beside(marks) if isinstance(marks, DatabaseMarks) else state_in_file(Path(settings.state))
         unless_it_is_read.callback(state.close)
         reader = CompareReader(engine, catalog, state, settings, report=report, pace=pace, clock=clock)
         unless_it_is_read.pop_all()
@@ -302,13 +301,14 @@ def open_reader(
     tables: Sequence[str],
     schema: str | None,
     settings: CompareSettings,
+    marks: StreamMarks,
     *,
     report: Report,
 ) -> CompareReader:
     """The same for a database: its tables and views with a key, or those that are named."""
     engine = connect(url)
     limit_sessions(engine, None, None)
-    return compare_reader(engine, tables_at(engine, tables, schema, settings), settings, report=report)
+    return compare_reader(engine, tables_at(engine, tables, schema, settings), settings, marks, report=report)
 
 
 def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, settings: CompareSettings) -> Catalog:

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
+from eventlog.sql.dialect import dialect_of
 
 MOST_SECONDS: Final = 31 * 86_400
 MOST_ROWS: Final = 1_000_000_000
@@ -28,7 +29,8 @@ class QuerySettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tables are compared with the file `state`, which has the rows that were published; `marks` keeps the position.
+    """Tables are compared with `state`, which has the rows that were published: a file, or a database by its URL. The file
+    `marks` keeps the position; a database has that too.
 
     `start` says what the first cycle publishes of a table: everything, or nothing that is there already. `on_lost` says
     what happens where the state is gone, or a table has other columns: publishing stops; all rows that differ, or whose
@@ -40,7 +42,7 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     """
 
     state: str = "compare-state.db"
-    marks: str = "compare-marks.json"
+    marks: str = ""
     start: Literal["everything", "future-only"] = "everything"
     on_lost: Literal["stop", "resync", "future-only"] = "stop"
     every: float = 0
@@ -49,7 +51,19 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     rows_per_second: float = 0
     between: str = ""
 
+    @property
+    def position(self) -> str:
+        """What keeps the position."""
+        return self.state if "://" in self.state else self.marks or "compare-marks.json"
+
     def __post_init__(self) -> None:
+        if "://" in self.state and dialect_of(self.state).embedded:
+            raise ConfigError("source.compare.state is the URL of a file.", hint="Write its path alone.")
+        if "://" in self.state and self.marks:
+            raise ConfigError(
+                "source.compare.marks names a file, and the state is in a database.",
+                hint="Leave it out: that database keeps the position too.",
+            )
         bounds = {"every": MOST_SECONDS, "rows_per_second": MOST_ROWS}
         for name, most in bounds.items():
             if not 0 <= getattr(self, name) <= most:

@@ -1,32 +1,35 @@
-"""What was published of each table, and the images that are still to be: one SQLite file, changed in whole steps."""
+"""What was published of each table, and the images that are still to be: tables of one database, changed in whole steps.
+
+The database is a file of SQLite, or any that eventlog knows. A table's rows are written into a new table, which the
+state has only when they are complete: a crash before that leaves a table that nobody knows, and the next one takes it.
+"""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+import sqlalchemy as sa
 from msgspec import Struct
+from sqlalchemy import URL, Connection, and_, or_
 
 from eventlog.compare.known import Ends
-from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, Key, Totals
-from eventlog.core.errors import DataError, SourceError
+from eventlog.core.errors import DataError
+from eventlog.sources.compare.held import WRITTEN_ROWS, HeldSide
+from eventlog.sources.compare.tables import PREFIX, KeptTables
+from eventlog.sources.compare.transactions import StateTransactions
+from eventlog.sources.stream.kept import DatabaseMarks
+from eventlog.sql.connect import connect, place_of
+from eventlog.sql.dialect import dialect_of, dialects
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 
-WITH_MD5: Final = "1"
-"""The version whose hashes were those of MD5."""
-
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE IF NOT EXISTS shape (name TEXT PRIMARY KEY, held TEXT, compared TEXT);
-CREATE TABLE IF NOT EXISTS ranges (name TEXT, after INTEGER, upto INTEGER, rows INTEGER, total TEXT);
-CREATE TABLE IF NOT EXISTS queue (step INTEGER, place INTEGER, image TEXT, PRIMARY KEY (step, place)) WITHOUT ROWID;
-"""
+FORMER: Final = frozenset({"1", "2"})
+"""Versions whose rows were kept otherwise; the first one had hashes of MD5. They were files only."""
 
 
 class QueuedImage(Struct, frozen=True, kw_only=True):
@@ -42,168 +45,239 @@ class QueuedImage(Struct, frozen=True, kw_only=True):
 
 
 class CompareState:
-    """The state's file. `is_new` says that it was made now."""
+    """The state. `is_new` says that it was made now; `where` is what people call it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.is_new = not path.exists()
+    def __init__(self, transactions: StateTransactions, where: str, prefix: str = "") -> None:
+        self._transactions = transactions
+        self._tables = KeptTables(dialect_of(transactions.engine), prefix)
+        self.is_new = False
         with ExitStack() as unless_it_can_be_used:
-            try:
-                self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
-                unless_it_can_be_used.callback(self.close)
-                self._database.executescript(_TABLES)
-                found = self._database.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-            except sqlite3.Error as error:
-                problem = f"The state of the comparison in {path} cannot be used: {error}."
-                raise SourceError(problem, hint="source.compare.state names it; restore it, or another one.") from error
-            version = VERSION if found is None else found[0]
-            if version == WITH_MD5:
-                self._hash_anew()
+            unless_it_can_be_used.callback(self.close)
+            with transactions.look() as connection:
+                self.is_new = not sa.inspect(connection).has_table(self._tables.about.name)
+            if self.is_new:
+                with transactions.step() as connection:
+                    self._tables.make(connection)
+            version = self._about("version") or VERSION
+            if version in FORMER:
+                self._keep_anew()
                 version = VERSION
             if version != VERSION:
                 raise DataError(
-                    f"The state in {path} is of version {version}, and this program writes version {VERSION}.",
-                    hint='Use the program that wrote it; or another file, with source.compare.on_lost = "resync".',
+                    f"The state in {where} is of version {version}, and this program writes version {VERSION}.",
+                    hint='Use the program that wrote it; or another state, with source.compare.on_lost = "resync".',
                 )
-            self._database.execute("INSERT OR REPLACE INTO about VALUES ('version', ?)", (VERSION,))
+            self._note("version", VERSION)
             unless_it_can_be_used.pop_all()
 
     def close(self) -> None:
-        self._database.close()
+        self._transactions.engine.dispose()
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> AbstractContextManager[Connection]:
         """A transaction; durable when it ends."""
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+        return self._transactions.step()
 
     def shape(self, name: str) -> Compared | None:
         """The columns that the rows of a table have here; None where there are none."""
-        found = self._database.execute("SELECT compared FROM shape WHERE name = ?", (name,)).fetchone()
+        found = self._shape(name)
         if found is None:
             return None
-        told = json.loads(found[0])
+        told = json.loads(found[1])
         return Compared(key=tuple(told["key"]), names=tuple(told["names"]), types=tuple(told["types"]))
 
-    def side(self, name: str, compared: Compared) -> ScratchSide:
-        """The rows of a table."""
-        found = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
-        return ScratchSide(compared, self._database, found[0] if found else self._free())
+    def side(self, name: str, compared: Compared) -> HeldSide:
+        """The rows of a table, of which there is a shape."""
+        found = self._shape(name)
+        assert found is not None
+        return self._side(compared, found[0])
 
-    def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> ScratchSide:
-        """Has these rows in place of those that there were, with these columns; all at once."""
-        table = self._free()
-        former = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
-        side = ScratchSide(compared, self._database, table)
-        with self.step():
-            side.make()
-            side.add(rows)
-            shape = json.dumps({"key": compared.key, "names": compared.names, "types": compared.types})
-            self._database.execute("INSERT OR REPLACE INTO shape VALUES (?, ?, ?)", (name, table, shape))
-            self._database.execute("DELETE FROM ranges WHERE name = ?", (name,))
-            if former is not None:
-                self._database.execute(f"DROP TABLE {former[0]}")
+    def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> HeldSide:
+        """Has these rows in place of those that there were, with these columns; all at once, when they are written."""
+        former, held = self._shape(name), self._free()
+        table = self._tables.held(held)
+        with self.step() as connection:
+            table.drop(connection, checkfirst=True)
+            table.create(connection)
+        side = self._side(compared, held)
+        side.write(rows)
+        shapes, ranges = self._tables.shape, self._tables.ranges
+        shape = json.dumps({"key": compared.key, "names": compared.names, "types": compared.types})
+        with self.step() as connection:
+            connection.execute(shapes.delete().where(shapes.c.name == name))
+            connection.execute(shapes.insert(), [{"name": name, "held": held, "compared": shape}])
+            connection.execute(ranges.delete().where(ranges.c.name == name))
+        if former is not None:
+            with self.step() as connection:
+                self._tables.held(former[0]).drop(connection, checkfirst=True)
         return side
 
     def ranges(self, name: str) -> StateRanges:
         """The ranges in which a table was seen to have the rows that it has here."""
-        return StateRanges(self._database, name)
+        return StateRanges(self._transactions, self._tables.ranges, name)
 
-    def held(self, name: str) -> Iterator[tuple[list[str | None], list[str | None]]]:
+    def held(self, name: str, compared: Compared) -> Iterator[tuple[list[str | None], list[str | None]]]:
         """The keys and values of the rows of a table, as texts."""
-        found = self._database.execute("SELECT held FROM shape WHERE name = ?", (name,)).fetchone()
-        for key, cells in self._database.execute(f"SELECT key, cells FROM {found[0]}") if found else ():
-            yield json.loads(key), json.loads(cells)
+        found = self._shape(name)
+        if found is not None:
+            yield from self._side(compared, found[0]).every()
 
     def queue(self, images: Sequence[QueuedImage]) -> None:
         """Adds images of one step, in its transaction."""
         rows = [
-            (one.step, one.place, json.dumps([one.table, one.op, one.time, one.before, one.after])) for one in images
+            {
+                "step": one.step,
+                "place": one.place,
+                "image": json.dumps([one.table, one.op, one.time, one.before, one.after]),
+            }
+            for one in images
         ]
-        self._database.executemany("INSERT INTO queue VALUES (?, ?, ?)", rows)
+        with self.step() as connection:
+            connection.execute(self._tables.queue.insert(), rows)
 
     def queued(self, begin: int) -> Iterator[list[QueuedImage]]:
         """The images of each step from that one on."""
+        queue = self._tables.queue
         while True:
-            query = "SELECT min(step) FROM queue WHERE step >= ?"
-            step = self._database.execute(query, (begin,)).fetchone()[0]
+            [(step,)] = self._asked(sa.select(sa.func.min(queue.c.step)).where(queue.c.step >= begin))
             if step is None:
                 return
-            rows = self._database.execute("SELECT place, image FROM queue WHERE step = ? ORDER BY place", (step,))
-            yield [_image(step, place, text) for place, text in rows]
-            begin = step + 1
+            query = sa.select(queue.c.place, queue.c.image).where(queue.c.step == step).order_by(queue.c.place)
+            yield [_image(int(step), int(place), text) for place, text in self._asked(query)]
+            begin = int(step) + 1
 
     def last(self) -> int:
         """The highest step that there was."""
-        found = self._database.execute("SELECT value FROM about WHERE name = 'last'").fetchone()
-        return 0 if found is None else int(found[0])
+        return int(self._about("last") or 0)
 
     def ended(self, step: int) -> None:
         """Notes the number of a step, in its transaction."""
-        self._database.execute("INSERT OR REPLACE INTO about VALUES ('last', ?)", (str(step),))
+        self._note("last", str(step))
 
     def forget(self, begin: int) -> None:
         """Takes off images of steps before that one."""
-        self._database.execute("DELETE FROM queue WHERE step < ?", (begin,))
+        queue = self._tables.queue
+        if self._asked(sa.select(sa.func.min(queue.c.step)).where(queue.c.step < begin))[0][0] is not None:
+            with self.step() as connection:
+                connection.execute(queue.delete().where(queue.c.step < begin))
 
-    def _hash_anew(self) -> None:
-        for (name,) in self._database.execute("SELECT name FROM shape").fetchall():
-            compared = self.shape(name)
-            assert compared is not None  # it was listed
-            self.keep(name, compared, ([*key, *cells] for key, cells in self.held(name)))
+    def _side(self, compared: Compared, held: str) -> HeldSide:
+        return HeldSide(compared, self._transactions, self._tables, held)
+
+    def _asked(self, query: sa.Select[Any]) -> list[Any]:
+        with self._transactions.look() as connection:
+            return list(connection.execute(query))
+
+    def _shape(self, name: str) -> tuple[str, str] | None:
+        shapes = self._tables.shape
+        found = self._asked(sa.select(shapes.c.held, shapes.c.compared).where(shapes.c.name == name))
+        return (str(found[0][0]), str(found[0][1])) if found else None
+
+    def _about(self, name: str) -> str | None:
+        about = self._tables.about
+        found = self._asked(sa.select(about.c.value).where(about.c.name == name))
+        return str(found[0][0]) if found else None
+
+    def _note(self, name: str, value: str) -> None:
+        about = self._tables.about
+        if self._about(name) == value:
+            return
+        with self.step() as connection:
+            connection.execute(about.delete().where(about.c.name == name))
+            connection.execute(about.insert(), [{"name": name, "value": value}])
+
+    def _keep_anew(self) -> None:
+        for (name,) in self._asked(sa.select(self._tables.shape.c.name)):
+            compared, found = self.shape(name), self._shape(name)
+            assert compared is not None
+            assert found is not None
+            self.keep(name, compared, self._former(found[0]))
+
+    def _former(self, held: str) -> Iterator[Sequence[Any]]:
+        """The rows of a table of a former version."""
+        table = sa.table(held, sa.column("key"), sa.column("cells"))
+        query = sa.select(table.c.key, table.c.cells).order_by(table.c.key).limit(WRITTEN_ROWS)
+        found = self._asked(query)
+        while found:
+            yield from ([*json.loads(key), *json.loads(cells)] for key, cells in found)
+            found = self._asked(query.where(table.c.key > found[-1][0]))
 
     def _free(self) -> str:
         """A name that no table has."""
-        taken = {row[0] for row in self._database.execute("SELECT held FROM shape")}
-        number = next(number for number in range(len(taken) + 1) if f"held_{number}" not in taken)
-        return f"held_{number}"
+        taken = {row[0] for row in self._asked(sa.select(self._tables.shape.c.held))}
+        return next(name for name in map("held_{}".format, range(len(taken) + 1)) if name not in taken)
 
 
 class StateRanges:
     """The ranges in which a table was seen to have the rows that the state has of it."""
 
-    def __init__(self, database: sqlite3.Connection, name: str) -> None:
-        self._database = database
+    def __init__(self, transactions: StateTransactions, table: sa.Table, name: str) -> None:
+        self._transactions = transactions
+        self._table = table
         self._name = name
 
     def known(self) -> dict[Ends, Totals]:
-        query = "SELECT after, upto, rows, total FROM ranges WHERE name = ?"
-        found = self._database.execute(query, (self._name,))
-        return {(after, upto): Totals(rows=rows, total=int(total)) for after, upto, rows, total in found}
+        table = self._table
+        query = sa.select(table.c.after, table.c.upto, table.c.rows, table.c.total).where(table.c.name == self._name)
+        with self._transactions.look() as connection:
+            found = connection.execute(query).all()
+        return {
+            (_number(after), _number(upto)): Totals(rows=int(rows), total=int(total))
+            for after, upto, rows, total in found
+        }
 
     def keep(self, ends: Ends, totals: Totals) -> None:
         """Remembers a range in place of all that it touches."""
         if not all(map(_has_room, ends)):
             return
-        after, upto = ends
-        touched = "(after IS NULL OR ?2 IS NULL OR after < ?2) AND (upto IS NULL OR ?1 IS NULL OR upto > ?1)"
-        self._database.execute("BEGIN IMMEDIATE")
-        self._database.execute(f"DELETE FROM ranges WHERE {touched} AND name = ?3", (after, upto, self._name))
-        row = (self._name, after, upto, totals.rows, str(totals.total))
-        self._database.execute("INSERT INTO ranges VALUES (?, ?, ?, ?, ?)", row)
-        self._database.execute("COMMIT")
+        table, (after, upto) = self._table, ends
+        touched = [table.c.name == self._name]
+        if upto is not None:
+            touched.append(or_(table.c.after.is_(None), table.c.after < upto))
+        if after is not None:
+            touched.append(or_(table.c.upto.is_(None), table.c.upto > after))
+        row = {"name": self._name, "after": after, "upto": upto, "rows": totals.rows, "total": str(totals.total)}
+        with self._transactions.step() as connection:
+            connection.execute(table.delete().where(and_(*touched)))
+            connection.execute(table.insert(), [row])
 
     def forget(self, keys: Sequence[Key], *, counted: bool) -> None:
         """Takes off the ranges of rows that change, in the transaction that changes them."""
         firsts = {None if key[0] is None else int(key[0]) for key in keys} if counted else {None}
-        if None in firsts or not all(map(_has_room, firsts)):
-            self._database.execute("DELETE FROM ranges WHERE name = ?", (self._name,))
-            return
-        around = "(after IS NULL OR after < ?1) AND (upto IS NULL OR upto >= ?1)"
-        query = f"DELETE FROM ranges WHERE {around} AND name = ?2"
-        self._database.executemany(query, [(first, self._name) for first in firsts])
+        table = self._table
+        gone = table.delete().where(table.c.name == self._name)
+        with self._transactions.step() as connection:
+            if None in firsts or not all(map(_has_room, firsts)):
+                connection.execute(gone)
+                return
+            first = sa.bindparam("first", type_=sa.BigInteger())
+            below = or_(table.c.after.is_(None), table.c.after < first)
+            above = or_(table.c.upto.is_(None), table.c.upto >= first)
+            connection.execute(gone.where(below, above), [{"first": one} for one in firsts])
+
+
+def _number(cell: Any) -> int | None:
+    return None if cell is None else int(cell)
 
 
 def _has_room(key: int | None) -> bool:
-    """Whether SQLite has room for a key."""
+    """Whether a database has room for a key."""
     return key is None or -(2**63) <= key < 2**63
 
 
 def _image(step: int, place: int, text: str) -> QueuedImage:
     table, op, time, before, after = json.loads(text)
     return QueuedImage(step=step, place=place, table=table, op=op, time=time, before=before, after=after)
+
+
+def state_in_file(path: Path) -> CompareState:
+    """The state that is a file of SQLite; one that is missing is made."""
+    embedded = next(dialect.name for dialect in dialects() if dialect.embedded)
+    engine = connect(URL.create(embedded, database=str(path)).render_as_string(), may_create=True)
+    return CompareState(StateTransactions(engine, f"The state of the comparison in {path}"), str(path))
+
+
+def state_beside(marks: DatabaseMarks) -> CompareState:
+    """The state in the database that has the marks too; only who holds their lock changes it."""
+    where = place_of(marks.engine.url)
+    transactions = StateTransactions(marks.engine, f"The state of the comparison in {where}", marks.assure)
+    return CompareState(transactions, where, PREFIX)

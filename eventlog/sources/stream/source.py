@@ -115,6 +115,16 @@ def read_place(text: str | None) -> StreamPlace:
         raise DataError(f"The mark {PLACE} does not hold the place of a stream: {error}.", hint=hint) from error
 
 
+class StreamMarks(Protocol):
+    """The marks of a stream."""
+
+    def get(self, name: str) -> str | None:
+        """The mark's text, or None when there is none."""
+
+    def change(self, changes: Mapping[str, str | None]) -> None:
+        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
+
+
 class FileMarks:
     """Marks of a source that has no database to write to: one JSON file, replaced as a whole."""
 
@@ -163,7 +173,7 @@ class StreamSource:
     def __init__(
         self,
         reader: StreamReader,
-        marks: FileMarks,
+        marks: StreamMarks,
         *,
         backoff: Backoff | None = None,
         clock: Callable[[], float] = monotonic,

@@ -30,6 +30,7 @@ POSTGRESQL = Dialect(
     lock_codes=frozenset({"55P03"}),
     deadlock_codes=frozenset({"40P01"}),
     oldest_server=(13,),
+    quick_hash_since=(14,),
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,

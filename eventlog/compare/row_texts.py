@@ -1,0 +1,69 @@
+"""A row as it is kept: its key and its values as texts, and its hashes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from eventlog.compare.sides import Compared, Key
+from eventlog.compare.texts import canonical, hash_of, plain_text, read_cell, row_text
+from eventlog.qlik.readings import reading_of
+
+
+class KeptRow(NamedTuple):
+    """A row: its key in JSON, the first number of the key where there is room for it, two hashes, the values in JSON."""
+
+    key: str
+    first: int | None
+    spot: int
+    hash: int
+    cells: str
+
+
+class RowTexts:
+    """Writes and reads rows of some columns, the key's values first; what a column cannot read stays as it is."""
+
+    def __init__(self, compared: Compared) -> None:
+        self.width = len(compared.key)
+        self._texts = [canonical(sql_type) for sql_type in compared.types]
+        self._reads = [reading_of(sql_type) for sql_type in compared.types]
+
+    def key(self, values: Sequence[Any]) -> Key:
+        """The texts of a key by which its row is found on both sides."""
+        return tuple([plain_text(read_cell(read, value)) for read, value in zip(self._reads, values, strict=False)])
+
+    def first(self, values: Sequence[Any]) -> int | None:
+        """The first number of a key, where there is room for it."""
+        first = read_cell(self._reads[0], values[0])
+        return first if type(first) is int and abs(first) < 2**63 else None
+
+    def kept(self, row: Sequence[Any]) -> KeptRow:
+        """A row as it is kept."""
+        values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
+        texts = [text(value) for text, value in zip(self._texts, values, strict=True)]
+        told = [plain_text(value) for value in values]
+        width = self.width
+        return KeptRow(
+            json.dumps(told[:width]),
+            self.first(values),
+            hash_of(row_text(texts[:width])),
+            hash_of(row_text(texts)),
+            json.dumps(told[width:]),
+        )
+
+    def cells(self, kept: str) -> list[Any]:
+        """The values of a kept row as texts."""
+        found: list[Any] = json.loads(kept)
+        return found
+
+    def values(self, kept: str) -> tuple[Any, ...]:
+        """The values of a kept row."""
+        return tuple(
+            [read_cell(read, cell) for read, cell in zip(self._reads[self.width :], json.loads(kept), strict=True)]
+        )
+
+    @property
+    def empty(self) -> list[Any]:
+        """As many NULLs as there are values."""
+        return [None] * (len(self._texts) - self.width)

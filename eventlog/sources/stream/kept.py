@@ -1,0 +1,163 @@
+"""Where the position of a stream is kept, and who may move it: a file that one process claims, or a table of a database.
+
+In a database it is the lock of a log: a lease, checked in each transaction, so that who has been replaced changes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from eventlog.core.durable_files import Claim
+from eventlog.core.errors import OccupiedError
+from eventlog.core.seams import Tenure
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
+from eventlog.sources.stream.source import FileMarks, StreamMarks
+from eventlog.sql.connect import connect, limit_sessions
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+NAME_CHARACTERS: Final = 200
+
+
+class StreamKeeper(Protocol):
+    """Who keeps a stream's position for one publisher at a time."""
+
+    def take(self) -> Tenure | None:
+        """What this publisher has it as, if it has it now; OccupiedError when it has learnt that it lost it."""
+
+    def confirm(self) -> None:
+        """OccupiedError when this publisher has it no more, as far as is known."""
+
+    def marks(self) -> StreamMarks:
+        """The marks, read anew."""
+
+    def leave(self) -> None:
+        """Gives it to whoever waits."""
+
+    def drop(self) -> None:
+        """Lets go of it without a word to a database that may be away."""
+
+
+class FileKeeper:
+    """A file. The claim ends with the process and no sooner, so there is nobody to ask."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._claim = Claim(Path(f"{path}.lock"))
+        self._taken = False
+
+    def take(self) -> Tenure | None:
+        """Which stream this is stands in its marks, and so does the epoch."""
+        if not self._claim.take():
+            return None
+        self._taken = True
+        marks = self.marks()
+        identity = marks.get(LOG) or str(uuid4())
+        epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
+        marks.change({LOG: identity, EPOCH: str(epoch)})
+        return Tenure(log=identity, name=self._name, epoch=epoch)
+
+    def confirm(self) -> None:
+        if not self._taken:
+            raise OccupiedError(
+                f"Another publisher may work on the {self._name}.", hint="This one does not have it any more."
+            )
+
+    def marks(self) -> FileMarks:
+        return FileMarks(self._path)
+
+    def leave(self) -> None:
+        self._taken = False
+        self._claim.leave()
+
+    def drop(self) -> None:
+        self.leave()
+
+
+class DatabaseMarks:
+    """Marks in a table, which only the holder of its lock changes."""
+
+    def __init__(self, log: Log, lock: LogLock) -> None:
+        self.engine = log.engine
+        self._log = log
+        self._lock = lock
+
+    def get(self, name: str) -> str | None:
+        with self._log.transaction() as connection:
+            return Marks(self._log).get(connection, name)
+
+    def change(self, changes: Mapping[str, str | None]) -> None:
+        with self._log.transaction() as connection:
+            for name, value in changes.items():
+                if value is None:
+                    self.assure(connection)
+                    Marks(self._log).clear(connection, name)
+                else:
+                    self._lock.mark(connection, name, value)
+
+    def assure(self, connection: Connection) -> None:
+        """OccupiedError when somebody else has the lock; nobody takes it before the caller's transaction ends."""
+        self._lock.assure(connection)
+
+
+class DatabaseKeeper:
+    """A table of marks in a database, whose names begin with `prefix`. `lease` is in seconds."""
+
+    def __init__(self, url: str, prefix: str, lease: float, alive: Callable[[], bool] = lambda: True) -> None:
+        self._engine = connect(url, may_create=True)
+        limit_sessions(self._engine, None, None, lease)
+        self._log = Log(self._engine, LogNames(table=prefix))
+        self._lock = LogLock(self._log, lease, alive)
+        self._made = False
+
+    def take(self) -> Tenure | None:
+        if not self._made:
+            _make(self._log)
+            self._made = True
+        self._lock.take()
+        return self._lock.tenure
+
+    def confirm(self) -> None:
+        self._lock.confirm_lease()
+
+    def marks(self) -> DatabaseMarks:
+        return DatabaseMarks(self._log, self._lock)
+
+    def leave(self) -> None:
+        self._lock.leave()
+        self._engine.dispose()
+
+    def drop(self) -> None:
+        self._lock.drop()
+        self._engine.dispose()
+
+
+def _make(log: Log) -> None:
+    types = log.dialect.types
+    table = sa.Table(
+        log.names.marks,
+        sa.MetaData(),
+        sa.Column("name", sa.String(NAME_CHARACTERS), primary_key=True),
+        sa.Column("value", types.log_value),
+        **types.table_options,
+    )
+    with log.transaction() as connection:
+        table.create(connection, checkfirst=True)
+
+
+def keeper_of(
+    where: str, prefix: str, name: str, lease: float, alive: Callable[[], bool] = lambda: True
+) -> StreamKeeper:
+    """What keeps the position: the path of a file, or the URL of a database."""
+    if "://" in where:
+        return DatabaseKeeper(where, prefix, lease, alive)
+    return FileKeeper(Path(where), name)

@@ -1,0 +1,114 @@
+"""The sum by which a range is recognised: any change of any value gives another one, and the same values the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from typing import Any, Final
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from eventlog.compare.columns import place_of
+from eventlog.compare.ranges import Range
+from eventlog.compare.sides import Totals
+from eventlog.compare.tables import TableSide
+from eventlog.sql.reflect import reflect_table
+from tests.support.compared import another, made_source, random_row
+
+WHOLE: Final = Range(buckets=1)
+FULL: Final = {
+    "name": "a",
+    "note": "b",
+    "pay": Decimal("1.5"),
+    "ratio": 0.5,
+    "active": True,
+    "photo": b"x",
+    "born": dt.date(2000, 1, 1),
+    "seen": dt.datetime(2024, 1, 1, 12),
+    "size": 3,
+}
+
+
+def totals(engine: Engine) -> Totals:
+    place, compared = place_of(reflect_table(engine, "usr"))
+    with TableSide(engine, place, compared).snapshot() as snapshot:
+        return snapshot.totals(WHOLE)
+
+
+def wrote(engine: Engine, table: sa.Table, **values: Any) -> Totals:
+    with engine.begin() as connection:
+        connection.execute(table.update().where(table.c.id == 8).values(**values))
+    return totals(engine)
+
+
+@pytest.fixture
+def table(engine: Engine) -> sa.Table:
+    made = made_source(engine, "number")
+    with engine.begin() as connection:
+        connection.execute(made.insert(), [random_row(random.Random(n), "number", n) | {"id": n} for n in range(20)])
+    return made
+
+
+def test_each_change_of_one_value_changes_it(engine: Engine, table: sa.Table) -> None:
+    dice = random.Random(1)
+    before = wrote(engine, table, **FULL)
+    assert totals(engine) == before
+    for column, value in FULL.items():
+        for changed in (None, another(dice, column, value), another(dice, column, value)):
+            assert wrote(engine, table, **{column: changed}) != before or changed == value, (column, changed)
+            assert wrote(engine, table, **{column: value}) == before
+
+
+def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table: sa.Table) -> None:
+    """Texts side by side, and NULL beside the text that stands for it."""
+    pairs = [
+        ("a|", "b"),
+        ("a", "|b"),
+        (None, "~"),
+        ("~", None),
+        (None, None),
+        ("", None),
+        (None, ""),
+        ("1|x", ""),
+        ("a", "A"),
+    ]
+    seen = {(name, note): wrote(engine, table, name=name, note=note) for name, note in pairs}
+    assert len({one.total for one in seen.values()}) == len(pairs)
+
+
+def test_texts_that_a_collation_takes_for_equal_change_it(postgresql: Engine) -> None:
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE COLLATION one_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+        )
+        connection.exec_driver_sql(
+            "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) COLLATE one_case, span interval, text text COLLATE one_case)"
+        )
+        connection.exec_driver_sql("INSERT INTO usr VALUES (8, 'a', '1 day', 'a')")
+    before = totals(postgresql)
+    changes = ("name = 'A'", "name = 'a', span = '24:00'", "span = '1 day', text = 'A'")
+    for change in changes:
+        with postgresql.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE usr SET {change}")
+        former, before = before, totals(postgresql)
+        assert before != former
+
+
+def test_columns_of_several_character_sets_are_summed_together(mariadb: Engine) -> None:
+    with mariadb.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) CHARACTER SET latin1, other varchar(9) CHARACTER SET cp1251,"
+            " wide varchar(9) CHARACTER SET utf16, bytes varbinary(9), bits bit(3))"
+        )
+        connection.exec_driver_sql("INSERT INTO usr VALUES (8, 'ä', 'я', '日', x'00FF', b'101')")
+    seen = {totals(mariadb).total}
+    changes = ("name = 'a'", "other = 'ю'", "wide = '本'", "bytes = x'00FE'", "bits = b'100'")
+    for change in changes:
+        with mariadb.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE usr SET {change}")
+        seen.add(totals(mariadb).total)
+    assert len(seen) == 1 + len(changes)
+    assert 0 not in seen
