@@ -13,10 +13,10 @@ from sqlalchemy import Engine, create_engine, text
 
 from bench.ending import at_end
 from bench.postgresql import url
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
 TABLE_NAME: Final = "usr"

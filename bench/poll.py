@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 from bench.backlog import closed_at_the_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
-from eventlog.sql.install import install
+from eventlog.capture.install import install
 from eventlog.sql.names import LogNames
 from tests.support.log_rows import LogRows
 

@@ -15,9 +15,9 @@ from bench.backlog import Backlog, Standing, backlog, closed_at_the_end
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import library_journal
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer

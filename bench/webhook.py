@@ -13,10 +13,10 @@ from typing import Final
 from sqlalchemy import create_engine, text
 
 from bench.receiver import port
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import from_settings
 from eventlog.daemon import Publisher
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 
 EVENTS: Final = 2000
 ROUNDS: Final = 2

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from docs.grammars import TABLE_KEY, definitions
+from eventlog.capture.installed import TriggerCondition
 from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
@@ -16,7 +17,6 @@ from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
-from eventlog.sql.triggers.installed import TriggerCondition
 
 CODES: Final = {
     0: ("OK", "it is done"),

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from bench.capture.ground import database
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.sql.install import install
+from eventlog.capture.install import install
 
 ROWS: Final = 100_000
 QUICK: Final = 2_000

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from bench.capture.ground import Ground, Way
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 
 NONE: Final = "no trigger"
 ROW_BACK: Final = "row-back"

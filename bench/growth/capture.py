@@ -11,9 +11,9 @@ from bench.growth.logs import engine_of
 from bench.growth.series import contestant, powers, targets
 from bench.growth.shape import CHARACTERS, LONG
 from bench.measure import Benchmark, Contestant
-from eventlog.sql.install import install
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 
 LONGEST: Final = 100_000
 """As many rows as a statement changes at most where values grow."""

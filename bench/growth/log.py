@@ -12,8 +12,8 @@ from bench.growth.logs import GrownLog, addresses
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
+from eventlog.capture import Style, TriggerOptions, track
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.log_rows import LogRows
 
 FEW: Final = 2_000

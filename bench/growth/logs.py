@@ -15,10 +15,10 @@ from bench.growth.series import contestant
 from bench.growth.shape import Series, Shape
 from bench.measure import Contestant
 from bench.postgresql import url
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
 AT_ONCE: Final = 500_000

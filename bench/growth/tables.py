@@ -13,12 +13,12 @@ from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
 from eventlog.admin.check import PointLevel, check
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 
 ONCE: Final = 1_000
 

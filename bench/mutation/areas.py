@@ -92,7 +92,7 @@ AREAS = (
     ),
     Area(
         name="triggers",
-        files=("eventlog/sql/triggers/[!d]*.py",),  # without ddl.py, which only PostgreSQL needs
+        files=("eventlog/capture/[!d]*.py",),  # without ddl.py, which only PostgreSQL needs
         tests=(
             "tests/unit/sql/test_golden_triggers.py",
             "tests/unit/sql/test_triggers.py",

@@ -41,8 +41,8 @@ def filled(rows: Path, url: str) -> str:
     import psycopg
     from pyarrow import parquet
 
+    from eventlog.capture.install import install
     from eventlog.sql.connect import connect
-    from eventlog.sql.install import install
 
     engine = connect(url)
     install(engine)

@@ -125,7 +125,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> Facts:
     """How the log stands now; `settings` are those of its publisher."""
-    from eventlog.sql.triggers import TriggerCondition, trigger_states
+    from eventlog.capture import TriggerCondition, trigger_states
 
     log = Log(engine, names)
     publisher = publishing(look_at(log))

@@ -44,12 +44,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _show(folder: Path) -> None:
     """The six steps, each said and done."""
+    from eventlog.capture import Style, TriggerOptions, track
+    from eventlog.capture.install import install
     from eventlog.config.outputs import default_output
     from eventlog.config.settings import Config, PublisherConfig, SourceConfig
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
-    from eventlog.sql.install import install
-    from eventlog.sql.triggers import Style, TriggerOptions, track
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)

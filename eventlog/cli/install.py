@@ -15,7 +15,7 @@ from eventlog.core.secrets import shown
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sql.install import Leaving, MigrationPlan
+    from eventlog.capture.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
 
 sql_option = click.option("--sql", is_flag=True, help="Only print the statements for a DBA.")
@@ -41,9 +41,9 @@ def install(
 
     Example for a DBA: eventlog install --database oracle:// --sql
     """
+    from eventlog.capture.install import install as put_there
+    from eventlog.capture.install import install_sql
     from eventlog.sql.findlog import order_wanted
-    from eventlog.sql.install import install as put_there
-    from eventlog.sql.install import install_sql
     from eventlog.sql.storage import UNSAID, Storage
 
     storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
@@ -71,8 +71,8 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
 
     Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --yes
     """
-    from eventlog.sql.install import upgrade as bring_up
-    from eventlog.sql.install import upgrade_sql
+    from eventlog.capture.install import upgrade as bring_up
+    from eventlog.capture.install import upgrade_sql
 
     engine = site.engine()
     if sql:
@@ -113,9 +113,9 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
 
     Example for a DBA, without connecting: eventlog uninstall --database oracle:// --sql
     """
+    from eventlog.capture.install import uninstall as take_off
+    from eventlog.capture.install import uninstall_sql
     from eventlog.sql.connect import names_a_place
-    from eventlog.sql.install import uninstall as take_off
-    from eventlog.sql.install import uninstall_sql
 
     if sql:
         where = site.engine() if names_a_place(site.url) else site.url
@@ -185,8 +185,8 @@ def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json:
 
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
     """
+    from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
     from eventlog.sql.dialect import dialect_of
-    from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")

@@ -121,8 +121,8 @@ class Site:
 
     def log_of_triggers(self) -> Log:
         """The log under the schema that its triggers name, for what compares or writes rows as they do."""
+        from eventlog.capture import located
         from eventlog.sql.log import Log
-        from eventlog.sql.triggers import located
 
         engine = self.engine()
         with engine.connect() as connection:

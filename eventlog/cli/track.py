@@ -14,7 +14,7 @@ from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
-    from eventlog.sql.triggers import TriggerState
+    from eventlog.capture import TriggerState
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -68,10 +68,10 @@ def track(
 
     Example: eventlog track usr grp --events field
     """
+    from eventlog.capture import Style, TrackRequest, track_sql
+    from eventlog.capture import track as make
     from eventlog.core.errors import EX_CONFIG, OK, UsageError
     from eventlog.core.schema import WHOLE_ROW
-    from eventlog.sql.triggers import Style, TrackRequest, track_sql
-    from eventlog.sql.triggers import track as make
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
@@ -128,7 +128,7 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
 
     Example: eventlog untrack usr --yes
     """
-    from eventlog.sql.triggers import untrack as take_off
+    from eventlog.capture import untrack as take_off
 
     def agreed(names: list[str]) -> None:
         if dry:
@@ -154,7 +154,7 @@ def triggers(site: Site, as_json: bool) -> None:
 
     Example: eventlog triggers
     """
-    from eventlog.sql.triggers import trigger_states
+    from eventlog.capture import trigger_states
 
     engine = site.engine()
     found = trigger_states(engine, site.names(engine))
@@ -178,11 +178,11 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
 
     Example: eventlog catalog > schema.json
     """
+    from eventlog.capture import tracked
+    from eventlog.capture.track import with_schema
     from eventlog.core.schema import Catalog, catalog_to_json
     from eventlog.sql.dialect import dialect_of
     from eventlog.sql.reflect import reflect
-    from eventlog.sql.triggers import tracked
-    from eventlog.sql.triggers.track import with_schema
 
     engine = site.engine()
     if history:

@@ -39,9 +39,9 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     """What the captured tables look like now: tracked classes with the children they were tracked with, wherever they
     stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's own tables never.
     """
+    from eventlog.capture import located, tracked
     from eventlog.sql.history import counted
     from eventlog.sql.reflect import reflect
-    from eventlog.sql.triggers import located, tracked
 
     source = config.source
     schema = source.schema if dialect_of(engine).schemas else None

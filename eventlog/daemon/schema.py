@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from structlog.stdlib import BoundLogger
 
+from eventlog.capture import TriggerCondition, TriggerState, located, tracked
+from eventlog.capture.follow import Followed, behind, follow
+from eventlog.capture.installed import states, unseen
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import EventlogError, SourceError
 from eventlog.core.schema import Table
@@ -31,9 +34,6 @@ from eventlog.sql.history import (
 )
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
-from eventlog.sql.triggers.follow import Followed, behind, follow
-from eventlog.sql.triggers.installed import states, unseen
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

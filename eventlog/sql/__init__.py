@@ -1,1 +1,1 @@
-"""Databases: dialects, queries, migrations, triggers, and what tables look like."""
+"""Databases: dialects, queries, and what tables look like."""

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
 from eventlog.daemon import Publisher
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 
 pytest.register_assert_rewrite("eventlog.testing.suites")
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.capture import located
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
@@ -29,7 +30,6 @@ from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.connect import connect, limit_sessions, reading_engine
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.triggers import located
 from eventlog.verify.breaking import Breaker
 from eventlog.verify.expected import VerifiedTable
 from eventlog.verify.opening import target_of

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.admin.refresh import loads
+from eventlog.capture import installed
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.policies import checked
@@ -26,7 +27,6 @@ from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import installed
 from eventlog.verify.expected import Expected, VerifiedTable, behind_policy, plain, shape_of
 from eventlog.verify.objects import Objects
 from eventlog.verify.proof import Limits, Proving, TableProof

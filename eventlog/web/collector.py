@@ -330,7 +330,7 @@ class Collector:
         return newest(read_output_states(entered), present)
 
     def _count(self) -> None:
-        from eventlog.sql.triggers import trigger_states
+        from eventlog.capture import trigger_states
 
         began = monotonic()
         found = facts(self.log.engine, self._names, self._settings)

@@ -59,9 +59,9 @@ from eventlog.web.reading import History, OutputView, tables_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.capture.installed import TriggerState
     from eventlog.daemon.vitals import PublisherHealth
     from eventlog.sql.names import LogNames
-    from eventlog.sql.triggers.installed import TriggerState
 
 
 PAGE: Final = "the status page"
@@ -151,7 +151,7 @@ class Desk:
         reading = self.collector.reading()
         if reading.counted is not None:
             return reading.triggers
-        from eventlog.sql.triggers import trigger_states
+        from eventlog.capture import trigger_states
 
         return trigger_states(self._engine, self._names)
 

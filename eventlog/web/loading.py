@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from eventlog.admin.refresh import Refresh, RefreshPace, loads
 from eventlog.admin.refresh.ranges import read
+from eventlog.capture import located
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import shown
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
-from eventlog.sql.triggers import located
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

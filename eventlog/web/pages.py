@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from eventlog.sql.triggers.installed import TriggerState
+    from eventlog.capture.installed import TriggerState
     from eventlog.web.loading import LoadView
 
 _visible = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}

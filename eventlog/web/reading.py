@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.admin.status import Facts, Publishing
+from eventlog.capture.installed import TriggerState
 from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
-from eventlog.sql.triggers.installed import TriggerState
 
 
 class OutputSample(Struct, frozen=True, kw_only=True):

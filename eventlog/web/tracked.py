@@ -11,7 +11,7 @@ from eventlog.web.reading import tables_of
 from eventlog.web.words import trigger_state, word_of
 
 if TYPE_CHECKING:
-    from eventlog.sql.triggers.installed import TriggerState
+    from eventlog.capture.installed import TriggerState
 
 WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "warn", "good", "")
 

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from eventlog.capture.installed import TriggerState
 from eventlog.core.model import Status
 from eventlog.sources.log.flow import OutputLag
-from eventlog.sql.triggers.installed import TriggerState
 from eventlog.web.reading import OutputView, PageReading
 
 Kind = Literal["good", "calm", "warn", "bad", ""]

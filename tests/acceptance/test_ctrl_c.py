@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.cli.main import COMMANDS
-from eventlog.sql.install import install
-from eventlog.sql.triggers import track
 from tests.integration.publishing import until
 from tests.support.forking import Forked
 

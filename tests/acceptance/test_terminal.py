@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE
-from eventlog.sql.install import install
-from eventlog.sql.triggers import track
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "terminal"
 WIDTHS = (60, 80, 120)

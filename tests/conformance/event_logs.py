@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from eventlog.capture.install import install
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
 NAMES = LogNames()

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.admin.rows import EVERYTHING
+from eventlog.capture.install import upgrade
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
@@ -26,7 +27,6 @@ from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.install import upgrade
 from eventlog.sql.journal_tables import MOVED_PLAN
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable

@@ -14,13 +14,13 @@ from sqlalchemy import Engine, inspect
 from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, version_point
 from eventlog.admin.check.triggers import mending
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, TriggerState, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import REFUSED, SILENT
-from eventlog.sql.install import install
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.admin.check import Point, PointLevel, check
+from eventlog.capture import track
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_CONFIG
-from eventlog.sql.install import install
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import track
 from tests.integration.publishing import url_of
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls

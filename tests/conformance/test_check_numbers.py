@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import track
 from tests.support.logged import USR, run
 
 CACHED = 20

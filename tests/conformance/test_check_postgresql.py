@@ -14,13 +14,13 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, server_points
+from eventlog.capture import track
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sinks.outputs import StdoutOutput
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import track
 from tests.support import servers
 from tests.support.logged import USR, run
 

@@ -16,6 +16,8 @@ from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.server import time_points
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.status import facts
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event
@@ -24,10 +26,8 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.clocks import DATABASE, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import track
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run
 

@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.convert import partitions, pipeline, plan, step
 from eventlog.convert.local import convert
@@ -42,9 +44,7 @@ from eventlog.publisher.whole import GoingOn
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sql.install import install
 from eventlog.sql.names import TRANSACTION
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
     bare,

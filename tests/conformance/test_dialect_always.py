@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.admin.check.triggers import trigger_points
+from eventlog.capture import TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.core.errors import UsageError
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, logged, run
 
 ALWAYS = TriggerOptions(always=True)

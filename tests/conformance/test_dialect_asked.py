@@ -7,15 +7,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config
-from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.model import RowId
-from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.names import LogNames
-from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import (
+from eventlog.capture import (
     Style,
     TrackRequest,
     TriggerCondition,
@@ -25,6 +17,14 @@ from eventlog.sql.triggers import (
     trigger_states,
     untrack,
 )
+from eventlog.capture.install import install
+from eventlog.config.build import catalog_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.model import RowId
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.rows import SqlRowReader
 from tests.support.logged import USR, left_by, run
 
 ASKED = TrackRequest(style=Style.FIELD, exclude=("lname",))

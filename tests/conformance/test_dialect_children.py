@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states, untrack
+from eventlog.capture.install import install
+from eventlog.capture.track import located
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states, untrack
-from eventlog.sql.triggers.track import located
 from tests.support.logged import USR, Logged, left_by, run
 
 PHONE = "usr_phone.phoneno"

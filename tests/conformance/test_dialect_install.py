@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, run
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.examples import examples
 from tests.support.logged import logged, run
 

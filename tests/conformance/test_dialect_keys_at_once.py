@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 
-from eventlog.sql.install import install
+from eventlog.capture import track, trigger_states
+from eventlog.capture.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
-from eventlog.sql.triggers import track, trigger_states
 from tests.support.logged import run
 
 FEW, MANY = 2, 9

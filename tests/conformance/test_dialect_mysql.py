@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from tests.support.logged import USR, Logged, left_by, logged, run
 from tests.support.servers import mysqls
 

@@ -11,17 +11,17 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.refresh import Refresh, loads
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
+from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
-from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from tests.conformance.test_rowreader_mysql import found
 from tests.support.logged import USR, left_by, logged, run
 

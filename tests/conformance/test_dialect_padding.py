@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import left_by, run
 from tests.support.servers import databases
 

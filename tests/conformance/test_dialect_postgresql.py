@@ -7,9 +7,9 @@ import time
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.sql.install import install, uninstall
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install, uninstall
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, Logged, left_by, logged, run
 
 FILL = "INSERT INTO usr SELECT i, 'f' || i, CASE WHEN i % 2 = 0 THEN 'l' || i END, i FROM generate_series(1, 5) AS i"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from tests.support.logged import left_by, logged, run, said_of
 
 FIELDS = TriggerOptions(style=Style.FIELD)

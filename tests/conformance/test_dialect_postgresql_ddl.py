@@ -12,11 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
-from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Table
-from eventlog.sql.install import install, uninstall, uninstall_sql
-from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import (
+from eventlog.capture import (
     Style,
     TrackRequest,
     TriggerCondition,
@@ -27,7 +23,11 @@ from eventlog.sql.triggers import (
     trigger_states,
     untrack,
 )
-from eventlog.sql.triggers.asked import asked_of
+from eventlog.capture.asked import asked_of
+from eventlog.capture.install import install, uninstall, uninstall_sql
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
+from eventlog.sql.names import LogNames
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, logged, run
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.core.errors import InstallError
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run, said_of
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"

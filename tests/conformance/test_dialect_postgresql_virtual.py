@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.sql.install import install
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.sql.reflect import reflect_table
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import left_by, run
 
 both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.core.errors import EventlogError
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run
 
 CONDITION = (

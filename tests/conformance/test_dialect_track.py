@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.core.errors import InstallError, UsageError
-from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install, uninstall
-from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
-from eventlog.sql.triggers import (
+from eventlog.capture import (
     Style,
     TriggerCondition,
     TriggerOptions,
@@ -19,7 +15,11 @@ from eventlog.sql.triggers import (
     trigger_states,
     untrack,
 )
-from eventlog.sql.triggers.track import located
+from eventlog.capture.install import install, uninstall
+from eventlog.capture.track import located
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
 from tests.support.logged import USR, left_by, logged, run
 
 

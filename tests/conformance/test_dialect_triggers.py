@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from tests.support.logged import USR, Logged, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"

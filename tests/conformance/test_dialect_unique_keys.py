@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TrackRequest, TriggerCondition, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import InstallError, UsageError
@@ -14,10 +16,8 @@ from eventlog.core.schema import Table
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect, reflect_table
-from eventlog.sql.triggers import Style, TrackRequest, TriggerCondition, track, trigger_states
 from tests.support.logged import USR, left_by, run
 
 PERSON = (

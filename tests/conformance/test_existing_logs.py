@@ -20,6 +20,7 @@ import eventlog
 from eventlog.admin.listing import Filters, newest
 from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.admin.rows import hold, release
+from eventlog.capture.install import install, uninstall
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.rules.times import in_zone
@@ -28,7 +29,6 @@ from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD
 from eventlog.version import VERSION

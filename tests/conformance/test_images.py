@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check import PointLevel, check
+from eventlog.capture import Style, TriggerOptions, track, tracked
+from eventlog.capture.install import install
+from eventlog.capture.track import with_schema
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Change, Op
@@ -25,10 +28,7 @@ from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
-from eventlog.sql.triggers.track import with_schema
 from eventlog.xds.write import XdsFormat
 from tests.support.examples import examples
 from tests.support.log_rows import LogRows

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.triggers import Style
 from tests.support import told
 from tests.support.random_work import Had, RandomWork, by_object, had_in
 from tests.support.servers import databases

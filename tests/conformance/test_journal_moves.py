@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
+from eventlog.capture.install import install, revisions, uninstall, upgrade, upgrade_sql
+from eventlog.capture.migrations.moving import nested
 from eventlog.core.errors import DataError, InstallError, OccupiedError
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import Marks
-from eventlog.sql.install import install, revisions, uninstall, upgrade, upgrade_sql
-from eventlog.sql.migrations.moving import nested
 from eventlog.sql.names import NEWEST_MIGRATION, LogNames
 from tests.conformance.moved_logs import MovedLog
 

@@ -14,16 +14,16 @@ from sqlalchemy import Engine
 from eventlog.admin.refresh import loads
 from eventlog.admin.refresh.loads import Statements
 from eventlog.admin.refresh.ranges import Stand
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.core.model import RowId, Unreadable
 from eventlog.core.schema import Catalog
 from eventlog.sql.access import transaction
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import Style, TriggerOptions, track
 
 POSTGRESQL: list[tuple[str, list[str]]] = [
     ("smallint", ["-32768", "32767", "0"]),

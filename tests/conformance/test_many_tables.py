@@ -14,11 +14,11 @@ from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
 from eventlog.admin.check import PointLevel, check
+from eventlog.capture import TriggerCondition, track, trigger_states, untrack
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
-from eventlog.sql.triggers import TriggerCondition, track, trigger_states, untrack
 from tests.support.logged import run
 
 FEW, MANY = 2, 9

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.refresh import Load, Refresh, RefreshPace, Stand, loads
+from eventlog.capture import TriggerOptions, located, track, untrack
+from eventlog.capture.install import install
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.triggers import TriggerOptions, located, track, untrack
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.examples import examples
 from tests.support.logged import run

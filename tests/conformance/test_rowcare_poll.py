@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from eventlog.capture.install import install
 from eventlog.core.model import Outcome
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.install import install
 from tests.support.log_rows import LogRows
 
 PROCESSED = 200_000

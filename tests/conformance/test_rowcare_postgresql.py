@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from eventlog.admin.listing import Filters, newest
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import hold
-from eventlog.sql.install import install
+from eventlog.capture.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
+from eventlog.capture import TriggerCondition, track
+from eventlog.capture.install import install
 from eventlog.core.model import RowId
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
-from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import TriggerCondition, track
 from tests.support.logged import logged, run
 from tests.support.servers import mysqls
 

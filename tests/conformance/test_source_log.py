@@ -7,6 +7,7 @@ import datetime as dt
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.capture.install import install
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Status
@@ -17,7 +18,6 @@ from eventlog.sources.log.flow import WaitingParts
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Marks
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import OLD_ORDER, LogNames
 from tests.conformance.event_logs import LogTable, installed

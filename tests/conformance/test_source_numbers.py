@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from tests.support.logged import USR, run
 
 LOG = (

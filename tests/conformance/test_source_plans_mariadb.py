@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture.install import install
 from eventlog.publisher.unsealed import gap_parameters
 from eventlog.sources.marks import Run
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.support.servers import mysqls

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.capture.install import install
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.daemon.rest import Wakeup
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.support.log_rows import LogRows

@@ -13,6 +13,8 @@ from sqlalchemy import Engine, inspect
 
 from eventlog.admin.check import check
 from eventlog.admin.purge import Archive, Purge, purge
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
@@ -21,10 +23,8 @@ from eventlog.core.rules import Options, decide
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install, uninstall, upgrade, upgrade_sql
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows

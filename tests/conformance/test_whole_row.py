@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.capture import Style, TrackRequest, TriggerCondition, track, trigger_states, untrack
+from eventlog.capture.install import install
+from eventlog.capture.plan import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -26,9 +29,6 @@ from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TrackRequest, TriggerCondition, track, trigger_states, untrack
-from eventlog.sql.triggers.plan import facts
 from tests.support.logged import left_by, run
 from tests.support.told import taken
 
@@ -266,7 +266,7 @@ FAULTS: dict[str, Any] = {
     "eventlog.core.rules.screen._row_hash": lambda value: hashlib.sha256(
         value.casefold().encode()
     ).hexdigest(),  # 'a' is taken for 'A'
-    "eventlog.sql.triggers.bodies.facts": lambda plan, when: facts(plan, when)[-1:],  # an update takes nothing away
+    "eventlog.capture.bodies.facts": lambda plan, when: facts(plan, when)[-1:],  # an update takes nothing away
 }
 
 

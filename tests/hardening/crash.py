@@ -57,9 +57,9 @@ def processes() -> ForkServerContext:
 
 def prepare(engine: Engine, style: str) -> None:
     """A log and tracked tables."""
-    from eventlog.sql.install import install
+    from eventlog.capture import Style, TriggerOptions, track
+    from eventlog.capture.install import install
     from eventlog.sql.names import LogNames
-    from eventlog.sql.triggers import Style, TriggerOptions, track
 
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":

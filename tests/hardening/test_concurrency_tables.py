@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture import Style, TriggerOptions, track, trigger_states, untrack
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states, untrack
 from tests.hardening.contending import DEADLOCK, Received
 from tests.hardening.crash import prepare, waiting
 from tests.hardening.replaying import account_for_log, replay_xds, tables

@@ -22,11 +22,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.daemon.publisher import Publisher
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import account_for_log, written_key
 from tests.hardening.valued import Values, replay_values

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.capture import TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.cli.main import main
 from eventlog.core.errors import EventlogError, ExpressionError, XmlError
 from eventlog.core.model import Document, Op
@@ -27,9 +29,7 @@ from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.sinks.http.sink import read_reply
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sql.access import verbatim
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import TriggerOptions, track
 from tests.acceptance.command import eventlog
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, url_of

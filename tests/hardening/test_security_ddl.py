@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture import Style, TriggerOptions, track
 from eventlog.core.errors import InstallError
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.hardening.test_security_owners import LOG, Stage, cast_traps, roles
 from tests.support.logged import run
 

@@ -14,18 +14,18 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
 from eventlog.admin.refresh import Refresh, loads
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
 from eventlog.publisher.flow import unread_tables
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
-from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.conformance.event_logs import LogTable
 from tests.support.logged import Logged, logged, run
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture.install import install
 from eventlog.core.errors import MachineError, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.change_files.sink import ChangeTableFiles
@@ -25,7 +26,6 @@ from eventlog.sinks.database.sink import DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sources.log.lock import Lease, LogLock
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, prepare, waiting

@@ -13,10 +13,10 @@ import click
 import pytest
 from sqlalchemy import create_engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code, main
 from eventlog.core.errors import EX_USAGE, OK
-from eventlog.sql.install import install
-from eventlog.sql.triggers import track
 from tests.conformance.event_logs import LogTable
 
 

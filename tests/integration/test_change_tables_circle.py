@@ -7,6 +7,9 @@ import random
 import pytest
 from sqlalchemy import Connection, Engine, text
 
+from eventlog.capture import Style, track
+from eventlog.capture import TriggerOptions as TrackOptions
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.publisher import Publisher
@@ -14,10 +17,7 @@ from eventlog.delivery.output import Output
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, track
-from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 
 TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"

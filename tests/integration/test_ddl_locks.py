@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
+from eventlog.capture.install import install, uninstall
 from eventlog.core.errors import EX_TRY_AGAIN, SourceError
 from eventlog.sql import dialect
-from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 from tests.support.logged import USR, logged, run
 from tests.support.servers import databases
 

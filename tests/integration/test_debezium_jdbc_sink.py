@@ -11,9 +11,9 @@ import pytest
 from msgspec import structs
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerOptions, track
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.jdbc_sink import TARGET, Worker, jars, sinking
 from tests.support.logged import run
 from tests.support.random_work import KEYS, RandomWork

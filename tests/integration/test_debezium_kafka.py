@@ -16,6 +16,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
@@ -27,8 +29,6 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.sink import KafkaSink
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.connect import read_as
 from tests.support.events import SHOP, event_format, shop_changes
 from tests.support.logged import run

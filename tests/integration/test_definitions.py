@@ -13,13 +13,13 @@ from sqlalchemy import Engine, text
 
 from eventlog.admin.check.triggers import gap_points
 from eventlog.admin.explain import explain
+from eventlog.capture import Style, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states
 from tests.support.following import Site
 from tests.support.logged import run
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style
 from eventlog.convert import step
-from eventlog.sql.triggers import Style
 from tests.support.altered_logs import altered_log, convert, published, said
 
 

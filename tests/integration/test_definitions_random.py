@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import MachineError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install, uninstall
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.ddl_histories import ChangeFiles, Fact, MessageFiles, RowMirror, Told, Work, XdsMirror
 from tests.support.logged import run
 

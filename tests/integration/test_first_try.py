@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.admin.check import Point, PointLevel, check
+from eventlog.capture import track
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import OK
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import track
 from tests.support.logged import USR, run
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from tests.support.logged import run
 
 NOW = dt.datetime(2025, 3, 23, 10, 0, 0)

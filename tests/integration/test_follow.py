@@ -10,16 +10,16 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
+from eventlog.capture.install import install, upgrade
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import ShapeVersion, add_version, history, shape_of
-from eventlog.sql.install import install, upgrade
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, logged, run
 
@@ -49,7 +49,7 @@ def test_what_may_not_be_tracked_anew_is_said_once_and_check_knows_why(
     def refuse(*_: object, **__: object) -> list[str]:
         raise InstallError("must be owner of table usr.", hint="Let its owner do it.")
 
-    monkeypatch.setattr("eventlog.sql.triggers.follow.track", refuse)
+    monkeypatch.setattr("eventlog.capture.follow.track", refuse)
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
     said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
     assert ["must be owner" in one["why"] for one in said] == [True]

@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture import track as tracking
+from eventlog.capture.follow import behind, follow
+from eventlog.capture.install import install
 from eventlog.core.errors import EventlogError
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
-from eventlog.sql.triggers import track as tracking
-from eventlog.sql.triggers.follow import behind, follow
 from tests.integration.test_follow_random import Table
 from tests.support.logged import logged, run
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
@@ -19,9 +21,7 @@ from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, run
 from tests.support.servers_kafka import consumed
 

@@ -14,6 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
+from eventlog.capture import Style
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Op, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
@@ -22,7 +23,6 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.sink import KafkaSink
-from eventlog.sql.triggers import Style
 from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
 from tests.support.random_work import KEYS, RandomWork, standing, typed
 from tests.support.servers_kafka import Found, consumed, settings

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.integration.publishing import in_thread, until
 from tests.integration.test_transaction_counters import TABLE, Place, wrote
 from tests.support.logged import run

@@ -13,6 +13,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Op
@@ -20,8 +22,6 @@ from eventlog.core.secrets import secrets_in
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
 from eventlog.sinks.store.address import StoreSettings
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.acceptance.command import eventlog
 from tests.integration.test_object_store import answering
 from tests.support.changerows import told

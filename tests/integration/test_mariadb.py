@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
+from eventlog.capture.install import install, install_sql, uninstall_sql
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Outcome
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.access import transaction
-from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from tests.integration.publishing import until
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, logged, run

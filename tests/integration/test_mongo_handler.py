@@ -11,10 +11,10 @@ from typing import Any, Literal
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style
 from eventlog.core.model import Change, Edit, Op
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.triggers import Style
 from tests.mongo_handler import classpath, handled
 from tests.support.messages import change, messages
 from tests.support.random_work import KEYS, RandomWork, standing, typed

@@ -10,14 +10,14 @@ from pymysql import _auth
 from sqlalchemy import Engine
 
 from eventlog.admin.check import PointLevel, check
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, run
 from tests.support.servers import absent
 

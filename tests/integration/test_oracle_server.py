@@ -10,18 +10,18 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
+from eventlog.capture.install import install, revisions, uninstall
+from eventlog.capture.installed import TriggerCondition
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track, trigger_states
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install, revisions, uninstall
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect, reflect_table
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers.installed import TriggerCondition
-from eventlog.sql.triggers.plan import Style, TriggerOptions
-from eventlog.sql.triggers.track import track, trigger_states
 from tests.support.log_rows import LogRows
 
 pytestmark = pytest.mark.xdist_group("oracle")

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EX_UNAVAILABLE
 from eventlog.daemon.publisher import Publisher
-from eventlog.sql.install import install
 from tests.acceptance.command import eventlog
 from tests.support.servers_kafka import USERS, Broker, consumed
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
-from eventlog.sql.install import install
 from tests.integration.publishing import in_thread, until
 from tests.support.messages import read_by_both
 from tests.support.servers_kafka import Broker, consumed

@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from eventlog.admin.refresh import GO_ON
-from eventlog.sql.install import install
-from eventlog.sql.triggers import TriggerOptions, track
+from eventlog.capture import TriggerOptions, track
+from eventlog.capture.install import install
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import until, url_of
 from tests.support.forking import Forked

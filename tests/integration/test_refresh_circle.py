@@ -13,6 +13,9 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
+from eventlog.capture import Style, located, track
+from eventlog.capture import TriggerOptions as TrackOptions
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import REFRESH_FOR, Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
@@ -25,10 +28,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
-from eventlog.sql.triggers import Style, located, track
-from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 from tests.support.memory import UnaskedSink
 

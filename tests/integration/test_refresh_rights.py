@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.refresh import Refresh, loads
+from eventlog.capture import track
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
-from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import track
 from tests.integration.test_rights_postgresql import LOG, everybody
 from tests.support.logged import run
 from tests.support.xds_events import read_events

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
+from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.rights import CapturedTable, RightsScope, Roles, rights
-from eventlog.sql.triggers import track
 from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run
 

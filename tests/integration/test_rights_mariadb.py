@@ -11,13 +11,13 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import PointLevel, check
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
-from eventlog.sql.rights import Roles, give_rights, planned_rights, rights_script
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, logged, run
 from tests.support.servers import mysqls
 

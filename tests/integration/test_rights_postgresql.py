@@ -13,14 +13,14 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install, upgrade, upgrade_sql
+from eventlog.capture.rights import Roles, give_rights, given, planned_rights, rights_script
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install, upgrade, upgrade_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights, given, planned_rights, rights_script
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import logged, run
 
 _numbers = count(1)

@@ -7,9 +7,9 @@ import json
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK
-from eventlog.sql.install import install
 from tests.conformance.event_logs import LogTable
 
 

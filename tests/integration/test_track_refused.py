@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from tests.support.logged import USR, left_by, logged, run
 
 

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from eventlog.admin.rows import Choice, hold, release, requeue
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import run
 from tests.support.servers_kafka import consumed
 from tests.unit.delivery.test_counting import runs

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.capture import track
+from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
+from eventlog.capture.rights import Roles, give_rights, take_back, taking_back
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK
-from eventlog.sql.install import Leaving, install, uninstall, uninstall_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import Roles, give_rights, take_back, taking_back
-from eventlog.sql.triggers import track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
 

@@ -14,12 +14,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
-from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect_table
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.integration.publishing import in_thread, url_of
 from tests.support.compared import another, made_source, random_row, stored
 from tests.support.servers import databases

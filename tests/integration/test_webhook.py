@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import create_engine, text
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Status
@@ -29,8 +31,6 @@ from eventlog.core.seams import Format, Sink, encode
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.webhook.plugin import WEBHOOK, WebhookOutput
 from eventlog.sinks.webhook.sink import WebhookSink
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, document
 from tests.integration.scripted_server import (
     ScriptedServer,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.sql.install import install
+from eventlog.capture.install import install
 from tests.oracle import ora2pg
 from tests.oracle.grammar import Grammar, grammar_jars, missing
 from tests.support.servers import absent

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from itertools import product
 
 from eventlog.admin.refresh import Load, Statements
+from eventlog.capture.install import install_sql, uninstall_sql
+from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.render import render
+from eventlog.capture.track import script
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import texts
-from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.storage import Storage
-from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
-from eventlog.sql.triggers.render import render
-from eventlog.sql.triggers.track import script
 
 Named = tuple[str, str]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.sql.triggers.render import Trigger
+from eventlog.capture.render import Trigger
 
 SHIMS = Path(__file__).with_name("shims.sql")
 SETTINGS = "PG_VERSION 15\nUSE_ORAFCE 1\nNULL_EQUAL_EMPTY 0\n"

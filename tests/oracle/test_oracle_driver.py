@@ -16,6 +16,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from eventlog.capture.plan import TriggerOptions, plan
+from eventlog.capture.track import refuse_unfit
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
@@ -31,8 +33,6 @@ from eventlog.sql.log import LONG_TEXTS, Log, id_list
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers.plan import TriggerOptions, plan
-from eventlog.sql.triggers.track import refuse_unfit
 from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
 from tests.oracle.grammar import Grammar
 from tests.oracle.recorder import LONGEST_TEXT_BYTES, Recorder

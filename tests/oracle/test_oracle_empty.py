@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.sql.install import install
+from eventlog.capture.install import install
+from eventlog.capture.plan import Style, TriggerOptions
+from eventlog.capture.track import track
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers.plan import Style, TriggerOptions
-from eventlog.sql.triggers.track import track
 from tests.hardening.quantity import scaled
 from tests.oracle.test_oracle_translated import REPEATED, USR, changed, fresh, put
 from tests.support.logged import run

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
+from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
+from eventlog.capture.render import render
+from eventlog.capture.track import track, untrack
 from eventlog.core.schema import Child, Column, Table
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, plan
-from eventlog.sql.triggers.render import render
-from eventlog.sql.triggers.track import track, untrack
 from tests.oracle import ora2pg
 
 TABLES = """

@@ -14,8 +14,8 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from sqlalchemy import create_engine
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import TriggerOptions, track
+from eventlog.capture import TriggerOptions, track
+from eventlog.capture.install import install
 from tests.conformance.event_logs import LogTable
 from tests.support.plugins import proven_by_pytest
 

@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 from sqlalchemy import Engine, event, text
 
+from eventlog.capture.install import install
 from eventlog.publisher import consumer, memory, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
 from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.names import LogNames
 from tests.publisher.world import World

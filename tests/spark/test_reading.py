@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from eventlog.capture.install import install
 from eventlog.convert.reading import read_log
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, DataError, InstallError, SourceError
-from eventlog.sql.install import install
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.exchange import rows_of
 from eventlog_spark.log import ROWS, BulkLog, NumberRange, batches, stretches

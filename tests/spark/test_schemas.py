@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from eventlog.sql.triggers import Style
+from eventlog.capture import Style
 from eventlog_spark.convert import convert
 from tests.hardening.schemas.running import Run
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.convert import local, plan
 from eventlog.convert.settings import (
     Conversion,
@@ -21,9 +23,7 @@ from eventlog.convert.settings import (
 from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
-from eventlog.sql.triggers import Style, TriggerOptions, track
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import change_tables, cutting, decide, events, messages, numbering
 from eventlog_spark.addresses import Addresses, convert_at

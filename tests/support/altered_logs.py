@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TrackRequest, TriggerOptions, track
+from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TrackRequest, TriggerOptions, track
 from tests.support.converting import bare
 from tests.support.logged import run
 

@@ -15,8 +15,8 @@ from lxml import etree
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, text
 
+from eventlog.capture import TrackRequest, TriggerOptions, track
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.triggers import TrackRequest, TriggerOptions, track
 from tests.support.logged import run
 
 KEYS = range(1, 7)

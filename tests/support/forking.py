@@ -26,7 +26,7 @@ from typing import IO, Any, Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOADED: Final = (
     *("eventlog.cli.main", "eventlog.cli.run", "eventlog.cli.install", "eventlog.convert.command", "eventlog.cli.log"),
-    *("eventlog.config.build", "eventlog.daemon.service", "eventlog.sql.install", "eventlog.sql.triggers.track"),
+    *("eventlog.config.build", "eventlog.daemon.service", "eventlog.capture.install", "eventlog.capture.track"),
     *("eventlog.qlik.change_tables.format", "eventlog.qlik.messages.write", "eventlog.convert.local"),
     *("alembic.command", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "psycopg", "pymysql"),
     *("lxml.etree", "pyarrow.parquet", "confluent_kafka"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, text
 
+from eventlog.capture import TriggerOptions, track_sql
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import TriggerOptions, track_sql
 
 Logged = tuple[int, str, str | None, str | None, str | None]
 """event_type, table_key, column_name, old_value, new_value."""

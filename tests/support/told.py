@@ -8,6 +8,9 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerOptions, track, tracked
+from eventlog.capture.install import install
+from eventlog.capture.track import with_schema
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import Change
@@ -23,10 +26,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
-from eventlog.sql.triggers.track import with_schema
 from tests.support.log_rows import LogRows
 from tests.support.logged import run
 from tests.support.random_work import KEYS, TABLES, RandomWork, Told, pairs, typed

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture.install import install
 from tests.support.logged import run
 
 

@@ -17,6 +17,8 @@ from eventlog.admin.listing import Filters
 from eventlog.admin.outputs import standings
 from eventlog.admin.refresh import RefreshPace
 from eventlog.admin.rows import LogRow
+from eventlog.capture import Style, TrackRequest, track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import UsageError
@@ -24,10 +26,8 @@ from eventlog.core.policies import steps
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Style, TrackRequest, track
 from eventlog.web.acts import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, can_be, read_act, read_done
 from eventlog.web.collector import ENTRY_SECONDS, HistoryFile
 from eventlog.web.door import open_page

@@ -11,13 +11,13 @@ from sqlalchemy import Engine
 
 from eventlog.admin.listing import Filters, Listing
 from eventlog.admin.status import Publishing
+from eventlog.capture.installed import TriggerCondition
 from eventlog.core.model import Status
 from eventlog.daemon.vitals import OutputTurn, VitalsReading, stands
 from eventlog.delivery.output import OutputState, newest
 from eventlog.publisher.flow import shares_of
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
-from eventlog.sql.triggers.installed import TriggerCondition
 from eventlog.web.banners import ADVICE, GUIDE
 from eventlog.web.pages import environment, kind_name, live, output_page, rows_page, short_id
 from eventlog.web.reading import RANGES, History, OutputView, UnreadTable

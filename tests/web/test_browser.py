@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.config.web_settings import WebConfig
-from eventlog.sql.install import install
-from eventlog.sql.triggers import track
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until

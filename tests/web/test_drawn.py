@@ -12,6 +12,8 @@ from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
+from eventlog.capture.installed import TriggerCondition, TriggerState
+from eventlog.capture.plan import Style
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
@@ -20,8 +22,6 @@ from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
-from eventlog.sql.triggers.installed import TriggerCondition, TriggerState
-from eventlog.sql.triggers.plan import Style
 from eventlog.web.acts import OutputAct, RowsAct, possible, said_of
 from eventlog.web.collector import parts_of
 from eventlog.web.pages import (

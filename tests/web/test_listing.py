@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event, text
 
 from eventlog.admin import listing as module
 from eventlog.admin.listing import Cursor, Filters, Listing, listing, newest, one_row
-from eventlog.sql.install import install
+from eventlog.capture.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.sql.names import LogNames

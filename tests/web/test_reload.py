@@ -14,12 +14,12 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer

@@ -23,6 +23,10 @@ from eventlog.admin.check.triggers import (
     trigger_points,
     unseen_points,
 )
+from eventlog.capture import tracked
+from eventlog.capture.install import revisions
+from eventlog.capture.rights import present_companions
+from eventlog.capture.track import with_schema
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
@@ -36,13 +40,9 @@ from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import revisions
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.rights import present_companions
-from eventlog.sql.triggers import tracked
-from eventlog.sql.triggers.track import with_schema
 
 TABLE = "The table "
 

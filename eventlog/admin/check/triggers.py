@@ -17,6 +17,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.admin.check.point import Point, PointLevel, findings, ok, points, warning
+from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
+from eventlog.capture.asked import asked_of, words
+from eventlog.capture.installed import states
+from eventlog.capture.rights import held_rights, role_powers
+from eventlog.capture.track import with_schema
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, SourceError
 from eventlog.core.plural import counted
@@ -27,11 +32,6 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.history import latest, read_history
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.rights import held_rights, role_powers
-from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
-from eventlog.sql.triggers.asked import asked_of, words
-from eventlog.sql.triggers.installed import states
-from eventlog.sql.triggers.track import with_schema
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen; a trigger that fails the writers of its table is no better."""

@@ -15,6 +15,9 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
 from eventlog.admin.refresh.ranges import Stand
+from eventlog.capture import installed, plan
+from eventlog.capture.clauses import logged_name
+from eventlog.capture.words import Row
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
 from eventlog.sql.access import fetched, in_text
@@ -22,9 +25,6 @@ from eventlog.sql.dialect import Dialect, log_holes, number_holes, offers, state
 from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-from eventlog.sql.triggers import installed, plan
-from eventlog.sql.triggers.clauses import logged_name
-from eventlog.sql.triggers.words import Row
 
 CHUNK_ROWS: Final = 10_000
 """Rows of a transaction, unless somebody says otherwise."""

@@ -309,7 +309,7 @@ DROP FUNCTION IF EXISTS /* function */event_log_usr_insert();
 
 -- Follows ALTER TABLE in its own transaction. Each function of a trigger that follows has a comment: what it watches (tables
 -- by their numbers, and columns, or all of them), how that looked when it was made, and the bridge, which is put in its place
--- when it looks otherwise. `eventlog/sql/triggers/ddl.py` writes it.
+-- when it looks otherwise. `eventlog/capture/ddl.py` writes it.
 
 -- numbered_columns: the columns of a table by name, with the numbers of table, column and type
 SELECT attname AS name, attrelid::bigint AS relation, attnum AS number, atttypid::bigint AS type FROM pg_attribute

@@ -11,15 +11,15 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
+from eventlog.capture import Style, TriggerOptions, located, track
+from eventlog.capture.install import install
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
-from eventlog.sql.triggers import Style, TriggerOptions, located, track
 from eventlog.xds.write import XdsFormat
 from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images, appeared

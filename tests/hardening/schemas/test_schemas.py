@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.convert.local import convert
 from eventlog.core.errors import InstallError
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Shape

@@ -23,7 +23,7 @@ from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Timing, measure
 from bench.names import NAMES, chosen
 from bench.report import report
-from eventlog.sql.triggers import Style
+from eventlog.capture import Style
 
 SIZES = powers(3, 6)
 

@@ -8,13 +8,13 @@ from base64 import b64decode
 import msgspec
 import pytest
 
+from eventlog.capture.ddl import HERE, Bridge, bridge_plan, watching
+from eventlog.capture.plan import Numbered, Style, TriggerOptions, TriggerPlan, plan
+from eventlog.capture.render import render
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.names import LogNames
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.triggers.ddl import HERE, Bridge, bridge_plan, watching
-from eventlog.sql.triggers.plan import Numbered, Style, TriggerOptions, TriggerPlan, plan
-from eventlog.sql.triggers.render import render
 
 LOG = LogNames(schema="capture")
 USR = Table(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.capture.install import install_sql
 from eventlog.cli.main import exit_code
 from eventlog.sql.connect import SILENT, UNOPENED, connect, read_url
-from eventlog.sql.install import install_sql
 
 
 @pytest.mark.parametrize("begins", ["postgres", "postgresql", "mysql", "mariadb"])

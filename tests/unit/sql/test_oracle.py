@@ -11,21 +11,21 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection, create_engine
 
+from eventlog.capture.asked import AskedClass, keeping, read_marker
+from eventlog.capture.install import install_sql, uninstall_sql
+from eventlog.capture.plan import Style, TriggerOptions, plan
+from eventlog.capture.render import Trigger, render
+from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
+from eventlog.capture.track import script
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import log_holes, statement, texts
-from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.rights import CapturedTable, RightsScope, Roles, rights
-from eventlog.sql.triggers.asked import AskedClass, keeping, read_marker
-from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
-from eventlog.sql.triggers.render import Trigger, render
-from eventlog.sql.triggers.track import script
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))

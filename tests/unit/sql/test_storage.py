@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import create_engine
 
+from eventlog.capture.install import install, install_sql
 from eventlog.cli.main import main
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sql.install import install, install_sql
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.storage import stored
 from eventlog.sql.storage import UNSAID, Storage, storing, writing
@@ -67,6 +67,6 @@ def test_who_asks_for_a_place_of_a_log_that_is_there_is_told(tmp_path: Path, mon
     engine = create_engine(database)
     assert [install(engine), install(engine)] == [True, False]
     engine.dispose()
-    monkeypatch.setattr("eventlog.sql.install.install", lambda *_given: False)
+    monkeypatch.setattr("eventlog.capture.install.install", lambda *_given: False)
     said = CliRunner().invoke(main, ["install", "--database", database, "--partition-rows", "5000"])
     assert (said.exit_code, "is not moved" in said.stderr) == (0, True)

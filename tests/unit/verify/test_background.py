@@ -12,6 +12,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import OccupiedError
 from eventlog.core.plugins import BackgroundOrder
@@ -19,10 +21,8 @@ from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.daemon.background import Background
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import VERIFIED, Marks
-from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import track
 from eventlog.verify import background
 from eventlog.verify.background import VERIFY, ProofsStopped, RegularPace, RegularProofs
 from eventlog.verify.breaking import Breaker

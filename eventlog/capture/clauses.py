@@ -1,0 +1,326 @@
+"""Turns facts into SQL: whose key, which values, under which conditions; for rows called by any two names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
+from eventlog.capture.words import Row, absent, differs, joined, kind_text, parameters, present
+from eventlog.core.model import Kind
+from eventlog.core.schema import WHOLE_ROW, Column
+from eventlog.sql.dialect import Dialect, offers, statement
+from eventlog.sql.names import LogNames
+
+ALWAYS = "(1 = 1)"
+READ_BACK = {
+    Kind.INSERT_FIELD: Kind.INSERT_FIELD_BACK,
+    Kind.UPDATE_FIELD: Kind.UPDATE_FIELD_BACK,
+    Kind.REPLACE_FIELD: Kind.UPDATE_FIELD_BACK,
+}
+"""What tells of a column whose values a trigger cannot read."""
+
+
+class Clauses(Struct, frozen=True, kw_only=True):
+    """The SQL of one table's facts. `child` is set when the table is a child; keys are then the parent's.
+
+    `outer` says that rows before and after come from an outer join, where a row that is not there is all NULL.
+    `unseen` says that a child's parent cannot be looked up, and is taken for there.
+    """
+
+    dialect: Dialect
+    plan: TriggerPlan
+    old: Row
+    new: Row
+    child: ChildPlan | None = None
+    outer: bool = False
+    unseen: bool = False
+
+    def holes(self, fact: Fact) -> dict[str, str]:
+        """What fills the holes of one log row; where the fact stands for several, of the first of them."""
+        first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name) if fact.each else fact
+        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._said(first)}
+
+    def each(self, fact: Fact) -> list[dict[str, str]]:
+        """What fills the holes of the log rows that a fact stands for, one for each column; it was asked before whether
+        they are written.
+        """
+        key, alone = self.key(fact.side), [replace(fact, watched=(one,), column=one.name) for one in fact.watched]
+        return [{"key": key, "condition": ALWAYS, **self._said(one)} for one in alone]
+
+    def _said(self, fact: Fact) -> dict[str, str]:
+        if self.plan.table.whole_row:
+            return self._said_of_whole_row(fact)
+        told = self._read_back(fact)
+        old = self.old.text(fact.watched[0].column) if told.old else "NULL"
+        return {
+            "kind": kind_text(self.dialect, told.kind),
+            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
+            "old": self._image(fact) if fact.image else old,
+            "new": self.new.text(fact.watched[0].column) if told.new else "NULL",
+        }
+
+    def _image(self, fact: Fact) -> str:
+        """The row as a text of JSON: the values by the names of their columns, without those that cannot be read."""
+        seen = [one for one in fact.watched if self._seen(one.column)]
+        names = [json.dumps(one.name, ensure_ascii=False) for one in seen]
+        openings = [f"{',' if place else '{'}{name}:" for place, name in enumerate(names)] or ["{"]
+        begin = statement(self.dialect, "image_begins", text=self.dialect.literal(openings[0]))
+        literals = [begin, *map(self.dialect.literal, openings[1:])]
+        values = [statement(self.dialect, "image_value", text=self.row(fact.side).text(one.column)) for one in seen]
+        parts = [part for pair in zip(literals, values, strict=False) for part in pair] or literals
+        return joined(self.dialect, [*parts, self.dialect.literal("}")])
+
+    def _said_of_whole_row(self, fact: Fact) -> dict[str, str]:
+        text = self.whole_row(fact.side)
+        return {
+            "kind": kind_text(self.dialect, fact.kind),
+            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
+            "old": text if fact.image else "NULL",
+            "new": text if fact.new else "NULL",
+        }
+
+    def whole_row(self, side: Side) -> str:
+        """The canonical text of a row (decision 60): what it has, by the names of its columns and in their order."""
+        watched = sorted(self.plan.watched, key=lambda one: one.column.name)
+        parts = []
+        for column in [one.column for one in watched]:
+            name = self.dialect.literal(f",{json.dumps(column.name, ensure_ascii=False)}:")
+            parts.append(statement(self.dialect, "whole_row_part", name=name, text=self.row(side).text(column)))
+        return statement(self.dialect, "whole_row", parts=joined(self.dialect, parts))
+
+    def row(self, side: Side) -> Row:
+        return self.old if side is Side.OLD else self.new
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The table's own columns that hold the key."""
+        if self.child is None:
+            return self.plan.key
+        by_name = {column.name: column for column in self.child.child.columns}
+        return tuple(by_name[name] for name in self.child.child.parent_key)
+
+    def key(self, side: Side) -> str:
+        """The key of the row on one side; a variable where each trigger works it out once."""
+        return _variable(side, "key") if self.dialect.procedural_triggers else self.key_text(side)
+
+    def key_text(self, side: Side) -> str:
+        if self.plan.table.whole_row:
+            name = self.dialect.literal(f"{WHOLE_ROW}=")
+            return statement(self.dialect, "whole_row_key", name=name, text=self.whole_row(side))
+        return self.row(side).key(self.key_columns, self.plan.table.key)
+
+    def condition(self, fact: Fact) -> str:
+        """All that must hold for the fact to be logged, in parentheses."""
+        parts = [*self.fate(fact.fate), *self._test(fact), *self._relevant(fact)]
+        if fact.filled and self._seen(fact.watched[0].column):
+            parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
+        return all_of(parts)
+
+    def moved(self) -> str:
+        return "(moved > 0)" if self.dialect.procedural_triggers else self.keys_differ()
+
+    def keys_differ(self) -> str:
+        if self.plan.table.whole_row:
+            before, after = (self.whole_row(side) for side in Side)
+            return statement(self.dialect, "differs_as_text", before=before, after=after)
+        return any_of([self._differs(column) for column in self.key_columns])
+
+    def missing(self, side: Side) -> str:
+        """Whether an outer join found no row on this side."""
+        return absent(self.dialect, self.row(side).value(self.key_columns[0]))
+
+    def changed(self, fact: Fact) -> str:
+        if self.compares_rows:
+            return self.rows_differ()
+        return any_of([self._differs(watched.column) for watched in fact.watched])
+
+    def rows_differ(self) -> str:
+        """Whether anything in a row changed; the database must offer it."""
+        # With .* a row is meant also where the table has a column of that name.
+        return statement(self.dialect, "row_differs", before=f"{self.old.alias}.*", after=f"{self.new.alias}.*")
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether rows are compared as a whole, where the database can: such a trigger does not age with its columns."""
+        whole = self.plan.whole_rows if self.child is None else not self.child.watched
+        return whole and offers(self.dialect, "row_differs")
+
+    def holds(self, side: Side) -> str:
+        """What `when` says about one side of the class's own row; nothing where there is no condition."""
+        if self.plan.options.when is None:
+            return ALWAYS
+        return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self.question(side)
+
+    def question(self, side: Side) -> str:
+        """The query about one side that `when` makes necessary."""
+        if self.child is not None:
+            return self._stands(side, "parent_stands")
+        asked_of = self.plan.table.columns
+        if self.dialect.procedural_triggers and self.plan.options.when is not None:
+            # Each column that a question brings along takes room in the trigger there: only those that `when` may name.
+            condition = self.plan.options.when.replace('""', '"').casefold()
+            asked_of = tuple(column for column in asked_of if column.name.casefold() in condition) or self.plan.key
+        columns = self.row(side).list(asked_of)
+        row = self.dialect.quoted(self.plan.table.name)
+        condition = f"({self.plan.options.when})"
+        return statement(
+            self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_variable(side, "holds")
+        )
+
+    def parent_stands(self, side: Side) -> str:
+        """Whether the parent of a child's row is there, and one that `when` is about."""
+        if self.dialect.procedural_triggers:
+            return f"{_variable(side, 'holds')} > 0"
+        return self._stands(side, "parent_stands")
+
+    def _stands(self, side: Side, query: str) -> str:
+        """Whether the class has a row with this key, and one that `when` is about."""
+        # `when` speaks of the parent by its own name, unless a row of the child is called so.
+        name = self.plan.table.name
+        taken = {row.alias.casefold() for row in (self.old, self.new)} | {"old", "new"}
+        alias = self.dialect.quoted(f"{name}_" if name.casefold() in taken else name)
+        parent = Row(dialect=self.dialect, alias=alias)
+        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
+        value = parent.matched
+        if self.plan.options.when is not None and any(column.made for column in self.plan.table.columns):
+            seen = Row(dialect=self.dialect, alias="parent", columns=self.plan.table.columns)
+            target = f"(SELECT {seen.list(self.plan.table.columns)} FROM {target} AS parent)"
+            value = parent.stored
+        pairs = zip(self.plan.key, self.key_columns, strict=True)
+        return statement(
+            self.dialect,
+            query,
+            parent=target,
+            row=parent.alias,
+            match=" AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs),
+            condition=f"({self.plan.options.when or '1 = 1'})",
+            answer=_variable(side, "holds"),
+        )
+
+    def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
+        """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
+        parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
+        asked = may_be_gone and not self.dialect.procedural_triggers and not self.unseen
+        if asked or self.plan.options.when is not None:
+            parts.append(self.parent_stands(side))
+        return parts
+
+    def _relevant(self, fact: Fact) -> list[str]:
+        if self.child is not None:
+            return self.under_a_parent(fact.side, may_be_gone=fact.side is Side.OLD)
+        if self.plan.options.when is None:
+            return []
+        both = fact.fate is Fate.STAYED
+        return [any_of([self.holds(Side.OLD), self.holds(Side.NEW)]) if both else self.holds(fact.side)]
+
+    def fate(self, fate: Fate) -> list[str]:
+        """That an update did this to the object."""
+        if fate is Fate.ANY:
+            return []
+        if not self.outer:
+            return [f"NOT {self.moved()}" if fate is Fate.STAYED else self.moved()]
+        gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
+        return {Fate.LEFT: [gone], Fate.CAME: [fresh], Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"]}[fate]
+
+    def _test(self, fact: Fact) -> list[str]:
+        if fact.test is Test.NONE:
+            return []
+        if fact.test is Test.FILLED_OR_ALL_EMPTY:
+            return [self._filled_or_all_empty(fact)]
+        if fact.test is Test.LEFT_BEHIND:
+            return self._left_behind(fact.side)
+        if fact.test is Test.CHANGED:
+            return [self.changed(fact)]
+        return [any_of([self.changed(fact), self.moved()])]
+
+    def may_stand(self, fact: Fact) -> bool:
+        """Whether something may always stand under the key that the fact is about, so that nobody has to look."""
+        return not self._left_behind(fact.side)
+
+    def _left_behind(self, side: Side) -> list[str]:
+        """That something may stand under the key: a row for which `when` holds, or child rows that wait for one.
+
+        Another transaction's row is seen by nobody yet, and a foreign owner's tables are not read: then it may always.
+        """
+        asked = self.plan.options
+        if asked.when is not None:
+            return [self._stands(side, "stands")]
+        if asked.deferred or asked.foreign:
+            return []
+        return [any_of([self._children_stand(side, child) for child in self.plan.children])]
+
+    def _children_stand(self, side: Side, child: ChildPlan) -> str:
+        standing = Row(dialect=self.dialect, alias="standing")
+        by_name = {column.name: column for column in child.child.columns}
+        pairs = zip(child.child.parent_key, self.plan.key, strict=True)
+        return statement(
+            self.dialect,
+            "stands",
+            parent=qualified(self.dialect, self.plan.table.schema, child.child.name),
+            row=standing.alias,
+            match=all_of([f"{standing.matched(by_name[held])} = {self.row(side).value(own)}" for held, own in pairs]),
+            condition=ALWAYS,
+        )
+
+    def all_empty(self, fact: Fact) -> list[str]:
+        """That none of the columns which the fact is about has a value."""
+        return [absent(self.dialect, self.row(fact.side).value(watched.column)) for watched in fact.watched]
+
+    def _filled_or_all_empty(self, fact: Fact) -> str:
+        row = self.row(fact.side)
+        first, *others = (row.value(watched.column) for watched in fact.watched)
+        if not others or not self._seen(fact.watched[0].column):
+            return ALWAYS
+        if not all(self._seen(watched.column) for watched in fact.watched):
+            return present(self.dialect, first)  # what cannot be read is always told, so the object is not lost
+        return any_of([present(self.dialect, first), all_of([absent(self.dialect, other) for other in others])])
+
+    def _seen(self, column: Column) -> bool:
+        return not self.dialect.unseen(column.type)
+
+    def _read_back(self, fact: Fact) -> Fact:
+        """The fact without values where a trigger cannot read them: the publisher does."""
+        if fact.column is None or self._seen(fact.watched[0].column):
+            return fact
+        return replace(fact, kind=READ_BACK.get(fact.kind, fact.kind), old=False, new=False)
+
+    def _differs(self, column: Column) -> str:
+        if not self._seen(column):
+            return parameters("sets", self.new.columns)[column.name]
+        return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+
+
+def _variable(side: Side, what: str) -> str:
+    """The variable in which a trigger keeps what it found out about one side of the row."""
+    return f"{side.name.lower()}_{what}"
+
+
+def all_of(parts: Sequence[str]) -> str:
+    return f"({_joined(parts, 'AND')})" if parts else ALWAYS
+
+
+def any_of(parts: Sequence[str]) -> str:
+    return f"({_joined(parts, 'OR')})"
+
+
+def _joined(parts: Sequence[str], word: str) -> str:
+    """The parts in one line when that is short, for SQL*Plus takes no line of more than 2499 characters."""
+    line = f" {word} ".join(parts)
+    return line if len(line) < 120 else f"\n  {word} ".join(parts)
+
+
+def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
+    """A table's name as a trigger's text may say it."""
+    return dialect.qualified(schema if dialect.qualified_in_triggers else None, name)
+
+
+def logged_name(plan: TriggerPlan, names: LogNames) -> str:
+    """The class as the log calls it; with its schema where that is not the log's, for bare names may be ambiguous."""
+    table = plan.table
+    if table.schema is None or names.schema is None or table.schema == names.schema:
+        return table.name
+    return table.whole

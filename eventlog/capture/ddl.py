@@ -1,0 +1,246 @@
+"""The event trigger by which a database follows ALTER TABLE itself: what it is told of tables, how it is made and taken off.
+
+The bridge is what it makes of a trigger's function when the table is altered, so that the trigger goes on: it is prepared when
+the table is tracked. It names no column but those of the key, and these by their numbers; where others are told, the
+database lists them as it puts the names in. Classes with child tables, and those whose keys wait for the end of their
+transaction, log rows to be read back then. `eventlog track` makes the whole trigger.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from eventlog.capture.asked import Marker
+from eventlog.capture.plan import ChildPlan, Numbered, Style, TriggerPlan
+from eventlog.core.errors import InstallError
+from eventlog.core.schema import Child
+from eventlog.sql.access import answers, is_denied, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.names import LogNames
+
+
+class DdlTrigger(Struct, frozen=True, kw_only=True):
+    """The event trigger of a log as the database tells of it; `current` says whether it would be made so today."""
+
+    enabled: bool
+    current: bool
+    owner: str
+    mine: bool
+
+
+def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
+    """The plan with the numbers of its tables, where the database is to follow DDL."""
+    if not (plan.options.follow_ddl and offers(dialect_of(connection), "ddl_function")):
+        return plan
+    table = plan.table
+    own = _columns(connection, table.schema, table.name)
+    keys = [own[name] for name in table.key]
+    numbers = [number for _, number, _ in keys]
+    children = []
+    for one in plan.children:
+        columns = _columns(connection, table.schema, one.child.name)
+        children.append([columns[name] for name in one.child.parent_key])
+    looked_at = [(held[0][0], [number for _, number, _ in held]) for held in children] if plan.looks_back else []
+    watch = watching(keys[0][0], numbers if plan.whole_rows else None, looked_at=looked_at)
+    own_table = _numbered(connection, keys, watch)
+    if plan.options.columns or plan.options.exclude:
+        own_table = replace(own_table, columns=tuple([own[one.column.name][1] for one in plan.watched]))
+    others = [_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)) for held in children]
+    return replace(plan, numbered=(own_table, *others))
+
+
+def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[int, int, int]]:
+    """Number of table, column and type by the column's name."""
+    rows = answers(connection, "numbered_columns", {"schema": schema, "table": table})
+    return {row.name: (row.relation, row.number, row.type) for row in rows}
+
+
+def _numbered(connection: Connection, keys: list[tuple[int, int, int]], watch: str) -> Numbered:
+    dialect = dialect_of(connection)
+    shape = statement(dialect, "shape_of", watch=dialect.literal(watch))
+    found = connection.execute(verbatim(statement(dialect, "shape_now", shape=shape))).scalar_one()
+    pairs = tuple([(number, kind) for _, number, kind in keys])
+    return Numbered(number=keys[0][0], keys=pairs, watch=watch, shape=str(found))
+
+
+def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> Iterator[str]:
+    """What has to run so that the event trigger of a log stands where a table wants it, and nowhere else."""
+    standing = standing_ddl(connection, names)
+    if not followed:
+        yield from ddl_drops(connection, names)
+        return
+    if standing is not None and not standing.mine:
+        message = (
+            f"ALTER TABLE is followed by an event trigger of {standing.owner}, which changes only what is its owner's."
+        )
+        raise InstallError(message, hint=f"Run this as {standing.owner}, or leave out --follow-ddl.")
+    if standing is None or not (standing.current and standing.enabled):
+        dialect = dialect_of(connection)
+        yield _function(dialect, names)
+        holes = _holes(dialect, names)
+        if standing is not None:
+            yield statement(dialect, "drop_ddl_trigger", **holes)
+        yield statement(dialect, "ddl_trigger", **holes)
+
+
+def refused(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
+    """What to say where the event trigger, and not something else, is what somebody may not make."""
+    if not (sql.startswith("CREATE EVENT TRIGGER") and is_denied(dialect, error)):
+        return None
+    message = "Only a superuser may make the event trigger that follows ALTER TABLE."
+    hint = "Run this as one, or leave out --follow-ddl and set publisher.follow = true."
+    return InstallError(message, hint=hint)
+
+
+def ddl_drops(connection: Connection, names: LogNames) -> list[str]:
+    """What takes the event trigger of a log off; nothing where none stands."""
+    if standing_ddl(connection, names) is None:
+        return []
+    dialect = dialect_of(connection)
+    return [statement(dialect, query, **_holes(dialect, names)) for query in ("drop_ddl_trigger", "drop_function")]
+
+
+def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
+    """The event trigger of a log, which must carry its schema."""
+    dialect = dialect_of(connection)
+    found = answers(connection, "standing_ddl_trigger", {"trigger": ddl_trigger_name(dialect, names)})
+    if not found:
+        return None
+    [row] = found
+    current = bool(row.whole) and row.source.strip() in _function(dialect, names)
+    return DdlTrigger(enabled=bool(row.enabled), current=current, owner=row.owner, mine=bool(row.mine))
+
+
+def ddl_trigger_name(dialect: Dialect, names: LogNames) -> str:
+    """What the event trigger of a log is called; a database has one list of them, whatever the schema."""
+    return dialect.shortened("_".join(filter(None, ("eventlog", names.schema, names.table, "ddl"))))
+
+
+def _function(dialect: Dialect, names: LogNames) -> str:
+    shape = statement(dialect, "shape_of", watch="called.part[1]")
+    schema = names.schema or ""
+    holes = _holes(dialect, names) | log_holes(dialect, names)
+    log = dialect.literal(dialect.qualified(names.schema, names.table))
+    record_id = dialect.literal(names.column("record_id"))
+    next_number = statement(dialect, "next_of_identity", log_name=log, column_name=record_id)
+    if names.sequence and dialect.next_number is not None:
+        sequence = dialect.qualified(names.schema, names.sequence)
+        next_number = dialect.next_number.format(sequence=sequence)
+    return statement(
+        dialect,
+        "ddl_function",
+        **holes,
+        shape_of_watch=shape,
+        numbers=statement(dialect, "numbers_of"),
+        **_texts(dialect),
+        next=next_number,
+        schema=dialect.literal(dialect.quoted(schema)),
+        schema_name=dialect.literal(schema),
+    )
+
+
+def _texts(dialect: Dialect) -> dict[str, str]:
+    """The fragments that make a text of a value, as constants of the function that lists columns."""
+    kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
+    found = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
+    found["made"] = statement(dialect, "made_type", value=VALUE)
+    return {f"{kind}_text": dialect.literal(text) for kind, text in found.items()}
+
+
+def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    return {
+        "trigger": dialect.quoted(ddl_trigger_name(dialect, names)),
+        "function": dialect.qualified(names.schema, dialect.shortened(f"{names.table}_ddl")),
+    }
+
+
+VALUE: Final = "eventlog{value}"
+"""In place of a value, in the fragments that make a text of one."""
+HERE: Final = "eventlog{ddl}"
+"""Where the bridge's own comment goes."""
+SCHEMA: Final = "eventlog{}"
+"""In place of a schema, so that a table with its schema is told from the bare name of a row."""
+
+
+class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A function in two parts, with numbers in place of names; the trigger's table, the class's, its key, its marker, and
+    the columns that are told, where these are not all.
+    """
+
+    head: str
+    body: str
+    name: str
+    parent: int
+    key: list[int]
+    marker: Marker
+    columns: list[int] | None = None
+
+
+def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
+    """The plan with every name that may change replaced by a number, and without all other columns: the database lists
+    them, or rows are read back.
+    """
+    listed = plan.options.style != Style.ROW_BACK and not (plan.children or plan.looks_back)
+    own, *others = plan.numbered
+    key = tuple(
+        replace(column, name=_column(own, place), key=place + 1) for place, column in enumerate(plan.table.key_columns)
+    )
+    children = [_child(child.child, numbered) for child, numbered in zip(plan.children, others, strict=True)]
+    table = replace(plan.table, name=_table(own), schema=SCHEMA, columns=key, children=tuple(children))
+    return TriggerPlan(
+        table=table,
+        options=replace(plan.options, style=Style.ROW_BACK, columns=(), exclude=()),
+        watched=(),
+        children=tuple([ChildPlan(child=child, watched=()) for child in children]),
+        listed=plan.options.style if listed else None,
+        others=bool(plan.options.exclude),
+    )
+
+
+def _child(child: Child, numbered: Numbered) -> Child:
+    by_name = {column.name: column for column in child.columns}
+    names = tuple([_column(numbered, place) for place in range(len(child.parent_key))])
+    columns = [replace(by_name[held], name=name) for held, name in zip(child.parent_key, names, strict=True)]
+    return Child(name=_table(numbered), parent_key=names, columns=tuple(columns))
+
+
+def bridge_comment(bridge: Bridge, this: Numbered, own: Numbered) -> str:
+    """A comment that the event trigger reads: what to watch, how that looks now, and the bridge."""
+    keys = [
+        [one.number, number, kind] for one in {this.number: this, own.number: own}.values() for number, kind in one.keys
+    ]
+    told = b64encode(msgspec.json.encode({"keys": keys, **msgspec.to_builtins(bridge)})).decode()
+    return f"/* eventlog ddl {this.watch} {this.shape} {told} */"
+
+
+def watching(
+    this: int,
+    numbers: Sequence[int] | None,
+    own: int | None = None,
+    key: Sequence[int] = (),
+    looked_at: Sequence[tuple[int, Sequence[int]]] = (),
+) -> str:
+    """What to watch of a trigger's own table, all of it or some columns, and of the parent of a child table its key.
+
+    `looked_at` are tables with columns that the trigger asks for, and that may go: the bridge asks for none of them.
+    """
+    watch: list[list[object]] = [[this, None if numbers is None else sorted(numbers)]]
+    if own is not None:
+        watch.append([own, sorted(key)])
+    watch += [[other, sorted(columns), True] for other, columns in looked_at]
+    return msgspec.json.encode(watch).decode()
+
+
+def _table(numbered: Numbered) -> str:
+    return f"eventlog{{{numbered.number}}}"
+
+
+def _column(numbered: Numbered, place: int) -> str:
+    return f"eventlog{{{numbered.number}.{numbered.keys[place][0]}}}"

@@ -1,0 +1,422 @@
+"""Puts the log table and its companions into a database, by migration; what it runs it can also print for a DBA."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from io import StringIO
+from typing import Any
+
+from alembic import command, context, op
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, column, select, table
+
+from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.installed import installed
+from eventlog.capture.migrations.moving import is_moved
+from eventlog.capture.render import dropping
+from eventlog.capture.rights import given, present_companions, take_back, taking_back
+from eventlog.capture.track import all_drops, with_schema
+from eventlog.capture.upgraded_rights import companion_grants, give_where_allowed
+from eventlog.core.errors import ConfigError, InstallError, UsageError
+from eventlog.core.plural import counted
+from eventlog.sql.access import answers, verbatim
+from eventlog.sql.connect import read_url
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
+from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
+from eventlog.sql.storage import UNSAID, Storage, storing, writing
+
+ADOPTED = "log adopted"
+"""The mark that says: somebody else made this log, it is not ours to drop."""
+MOVING = "0007"
+"""The migration that moves what the log knows of its outputs, in either direction."""
+SEQUENCE = "log sequence"
+"""The mark that names the sequence that was made with the log."""
+TABLESPACE = "log tablespace"
+"""The mark that names the tablespace that was asked for, so that an upgrade's tables lie there too."""
+UNSEEN = """\
+-- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack` removes them.
+-- If {log} was there before eventlog, leave out the statement that drops it.
+
+"""
+
+
+def install(
+    engine: Engine,
+    names: LogNames | None = None,
+    order: Sequence[str] = NEW_ORDER,
+    columns: str | Sequence[str] = "auto",
+    storage: Storage = UNSAID,
+) -> bool:
+    """Makes what is missing, and says whether the log itself was. A log that somebody else made gets companions and is not
+    altered; twice is once.
+
+    `columns` is how those of a log that is there already are found.
+    """
+    names = names or LogNames()
+    writing(dialect_of(engine).stored, storage, dialect_of(engine).name)
+    _check_sequence(dialect_of(engine), names)
+    with ddl_transaction(engine) as connection:
+        is_new = not has_log(connection, names)
+        if is_new:
+            refuse_sorted(columns)
+        elif _found_revision(connection, names) is None:
+            log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
+        _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
+    return is_new
+
+
+def install_sql(
+    url: str,
+    names: LogNames | None = None,
+    order: Sequence[str] = NEW_ORDER,
+    columns: str | Sequence[str] = "auto",
+    storage: Storage = UNSAID,
+) -> str:
+    """The statements of `install` for the database that the URL names, without connecting to it."""
+    names = names or LogNames()
+    refuse_sorted(columns)
+    _check_sequence(dialect_of(url), names)
+    return _printed(url, names, NEWEST_MIGRATION, tuple(order), storage=storage)
+
+
+class MigrationPlan(Struct, frozen=True, kw_only=True):
+    """At which migration a log is, and to which it is to go."""
+
+    standing: str
+    goal: str
+
+    @property
+    def goes_back(self) -> bool:
+        return self.goal < self.standing
+
+
+def upgrade(
+    engine: Engine,
+    names: LogNames | None = None,
+    to: str | None = None,
+    *,
+    agree: Callable[[MigrationPlan], None] = lambda _plan: None,
+) -> None:
+    """Brings an installed log to the newest migration, or `to` another one, which may be a former one.
+
+    `agree` is told from where to where before anything is done, and may raise.
+    """
+    names = names or LogNames()
+    with engine.connect() as connection:
+        agree(MigrationPlan(standing=_revision(connection, names), goal=_goal(to)))
+    with ddl_transaction(engine) as connection:
+        revision = _revision(connection, names)
+        goal = _goal(to)
+        if goal < revision:
+            _run(connection, names, "downgrade", goal)
+        else:
+            _bring_up(connection, names, goal, storage=_storage(_marks(connection, names)))
+
+
+def _storage(marks: dict[str, str]) -> Storage:
+    """Where tables lie that a later migration makes."""
+    return Storage(tablespace=marks.get(TABLESPACE))
+
+
+def _bring_up(
+    connection: Connection,
+    names: LogNames,
+    goal: str,
+    order: tuple[str, ...] = NEW_ORDER,
+    *,
+    storage: Storage,
+) -> None:
+    """Brings a log to a later migration; who was given rights on its companions gets them on new ones in the same step."""
+    before = present_companions(connection, names)
+    _run(connection, names, "upgrade", goal, order, storage=storage)
+    if before:
+        new = [table for table in present_companions(connection, names) if table not in before]
+        give_where_allowed(connection, names, list(companion_grants(connection, names, new)))
+
+
+def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
+    """The statements that `upgrade` would run now; none when the log is there already."""
+    names = names or LogNames()
+    with engine.connect() as connection:
+        revision, goal = _revision(connection, names), _goal(to)
+        if min(revision, goal) < MOVING <= max(revision, goal) and is_moved(connection, names):
+            message = f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal}; no script can do that."
+            raise InstallError(message, hint="Run `eventlog upgrade` without --sql, while no publisher works.")
+        marks = _marks(connection, names)
+        present = present_companions(connection, names)
+        new = [table for table in names.own[1:] if table not in present] if goal == NEWEST_MIGRATION else []
+        grants = [one.sql for one in companion_grants(connection, names, new)]
+    url = engine.url.render_as_string(hide_password=False)
+    return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, storage=_storage(marks), marks=marks, after=grants)
+
+
+def _goal(to: str | None) -> str:
+    """The migration that was asked for; UsageError for one that this program does not know."""
+    goal = NEWEST_MIGRATION if to is None else to
+    if not (goal.isdecimal() and len(goal) == len(NEWEST_MIGRATION) and "0001" <= goal <= NEWEST_MIGRATION):
+        raise UsageError(f"There is no migration {goal}.", hint=f"They are called 0001 to {NEWEST_MIGRATION}.")
+    return goal
+
+
+def uninstall(
+    engine: Engine,
+    names: LogNames | None = None,
+    *,
+    purge: bool = False,
+    agree: Callable[[Leaving], None] = lambda _leaving: None,
+) -> list[str]:
+    """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to be thrown away.
+
+    An adopted log stays. `agree` is told what goes before anything does, and may raise. Tells the grants that stay,
+    because whoever uninstalls may not take them back.
+    """
+    names = names or LogNames()
+    with engine.connect() as connection:
+        leaving = _leaving(connection, names, purge=purge)
+    agree(leaving)
+    with ddl_transaction(engine) as connection:
+        # Between the question and the answer rows may have come.
+        leaving = _leaving(connection, names, purge=purge)
+        for text in [*all_drops(connection, names), *function_drops(connection, leaving.functions)]:
+            connection.execute(verbatim(text))
+        _run(connection, names, "downgrade", "base", leaving=True)
+        connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
+        # Last, for who uninstalls may need them; those on the log's own tables have gone with these on most databases.
+        return [grant for grant in take_back(connection, leaving.grants) if not _is_own(leaving, grant)]
+
+
+def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
+    _revision(connection, names)
+    waiting = 0 if purge else _count(connection, names, "count_waiting")
+    if waiting:
+        message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
+        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
+    return what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
+
+
+def _is_own(leaving: Leaving, grant: str) -> bool:
+    """Whether a grant was about a table that is gone now."""
+    return any(f" ON {table} TO " in " ".join(grant.split()) for table in leaving.tables)
+
+
+def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:
+    """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a log made as asked for.
+
+    Nobody but the database knows its triggers, and whether it was somebody else who made the log.
+    """
+    names = names or LogNames()
+    if isinstance(where, str):
+        _check_sequence(dialect_of(where), names)
+        made = {SEQUENCE: names.sequence} if names.sequence else {}
+        last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
+        return UNSEEN.format(log=names.table) + _printed(where, names, way, NEW_ORDER, marks=made, after=last)
+    with where.connect() as connection:
+        revision = _revision(connection, names)
+        leaving = _leaving(connection, names, purge=purge)
+        drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
+        found: dict[str, Any] = {"marks": _marks(connection, names), "before": drops}
+        last = [_version_drop(dialect_of(connection), names)]
+        kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
+        last += [text for text in map(taking_back, kept) if text]
+    url = where.url.render_as_string(hide_password=False)
+    return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, **found)
+
+
+def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
+    """The migration that this log is at, None for one without companions, and the newest that there is."""
+    with engine.connect() as connection:
+        return _found_revision(connection, names), NEWEST_MIGRATION
+
+
+def _check_sequence(dialect: Dialect, names: LogNames) -> None:
+    if names.sequence and dialect.next_number is None:
+        message = f"{dialect.name} numbers the rows of a log itself, so source.sequence has no meaning there."
+        raise ConfigError(message, hint="Leave it out.")
+
+
+def _version_drop(dialect: Dialect, names: LogNames) -> str:
+    """Alembic keeps its table when nothing is left to keep a version of."""
+    return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
+
+
+def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
+    """What was noted about the log when it was installed."""
+    marks = table(names.marks, column("name"), column("value"), schema=names.schema)
+    query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE, TABLESPACE]))
+    return {str(row[0]): str(row[1]) for row in connection.execute(query)}
+
+
+def noted(names: LogNames) -> dict[str, str]:
+    """What was noted about the log that a migration runs on; offline, what was found before."""
+    if context.is_offline_mode():
+        found: dict[str, str] = context.config.attributes.get("marks", {})
+        return found
+    return _marks(op.get_bind(), names)
+
+
+def is_adopted(names: LogNames) -> bool:
+    """Whether somebody else made the log that a migration runs on; it is not altered then."""
+    return ADOPTED in noted(names)
+
+
+def _revision(connection: Connection, names: LogNames) -> str:
+    revision = _found_revision(connection, names)
+    if revision is None:
+        raise no_log(names)
+    return revision
+
+
+def _found_revision(connection: Connection, names: LogNames) -> str | None:
+    options = {"version_table": names.version, "version_table_schema": names.schema}
+    found = MigrationContext.configure(connection, opts=options).get_current_revision()
+    refuse_newer(names, found)
+    return found
+
+
+def _run(
+    connection: Connection,
+    names: LogNames,
+    direction: str,
+    goal: str,
+    order: tuple[str, ...] = NEW_ORDER,
+    *,
+    leaving: bool = False,
+    storage: Storage = UNSAID,
+) -> None:
+    """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
+    dialect = dialect_of(connection)
+    transactional = dialect.transactional_ddl
+    config = _config(names, order, connection=connection, transactional=transactional, leaving=leaving, storage=storage)
+    with storing(connection, writing(dialect.stored, storage, dialect.name)):
+        getattr(command, direction)(config, goal)
+
+
+def _printed(
+    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **found: Any
+) -> str:
+    """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
+    write = writing(dialect_of(url).stored, storage, dialect_of(url).name)
+    transactional = dialect_of(url).transactional_ddl
+    config = _config(names, order, url=read_url(url), transactional=transactional, storage=storage, **found)
+    config.output_buffer = StringIO()
+    first, _, last = goal.partition(":")
+    down = last == "base" or (bool(last) and last < first)
+    (command.downgrade if down else command.upgrade)(config, goal, sql=True)
+    dialect, written = dialect_of(url), config.output_buffer.getvalue()
+    if offers(dialect, "run_once"):
+        versions = (first, last) if last else ("", NEWEST_MIGRATION)
+        written = _to_run_again(dialect, names, written, versions, "run_down_once" if down else "run_once", write)
+    return dialect.script_head + written + dialect.script_commit
+
+
+_comments = re.compile(r"(?:\s*--.*\n)*\s*")
+
+
+def _to_run_again(
+    dialect: Dialect,
+    names: LogNames,
+    script: str,
+    versions: tuple[str, str],
+    query: str,
+    write: Callable[[str], str],
+) -> str:
+    """A script that can be run again when it failed half-way, for a database where each DDL is a transaction of its own.
+
+    What stands there already, or is gone, is no error; and the version is recorded when all else is done.
+    """
+    table = dialect.qualified(names.schema, names.version)
+    written = rf"(?:\S+\.)?\"?{re.escape(names.version)}\b"
+    records = re.compile(rf"(?:INSERT INTO|UPDATE|DELETE FROM) {written}", re.IGNORECASE)
+    parts = []
+    for part in re.split(r"\n+/\n+", script):
+        comments = _comments.match(part)
+        text = part[comments.end() if comments else 0 :].rstrip()
+        before = part[: comments.end() if comments else 0].strip()
+        if text and not records.match(text):
+            once = re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text)
+            text = statement(dialect, query, statement=dialect.literal(write(text))) if once else text
+            parts.append(f"{before}\n\n{text}".strip())
+    first, last = versions
+    if last != "base":
+        record = "version_update" if first else "version_insert"
+        parts.append(
+            statement(dialect, record, version=table, first=dialect.literal(first), last=dialect.literal(last))
+        )
+    return "".join(f"{part}\n\n/\n\n" for part in parts)
+
+
+def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
+    """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it to."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    config = Config()
+    config.set_main_option("script_location", "eventlog.sql:migrations")
+    config.set_main_option("path_separator", "os")
+    config.attributes.update(names=names, order=order, **settings)
+    return config
+
+
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    """What goes, by name; `grants` are the statements that gave the rights. An adopted log stays and keeps its rows."""
+
+    triggers: tuple[str, ...]
+    functions: tuple[str, ...]
+    tables: tuple[str, ...]
+    grants: tuple[str, ...]
+    rows: int
+    waiting: int
+    adopted: bool
+
+    def told(self) -> list[str]:
+        """Lines for who decides."""
+        lines = [f"table {name}" for name in self.tables]
+        rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
+        for what, names in (("trigger", self.triggers), ("function", self.functions)):
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            lines += [counted(len(names) - MOST_SHOWN_ROWS, f"more {what}")] * (len(names) > MOST_SHOWN_ROWS)
+        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+
+
+def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
+    """What is there of a log, as the database tells it now."""
+    companions = present_companions(connection, names)
+    dialect = dialect_of(connection)
+    standing, log = has_log(connection, names), with_schema(connection, names)
+    event_trigger = (f"{ddl_trigger_name(dialect, log)} on ALTER TABLE",) if standing_ddl(connection, log) else ()
+    return Leaving(
+        triggers=event_trigger + tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
+        functions=tuple(left_functions(connection, names)),
+        tables=tuple(
+            dialect.qualified(log.schema, table) for table in (*companions, *(() if adopted else (names.table,)))
+        ),
+        grants=tuple(given(connection, names)),
+        rows=_count(connection, names, "count_rows") if standing else 0,
+        waiting=_count(connection, names, "count_waiting") if standing else 0,
+        adopted=adopted,
+    )
+
+
+def left_functions(connection: Connection, names: LogNames) -> list[str]:
+    """Functions of ours that no trigger needs any more, because their tables were dropped."""
+    dialect, log = dialect_of(connection), with_schema(connection, names)
+    asked = {"schema": log.schema, "log": log.table, "target": dialect.qualified(log.schema, log.table)}
+    return [dialect.qualified(schema, name) for schema, name in answers(connection, "left_functions", asked)]
+
+
+def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
+    dialect = dialect_of(connection)
+    return [statement(dialect, "drop_function", **dropping(dialect, function)) for function in functions]
+
+
+def _count(connection: Connection, names: LogNames, query: str) -> int:
+    [(count,)] = answers(connection, query, **log_holes(dialect_of(connection), names))
+    return int(count)

@@ -1,0 +1,281 @@
+"""What triggers stand in a database, and how they compare with what would be made today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from eventlog.capture.asked import AskedClass, Marker, asked_classes, asked_of, read_marker, same, words
+from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.plan import Style, TriggerOptions, captured, plan
+from eventlog.capture.render import Trigger, render
+from eventlog.capture.table_needs import TableNeeds
+from eventlog.core.errors import EventlogError
+from eventlog.core.schema import Table
+from eventlog.sql.access import answers, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of, statement
+from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import Classes
+
+
+class TriggerCondition(StrEnum):
+    """How a trigger stands to what would be made today."""
+
+    CURRENT = "CURRENT"
+    OUTDATED = "OUTDATED"
+    MISSING = "MISSING"
+    STRAY = "STRAY"
+    DISABLED = "DISABLED"
+
+
+class Installed(Struct, frozen=True, kw_only=True):
+    """A trigger of ours as the database tells of it."""
+
+    name: str
+    schema: str | None
+    table: str
+    marker: Marker
+    source: str
+    enabled: bool
+
+
+class TriggerState(Struct, frozen=True, kw_only=True):
+    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is.
+
+    `fails` says that it names a column which is gone: whoever writes to the table meets an error. `asked` is what the class was
+    tracked with, in the words of `eventlog track`.
+    """
+
+    name: str
+    table: str
+    owner: str
+    state: TriggerCondition
+    style: Style | None = None
+    note: str | None = None
+    fails: bool = False
+    asked: str | None = None
+
+
+def installed(connection: Connection, names: LogNames) -> list[Installed]:
+    """Our triggers that write to this log; names must carry the log's schema where the database has schemas."""
+    log = names.whole
+    dialect = dialect_of(connection)
+    found = []
+    for row in answers(connection, "our_triggers"):
+        marker = read_marker(row.marker)
+        if marker is not None and marker.log == log:
+            trigger = Installed(
+                name=row.trigger_name,
+                schema=row.table_schema,
+                table=row.table_name,
+                marker=marker,
+                source=dialect.told(_exact(connection, dialect, row)),
+                enabled=bool(row.enabled),
+            )
+            found.append(trigger)
+    return found
+
+
+def by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str) -> dict[str, list[Installed]]:
+    """Triggers by the class that they belong to, whose name may be spelled in any case."""
+    owners: dict[str, list[Installed]] = {}
+    for trigger in found:
+        owners.setdefault(spelled(trigger.marker.table), []).append(trigger)
+    return owners
+
+
+def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
+    """A trigger's text; asked for by itself where the catalog may tell quoted names in another spelling."""
+    if not dialect.tells_roughly or "`" not in row.source:
+        return str(row.source)
+    query = statement(dialect, "trigger_text", trigger=dialect.qualified(row.table_schema, row.trigger_name))
+    told = str(connection.execute(verbatim(query)).one()[2])
+    return told.partition("FOR EACH ROW ")[2]
+
+
+def compare(
+    wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str, options: TriggerOptions | None = None
+) -> list[TriggerState]:
+    """The state of every trigger that is wanted or there, for one class that was tracked with these options."""
+    there = {(trigger.table, trigger.name): trigger for trigger in standing}
+    states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner, options) for trigger in wanted]
+    return states + [_told(trigger, TriggerCondition.STRAY) for trigger in there.values()]
+
+
+def states(connection: Connection, names: LogNames) -> list[TriggerState]:
+    """The state of every trigger of the log, each class planned again from its table as it is now."""
+    asked = asked_of(connection, names)
+    by_class = by_owner(installed(connection, names))
+    by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
+    classes, needs = Classes(connection), TableNeeds(connection)
+    found = [
+        state
+        for owner, standing in by_class.items()
+        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing, asked.get(owner))
+    ]
+    following = [
+        owner for owner, standing in by_class.items() if any(one.marker.options.follow_ddl for one in standing)
+    ]
+    return found + [_ddl_state(connection, names, owner) for owner in following[:1]]
+
+
+def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
+    """The state of the event trigger of the log, as if it were one of this class's: tracking it anew makes it stand."""
+    standing = standing_ddl(connection, names)
+    if standing is None:
+        state = TriggerCondition.MISSING
+    elif not standing.enabled:
+        state = TriggerCondition.DISABLED
+    else:
+        state = TriggerCondition.CURRENT if standing.current else TriggerCondition.OUTDATED
+    name = ddl_trigger_name(dialect_of(connection), names)
+    return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=_ddl_notes.get(state))
+
+
+_ddl_notes = {
+    TriggerCondition.MISSING: "nothing follows ALTER TABLE in its transaction",
+    TriggerCondition.DISABLED: "nothing follows ALTER TABLE in its transaction",
+}
+
+
+def _sees(connection: Connection, owner: str) -> bool:
+    """Whether triggers of a class that are not seen are not there; some databases hide those of others' tables."""
+    schema, _, table = owner.rpartition(".")
+    return all(seen for (seen,) in answers(connection, "sees_triggers", {"schema": schema or None, "table": table}))
+
+
+def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:
+    """The classes that somebody tracks and whose triggers the database does not tell the connected user of: what was left
+    out there, nobody is to read back.
+    """
+    asked = asked_classes(connection, names)
+    return {owner: one for owner, one in asked.items() if owner not in seen and not _sees(connection, owner)}
+
+
+def tracked(connection: Connection, names: LogNames) -> list[Table]:
+    """The classes that have triggers of the log, with the columns that are captured; what `eventlog catalog` shows."""
+    known: dict[str, Marker | AskedClass] = {
+        trigger.marker.table: trigger.marker for trigger in installed(connection, names)
+    }
+    known |= unseen(connection, names, known)
+    found, classes = [], Classes(connection)
+    for table, told in known.items():
+        asked = told.options
+        try:
+            found.append(captured(classes.present(table, asked.children, asked.key), asked, told.watched))
+        except EventlogError:  # the table is gone; its triggers are STRAY
+            continue
+    return found
+
+
+def _class_states(
+    classes: Classes,
+    needs: TableNeeds,
+    dialect: Dialect,
+    names: LogNames,
+    owner: str,
+    standing: Sequence[Installed],
+    asked: TriggerOptions | None,
+) -> Iterable[TriggerState]:
+    options = standing[0].marker.options if standing else asked or TriggerOptions()
+    if asked is not None:
+        options = replace(asked, rows=options.rows, foreign=options.foreign)
+    try:
+        table = classes.present(owner, options.children)
+    except EventlogError as error:
+        return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
+    try:
+        table = classes.one(owner, options.children, options.key)
+        wanted = render(needs.numbered(plan(table, needs.needed(table, options))), dialect, names)
+    except EventlogError as error:
+        found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
+    else:
+        differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
+        compared = compare(wanted, standing, owner, options)
+        found = [_differing(one, options) if one.name in differing else one for one in compared]
+    if any(not trigger.marker.hash for trigger in standing):
+        found = [_renamed(one) for one in found if one.state is not TriggerCondition.STRAY]
+    texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
+    return [with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+
+
+def _renamed(found: TriggerState) -> TriggerState:
+    """A trigger that stands under another name, since the event trigger has followed a table to another name."""
+    if found.state is not TriggerCondition.MISSING:
+        return found
+    return replace(found, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
+
+
+def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:
+    """A trigger that says of itself that something else was asked for."""
+    if found.state in (TriggerCondition.STRAY, TriggerCondition.DISABLED):
+        return found
+    return replace(found, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
+
+
+def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
+    """The state, with the columns that the trigger's text reads and the table no longer has."""
+    if state.state is not TriggerCondition.OUTDATED:
+        return state
+    columns = {child.name: child.columns for child in table.children} | {table.name: table.columns}
+    if state.table not in columns:
+        return state
+    gone = gone_columns(text, [column.name for column in columns[state.table]], dialect)
+    if not gone:
+        return state
+    said = f"every write fails, for the column {', '.join(gone)} is gone"
+    return replace(state, fails=True, note=said if state.note is None else f"{said}. {state.note}")
+
+
+def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
+    """The columns of its own row that a trigger's text reads, and that are not among these."""
+    exact = set(columns)
+    known = {name.casefold() for name in exact}
+    rows = "|".join((*dialect.row_names, "o", "n"))
+    read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.("(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*)""", text)
+    names = dict.fromkeys((name[0] in '"`', _bare(name)) for name in read)
+    return [name for quoted, name in names if not (name in exact or (not quoted and name.casefold() in known))]
+
+
+def _bare(name: str) -> str:
+    quote = name[0]
+    return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
+
+
+def _state(trigger: Trigger, standing: Installed | None, owner: str, options: TriggerOptions | None) -> TriggerState:
+    if standing is None:
+        return TriggerState(
+            name=trigger.name,
+            table=trigger.table,
+            owner=owner,
+            state=TriggerCondition.MISSING,
+            style=options.style if options else None,
+            asked=words(options) if options else None,
+        )
+    if not standing.enabled:
+        return _told(standing, TriggerCondition.DISABLED)
+    return _told(standing, TriggerCondition.CURRENT if is_current(trigger, standing) else TriggerCondition.OUTDATED)
+
+
+def is_current(trigger: Trigger, standing: Installed) -> bool:
+    """Whether marker and text are what would be made now; databases tell the text whole or without its head."""
+    text = standing.source.strip()
+    return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
+
+
+def _told(trigger: Installed, state: TriggerCondition, note: str | None = None) -> TriggerState:
+    return TriggerState(
+        name=trigger.name,
+        table=trigger.table,
+        owner=trigger.marker.table,
+        state=state,
+        style=trigger.marker.options.style,
+        note=note,
+        asked=words(trigger.marker.options),
+    )

@@ -1,0 +1,397 @@
+"""From marks to the journal: each output lacks afterwards what it lacked before, and nothing else.
+
+* A row that every output lacks is left alone: it waits, and is found again like a new one.
+* A row that every output has gets its letter.
+* Documents that may be at an output become its open plan, without their bodies.
+* Other rows are ahead of the outputs that lack them, in batches. What no order of batches can say, and rows that were
+  offered before, are listed for an output under a plan that no target has; they are parked when the output begins.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from eventlog.capture.migrations.former_marks import (
+    FormerOutput,
+    FormerSaid,
+    OpenDocument,
+    as_json,
+    former_outputs,
+    numbers_in,
+    read_as,
+    read_marks,
+    runs_of,
+)
+from eventlog.core.errors import InstallError
+from eventlog.core.model import SEVERITY, Outcome, Reason, Status
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.journal_tables import MOVED_PLAN, journal_tables
+from eventlog.sql.log import Log, id_list
+from eventlog.sql.longtext import bind_long_texts
+from eventlog.sql.names import STANDARD, LogNames
+
+FENCE: Final = "the rows are in the journal"
+"""What the mark of the batch in hand says then. A former version's publisher that still runs cannot read it, and ends."""
+
+BATCH_ROWS: Final = 10_000
+BATCH_CHARACTERS: Final = 8_000_000
+"""So many characters the values of a batch have together at most, unless one row has more."""
+LISTED_ROWS: Final = 1_000
+"""Rows that one line of a plan lists at most."""
+PAGE_ROWS: Final = 20_000
+LONGEST_LEASE_SECONDS: Final = 3_601
+
+MOVED_MARKS: Final = ("in hand", "retried", "held", "said", "behind", "unread")
+MOVED_KINDS: Final = ("note: ", "owed: ", "lagging: ", "paused: ", "resumed: ")
+"""What the names of further marks begin with that are gone after the move."""
+
+Tries = Mapping[int, tuple[int, int]]
+"""How often rows were offered, and when they may be again, in milliseconds since 1970."""
+
+
+def is_moved(connection: sa.Connection, names: LogNames) -> bool:
+    """Whether the log knows anything of outputs or rows that has to be moved, up or down."""
+    return any(name in MOVED_MARKS or name.startswith(MOVED_KINDS) for name in read_marks(connection, names))
+
+
+def move_up(connection: sa.Connection, names: LogNames) -> None:
+    """Moves what the marks say into the tables of the journal, in the caller's transaction."""
+    if "holding" not in read_marks(connection, names):
+        return  # nobody has ever published this log, nor held a row of it
+    log = opened(connection, names)
+    take_lock(connection, log)
+    marks = read_marks(connection, log.names)
+    _Move(connection, log, marks).run()
+    held = outcomes_table(log)
+    notes = connection.execute(sa.select(held.c.record_id, held.c.note).where(held.c.held != 0)).all()
+    waiting = still_waiting(connection, log, {int(number) for number, _ in notes})
+    rows = [{"record_id": number, "note": note} for number, note in notes if int(number) in waiting]
+    insert(connection, tables_of(log)["holds"], rows)
+    connection.execute(held.delete().where(held.c.status == Status.NEW.value))
+    kept = sa.or_(held.c.held != 0, held.c.next_attempt.isnot(None))  # of rows that have their letter
+    connection.execute(held.update().where(kept).values(held=0, next_attempt=None))
+    for name in marks:
+        if name in MOVED_MARKS or name.startswith(MOVED_KINDS):
+            connection.execute(log.query("mark_clear"), {"name": name})
+    connection.execute(log.query("mark_write"), {"name": "in hand", "value": FENCE})
+
+
+def opened(connection: sa.Connection, names: LogNames) -> Log:
+    """The log with the columns that it has in this database."""
+    if dialect_of(connection).lob_parameters:
+        bind_long_texts(connection)
+    found = log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
+    return Log(connection.engine, found)
+
+
+def take_lock(connection: sa.Connection, log: Log) -> None:
+    """Keeps publishers away until the caller's transaction ends; one that slept meanwhile notices that it has lost the log.
+
+    InstallError while somebody publishes.
+    """
+    connection.execute(log.query("mark_lock"), {"name": "holding"})
+    [(mark, now)] = log.rows(connection, log.query("lock_read"))
+    until, clock = _moment(str(mark or "").partition(" ")[0]), _moment(str(now))
+    if until is not None and clock is not None:
+        longest = clock + dt.timedelta(seconds=LONGEST_LEASE_SECONDS)
+        if clock <= until <= longest:
+            message = f"A publisher works on the event log {log.name}, or was killed some seconds ago."
+            raise InstallError(message, hint="Stop it, and try again.")
+    connection.execute(log.query("mark_clear"), {"name": "publisher"})
+    connection.execute(log.query("mark_write"), {"name": "holding", "value": secrets.token_hex(8)})
+
+
+def _moment(text: str) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def tables_of(log: Log) -> dict[str, sa.Table]:
+    """The tables of the journal by what its queries call them."""
+    metadata = journal_tables(log.names, log.dialect)
+    return {hole: sa.Table(name, metadata, schema=log.names.schema) for hole, name in log.names.journal.items()}
+
+
+def outcomes_table(log: Log) -> sa.TableClause:
+    """The table of outcomes, as far as both directions need it."""
+    types = log.dialect.types
+    columns = (
+        sa.column("record_id", types.log_number),
+        sa.column("status", sa.CHAR(1)),
+        sa.column("reason", sa.String(40)),
+        sa.column("note", types.log_value),
+        sa.column("attempts", sa.Integer()),
+        sa.column("next_attempt", types.log_moment),
+        sa.column("held", sa.Integer()),
+    )
+    return sa.table(log.names.outcomes, *columns, schema=log.names.schema)
+
+
+def still_waiting(connection: sa.Connection, log: Log, numbers: set[int]) -> set[int]:
+    """Those of these rows that wait."""
+    ordered, found = sorted(numbers), set[int]()
+    for start in range(0, len(ordered), PAGE_ROWS):
+        asked = {"ids": id_list(ordered[start : start + PAGE_ROWS])}
+        found.update(int(number) for (number,) in log.rows(connection, log.query("still_waiting"), asked))
+    return found
+
+
+def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts these rows; nothing where there are none."""
+    for start in range(0, len(rows), LISTED_ROWS):
+        connection.execute(table.insert(), [dict(row) for row in rows[start : start + LISTED_ROWS]])
+
+
+class _Move:
+    """One way from marks to tables."""
+
+    def __init__(self, connection: sa.Connection, log: Log, marks: Mapping[str, str]) -> None:
+        self._connection, self._log = connection, log
+        self._tables = tables_of(log)
+        self._outputs = former_outputs(marks)
+        self._marks = marks
+        self._retried = self._read_retried()
+        settled = set[int]().union(*(one.owed for one in self._outputs if one.owed is not None))
+        known = settled.union(self._retried, *(one.has for one in self._outputs))
+        known.update(record for one in self._outputs for made in one.documents for record in made.records)
+        self._waiting = still_waiting(connection, log, known)
+        self._settled = settled & self._waiting
+        self._lacks = {one.name: self._lacked_by(one) for one in self._outputs}
+
+    def run(self) -> None:
+        documents = {one.name: _only(one.documents, self._lacks[one.name]) for one in self._outputs}
+        tries = {one.name: self._tries(one) for one in self._outputs}
+        ahead, listed = self._places(documents, tries)
+        positions = self._write_batches(ahead)
+        for one in self._outputs:
+            self._write_output(one, positions[one.name], documents[one.name])
+            rows = [*_open_plans(one.name, documents[one.name])]
+            rows += _listed_rows(one.name, listed[one.name], tries[one.name])
+            insert(self._connection, self._tables["planned"], rows)
+        self._write_said()
+
+    def _read_retried(self) -> Tries:
+        """Rows that wait for another attempt of the outputs that are in step."""
+        asked, kept = numbers_in(self._marks.get("retried", "")), outcomes_table(self._log)
+        query = sa.select(kept.c.record_id, kept.c.attempts, kept.c.next_attempt).where(kept.c.next_attempt.isnot(None))
+        return {
+            int(number): (int(attempts or 0), milliseconds(moment))
+            for number, attempts, moment in (self._connection.execute(query) if asked else ())
+            if int(number) in asked
+        }
+
+    def _lacked_by(self, one: FormerOutput) -> set[int]:
+        """The rows among those that are told apart which this output has not had for certain."""
+        new = self._waiting - self._settled
+        return (new if one.owed is None else new | (one.owed & self._waiting)) - one.has
+
+    def _tries(self, one: FormerOutput) -> Tries:
+        if one.owed is None:
+            return {number: tried for number, tried in self._retried.items() if number in self._lacks[one.name]}
+        return {number: (count, 0) for number, count in one.attempts.items() if number in self._lacks[one.name]}
+
+    def _places(
+        self, documents: Mapping[str, Sequence[OpenDocument]], tries: Mapping[str, Tries]
+    ) -> tuple[list[tuple[frozenset[str], list[int]]], dict[str, list[int]]]:
+        """Rows that are ahead, by the outputs that lack them, and for each output the rows that are listed."""
+        listed = {name: [*of_output] for name, of_output in tries.items()}
+        free = {name: lacks.difference(tries[name]) for name, lacks in self._lacks.items()}
+        for name, made in documents.items():
+            planned = {record for one in made for record in one.records}
+            free[name] -= planned
+            listed[name] = [number for number in listed[name] if number not in planned]
+        groups: dict[frozenset[str], list[int]] = {}
+        for number in sorted(self._waiting):
+            lack = frozenset(name for name, rows in free.items() if number in rows)
+            if lack and len(lack) < len(self._outputs):
+                groups.setdefault(lack, []).append(number)
+        chain = nested(groups)
+        for lack, numbers in groups.items():
+            for name in lack if lack not in chain else ():
+                listed[name].extend(numbers)
+        return [(lack, groups[lack]) for lack in chain], listed
+
+    def _write_batches(self, ahead: Sequence[tuple[frozenset[str], list[int]]]) -> dict[str, int]:
+        """Makes batches, those first that fewest outputs lack; how far each output is."""
+        positions = {one.name: 0 for one in self._outputs}
+        rows: list[dict[str, Any]] = []
+        for lack, numbers in ahead:
+            for part, weight in self._parts(numbers):
+                rows.append({"id": len(rows) + 1, "records": as_json(runs_of(part)), "weight": weight})
+            positions |= {name: len(rows) for name in positions if name not in lack}
+        insert(self._connection, self._tables["batches"], rows)
+        return positions
+
+    def _parts(self, numbers: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+        """Rows in parts that can be read together, each with what its values have."""
+        part: list[int] = []
+        weight = 0
+        for start in range(0, len(numbers), PAGE_ROWS):
+            page = numbers[start : start + PAGE_ROWS]
+            weights = self._weights(page[0], page[-1])
+            for number in page:
+                if part and (len(part) >= BATCH_ROWS or weight + weights.get(number, 0) > BATCH_CHARACTERS):
+                    yield part, weight
+                    part, weight = [], 0
+                part.append(number)
+                weight += weights.get(number, 0)
+        if part:
+            yield part, weight
+
+    def _weights(self, first: int, last: int) -> dict[int, int]:
+        names = self._log.names
+        number, status, old, new = [
+            sa.column(names.column(one), sa.Text()) for one in ("record_id", "status", "old_value", "new_value")
+        ]
+        length = sa.func.coalesce(sa.func.length(old), 0) + sa.func.coalesce(sa.func.length(new), 0)
+        log = sa.table(names.table, schema=names.schema)
+        query = sa.select(number, length).select_from(log).where(status == sa.literal_column("'N'"))
+        query = query.where(number.between(sa.literal(first), sa.literal(last)))
+        return {int(one): int(weight) for one, weight in self._connection.execute(query)}
+
+    def _write_output(self, one: FormerOutput, position: int, documents: Sequence[OpenDocument]) -> None:
+        row = {
+            "name": one.name,
+            "position": position,
+            "plans": 0,
+            "plan": (documents[0].plan if documents else "") or MOVED_PLAN,
+            "has": MOVED_PLAN,
+            "paused": one.paused,
+            "told": as_json(one.told) if one.told else None,
+        }
+        self._connection.execute(self._tables["outputs"].insert(), row)
+
+    # --- what was said ---------------------------------------------------------------------------------------------
+
+    def _write_said(self) -> None:
+        """Keeps what was said of rows that others lack, and gives rows that nobody lacks their letters."""
+        lacked = set[int]().union(*self._lacks.values())
+        kept: list[dict[str, Any]] = []
+        ended: dict[int, list[Outcome]] = {number: [] for number in self._waiting - lacked}
+        for (number, name), outcome in sorted(self._said().items()):
+            if number in ended:
+                ended[number].append(outcome)
+            elif number in self._waiting and (outcome.reason is not Reason.PUBLISHED or outcome.note):
+                row = {"record_id": number, "output": name, "status": outcome.status.value}
+                kept.append(row | {"reason": outcome.reason.value, "note": _note(outcome)})
+        insert(self._connection, self._tables["said"], kept)
+        self._give_letters({number: _worst(said, len(self._outputs)) for number, said in ended.items()})
+
+    def _said(self) -> dict[tuple[int, str], Outcome]:
+        """What outputs have said of rows that they have."""
+        found: dict[tuple[int, str], Outcome] = {}
+        for one in self._outputs:
+            had = one.has - self._lacks[one.name]
+            found |= {(number, one.name): said for number, said in one.said.items() if number in had}
+        for alike in read_as(self._marks.get("said"), list[FormerSaid], []):
+            for number in numbers_in(alike.numbers) & self._settled:
+                having = [name for name, lacks in self._lacks.items() if number not in lacks] or ["-"]
+                outcome = Outcome(position=(number,), status=alike.status, reason=alike.reason, note=alike.note)
+                # That policies left it out counts where all say so; of anything else it is enough that one does.
+                for name in having if alike.reason is Reason.FILTERED else having[:1]:
+                    former = found.get((number, name))
+                    if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
+                        found[number, name] = outcome
+        return found
+
+    def _give_letters(self, ended: Mapping[int, Outcome]) -> None:
+        noted: list[dict[str, Any]] = []
+        for number, one in sorted(ended.items()):
+            if one.reason is not Reason.PUBLISHED or one.note:
+                note = {} if _note(one) is None else {"note": _note(one)}
+                noted.append({"id": number, "status": one.status.value, "reason": one.reason.value, **note})
+        if noted:
+            self._connection.execute(self._log.query("note_outcome"), {"records": as_json(noted)})
+        for status in sorted({one.status for one in ended.values()}):
+            numbers = sorted(number for number, one in ended.items() if one.status is status)
+            for start in range(0, len(numbers), PAGE_ROWS):
+                values = {"status": status.value, "ids": id_list(numbers[start : start + PAGE_ROWS])}
+                self._connection.execute(self._log.query("mark_rows"), values)
+
+
+def milliseconds(moment: dt.datetime) -> int:
+    """A moment in UTC as the journal has it."""
+    return round((moment.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1))
+
+
+def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str]]:
+    """Those groups of outputs of which each holds the one before it, so that an order of batches can tell them apart.
+
+    What is listed comes before what is ahead. So a group is listed as well that is a part of one which is, for its rows
+    may come earlier in the same objects.
+    """
+    chain: list[frozenset[str]] = []
+    for group in sorted(groups, key=lambda one: (-len(groups[one]), sorted(one))):
+        if all(group <= other or other <= group for other in chain):
+            chain.append(group)
+    left = [group for group in groups if group not in chain]
+    return sorted((group for group in chain if not any(group < other for other in left)), key=len)
+
+
+def _only(documents: Sequence[OpenDocument], lacks: set[int]) -> list[OpenDocument]:
+    """The documents with those of their rows that may still be missing."""
+    found = []
+    for one in documents:
+        records = tuple(record for record in one.records if record in lacks)
+        said = tuple(outcome for outcome in one.said if outcome.position[0] in records)
+        if records:
+            found.append(OpenDocument(plan=one.plan, id=one.id, records=records, said=said, cut=one.cut))
+    return found
+
+
+def _open_plans(name: str, documents: Sequence[OpenDocument]) -> Iterator[dict[str, Any]]:
+    """Plans as the journal has them of a target that can be asked; another one is given such rows anew."""
+    for plan in dict.fromkeys(one.plan for one in documents):
+        mine = [one for one in documents if one.plan == plan]
+        details = [(one.id, one.records, one.said, one.cut) for one in mine]
+        records = {record for one in mine for record in one.records}
+        yield _planned_row(name, plan or MOVED_PLAN, 0, records, details, (0, 0))
+
+
+def _listed_rows(name: str, numbers: Sequence[int], tries: Tries) -> Iterator[dict[str, Any]]:
+    """Rows that an output lacks, under a plan that its target does not have."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number in sorted(set(numbers)):
+        alike.setdefault(tries.get(number, (0, 0)), []).append(number)
+    place = 0
+    for tried, several in sorted(alike.items()):
+        for start in range(0, len(several), LISTED_ROWS):
+            place += 1  # above a plan without a name
+            part = several[start : start + LISTED_ROWS]
+            yield _planned_row(name, MOVED_PLAN, place, set(part), [(MOVED_PLAN, part)], tried)
+
+
+def _planned_row(
+    name: str, plan: str, place: int, records: set[int], details: Sequence[object], tried: tuple[int, int]
+) -> dict[str, Any]:
+    return {
+        "output": name,
+        "plan": plan,
+        "place": place,
+        "documents": len(details),
+        "records": as_json(runs_of(records)),
+        "details": as_json(details),
+        "attempts": tried[0],
+        "due": tried[1],
+    }
+
+
+def _note(outcome: Outcome) -> str | None:
+    if outcome.note is None and outcome.winner is not None:
+        return f"superseded by {outcome.winner[0]}"
+    return outcome.note or None
+
+
+def _worst(said: Sequence[Outcome], outputs: int) -> Outcome:
+    """What a row ends with: the worst that was said; that policies left it out only where all say so."""
+    filtered = [one for one in said if one.reason is Reason.FILTERED]
+    counted = said if len(filtered) == outputs else [one for one in said if one not in filtered]
+    return max(counted, key=lambda one: SEVERITY[one.status], default=Outcome(position=()))

@@ -1,0 +1,208 @@
+"""From the journal back to marks, where marks can say it: outputs that lack more than others lag behind those."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct
+
+from eventlog.capture.migrations.former_marks import FormerCounted, FormerLag, FormerSaid, as_json, read_as, runs_of
+from eventlog.capture.migrations.moving import opened, outcomes_table, still_waiting, tables_of, take_lock
+from eventlog.core.counting import total_of
+from eventlog.core.errors import InstallError
+from eventlog.core.model import Count, Reason, Status
+from eventlog.core.plural import counted
+from eventlog.sql.journal_tables import MOVED_PLAN
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+SHOWN_ROWS: Final = 3
+
+Run = tuple[int, int]
+
+
+class JournalOutput(Struct, kw_only=True):
+    """One output: the rows that it lacks, of those that others may have, and of these the ones that were offered before."""
+
+    name: str
+    position: int
+    paused: str | None
+    told: Mapping[int, int]
+    lacks: set[int]
+    tries: dict[int, tuple[int, int]]
+
+
+def move_down(connection: sa.Connection, names: LogNames) -> None:
+    """Moves what the journal says into marks, in the caller's transaction; InstallError where marks cannot say it."""
+    log = opened(connection, names)
+    take_lock(connection, log)
+    tables = tables_of(log)
+    outputs = _read(connection, tables)
+    in_step = _in_step(outputs)
+    for one in outputs:
+        one.lacks = still_waiting(connection, log, one.lacks)
+    connection.execute(log.query("mark_clear"), {"name": "in hand"})
+    for name, text in _marks(outputs, in_step).items():
+        connection.execute(log.query("mark_write"), {"name": name, "value": text or None})
+    _write_retried(connection, log, [one for one in outputs if one.name in in_step])
+    _write_holds(connection, log, tables["holds"])
+    _write_said(connection, log, tables["said"], outputs)
+    for table in tables.values():
+        connection.execute(table.delete())
+
+
+def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[JournalOutput]:
+    found = [
+        JournalOutput(
+            name=str(row.name),
+            position=int(row.position),
+            paused=row.paused,
+            told=_totals(read_as(row.told, dict[int, Count], {})),
+            lacks=set(),
+            tries={},
+        )
+        for row in connection.execute(sa.select(tables["outputs"]).order_by(tables["outputs"].c.name))
+    ]
+    known = {one.name: one for one in found}
+    for row in connection.execute(sa.select(tables["planned"])):
+        if row.plan != MOVED_PLAN:
+            message = f"Documents that were planned for the output {row.output} may be there; the output has not been asked yet."
+            raise InstallError(message, hint="Let this version publish until it rests, stop it, and go back then.")
+        one, listed = known[str(row.output)], _numbers(row.records)
+        one.lacks |= listed
+        if row.attempts:
+            one.tries |= dict.fromkeys(listed, (int(row.attempts), int(row.due)))
+    parked = tables["parked"].c
+    query = sa.select(parked.output, parked.record_id, parked.reason, parked.attempts, parked.due)
+    for output, number, reason, attempts, due in connection.execute(query):
+        known[str(output)].lacks.add(int(number))
+        if reason == Reason.RETRY.value:
+            known[str(output)].tries[int(number)] = (int(attempts), int(due or 0))
+    for row in connection.execute(sa.select(tables["batches"].c.id, tables["batches"].c.records)):
+        for one in found:
+            if one.position < int(row.id):
+                one.lacks |= _numbers(row.records)
+    return found
+
+
+def _numbers(text: str) -> set[int]:
+    runs = msgspec.json.decode(text, type=list[Run])
+    return {number for first, last in runs for number in range(first, last + 1)}
+
+
+def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
+    """The outputs that lack least; InstallError where another one has a row that these lack."""
+    if not outputs:
+        return set()
+    least = min(outputs, key=lambda one: (len(one.lacks), one.name))
+    for one in outputs:
+        if more := sorted(least.lacks - one.lacks):
+            rows = ", ".join(map(str, more[:SHOWN_ROWS])) + (", …" if len(more) > SHOWN_ROWS else "")
+            wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)} for {least.name}"
+            message = (
+                f"{wait} that {one.name} has, and other rows for {one.name}: a version without journal cannot say that."
+            )
+            hint = (
+                "Let this version publish until one of them lacks nothing that the other one has, or forget an output."
+            )
+            raise InstallError(message, hint=hint)
+    return {one.name for one in outputs if one.lacks == least.lacks}
+
+
+def _totals(told: Mapping[int, Count]) -> dict[int, int]:
+    """Marks know of no counts by tables."""
+    return {transaction: total_of(count) for transaction, count in told.items()}
+
+
+def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str]:
+    base = next((one.lacks for one in outputs if one.name in in_step), set[int]())
+    found = {f"paused: {one.name}": one.paused for one in outputs if one.paused is not None}
+    told = {one.name: one.told for one in outputs if one.told and one.name in in_step}
+    if told:
+        found["note: counted"] = as_json(FormerCounted(told=told))
+    for one in outputs:
+        if one.name in in_step:
+            continue
+        owed = one.lacks - base
+        notes = {"counted": as_json(FormerCounted(told={one.name: one.told}))} if one.told else {}
+        attempts = {number: count for number, (count, _) in one.tries.items() if number in owed}
+        found[f"owed: {one.name}"] = _text(owed)
+        found[f"lagging: {one.name}"] = as_json(FormerLag(notes=notes, attempts=attempts, waited=True))
+    return found
+
+
+def _text(numbers: set[int]) -> str:
+    return ",".join(str(first) if first == last else f"{first}..{last}" for first, last in runs_of(numbers))
+
+
+def _write_retried(connection: sa.Connection, log: Log, in_step: Sequence[JournalOutput]) -> None:
+    """Rows that all who are in step are offered again, as often as one of them was and when the last one may be."""
+    tries: dict[int, tuple[int, int]] = {}
+    for one in in_step:
+        for number, (count, due) in one.tries.items():
+            if number in one.lacks:
+                former = tries.get(number, (0, 0))
+                tries[number] = (max(former[0], count), max(former[1], due))
+    if not tries:
+        return
+    rows = [
+        {
+            "record_id": number,
+            "status": Status.NEW.value,
+            "reason": Reason.RETRY.value,
+            "attempts": count,
+            "next_attempt": dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=due),
+            "held": 0,
+        }
+        for number, (count, due) in sorted(tries.items())
+    ]
+    _record(connection, log, rows)
+    connection.execute(log.query("mark_write"), {"name": "retried", "value": _text(set(tries))})
+
+
+def _write_holds(connection: sa.Connection, log: Log, holds: sa.Table) -> None:
+    notes = {int(number): note for number, note in connection.execute(sa.select(holds.c.record_id, holds.c.note))}
+    held = still_waiting(connection, log, set(notes))
+    if not held:
+        return
+    outcomes = outcomes_table(log)
+    rows: list[dict[str, Any]] = []
+    for number in sorted(held):
+        there = outcomes.update().where(outcomes.c.record_id == number, outcomes.c.status == Status.NEW.value)
+        if connection.execute(there.values(held=1, note=notes[number])).rowcount:
+            continue  # it is offered again besides
+        row = {"record_id": number, "status": Status.NEW.value, "reason": Reason.HELD.value, "note": notes[number]}
+        rows.append({**row, "attempts": 0, "held": 1})
+    _record(connection, log, rows)
+    connection.execute(log.query("mark_write"), {"name": "held", "value": _text(held)})
+
+
+def _record(connection: sa.Connection, log: Log, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Enters what is known of rows that wait; they may have a record from before they were set back."""
+    outcomes = outcomes_table(log)
+    for row in rows:
+        connection.execute(outcomes.delete().where(outcomes.c.record_id == row["record_id"]))
+        connection.execute(outcomes.insert().values(**row))
+
+
+def _write_said(connection: sa.Connection, log: Log, said: sa.Table, outputs: Sequence[JournalOutput]) -> None:
+    """What those who are ahead have said; that policies left a row out only where all of them say so."""
+    found: dict[tuple[Status, Reason, str | None], set[int]] = {}
+    filtered: dict[int, list[tuple[Status, Reason, str | None]]] = {}
+    query = sa.select(said.c.record_id, said.c.status, said.c.reason, said.c.note)
+    for number, status, reason, note in connection.execute(query):
+        what = (Status(status), Reason(reason), note)
+        if what[1] is Reason.FILTERED:
+            filtered.setdefault(int(number), []).append(what)
+        else:
+            found.setdefault(what, set()).add(int(number))
+    for number, several in filtered.items():
+        if len(several) == sum(number not in one.lacks for one in outputs):
+            found.setdefault(several[0], set()).add(number)
+    if found:
+        text = as_json([FormerSaid(*what, _text(numbers)) for what, numbers in found.items()])
+        connection.execute(log.query("mark_write"), {"name": "said", "value": text})

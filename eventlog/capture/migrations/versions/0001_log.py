@@ -1,0 +1,191 @@
+"""Makes the log table with its companions, or only the companions where somebody else made the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import context, op
+
+from eventlog.capture.install import ADOPTED, SEQUENCE, TABLESPACE, noted
+from eventlog.sql.column_types import ColumnTypes
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.names import STANDARD, LogNames
+
+revision = "0001"
+down_revision = None
+
+DOMAINS = {"status": "letter", "event_type": "kind"}
+"""Columns whose values have a type of their own where the database has domains, and what it is called."""
+
+_integer = sa.Integer()
+_letter = sa.CHAR(1)
+
+
+def upgrade() -> None:
+    names: LogNames = context.config.attributes["names"]
+    adopted = _exists(names)
+    if not adopted:
+        _make_log(names, context.config.attributes["order"])
+    types = dialect_of(op.get_bind()).types
+    _make_outcomes(names, types)
+    marks = _make_marks(names, types)
+    if adopted:
+        op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
+    elif names.sequence:
+        op.bulk_insert(marks, [{"name": SEQUENCE, "value": names.sequence}])
+    tablespace = context.config.attributes["storage"].tablespace
+    if tablespace:
+        op.bulk_insert(marks, [{"name": TABLESPACE, "value": tablespace}])
+
+
+def downgrade() -> None:
+    names: LogNames = context.config.attributes["names"]
+    marks = noted(names)
+    op.drop_table(names.marks, schema=names.schema)
+    op.drop_table(names.outcomes, schema=names.schema)
+    if ADOPTED not in marks:
+        op.drop_table(names.table, schema=names.schema)
+        dialect = dialect_of(op.get_bind())
+        for column in DOMAINS if dialect.domains else ():
+            op.execute(f"DROP DOMAIN IF EXISTS {dialect.qualified(names.schema, _domain(names, dialect, column))}")
+    if SEQUENCE in marks:
+        op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
+
+
+def _exists(names: LogNames) -> bool:
+    return not context.is_offline_mode() and sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
+
+
+def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
+    dialect = dialect_of(op.get_bind())
+    columns = _columns(names, dialect)
+    if dialect.domains:
+        _make_domains(names, dialect)
+    checks = [] if dialect.domains else _checks(names, dialect)
+    ordered = [columns[name] for name in order]
+    if names.sequence:
+        op.execute(
+            sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **dialect.types.number_options))
+        )
+    op.create_table(
+        names.table, *ordered, *checks, schema=names.schema, **dialect.types.log_options, **dialect.types.table_options
+    )
+    _index_new_rows(names, dialect)
+
+
+def _checks(names: LogNames, dialect: Dialect) -> list[sa.CheckConstraint]:
+    meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
+    return [
+        sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+        for what, text in meanings.items()
+        if what != "id" or dialect.checks_identity
+    ]
+
+
+def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
+    return dialect.shortened(f"{names.table}_{DOMAINS[column]}")
+
+
+def _make_domains(names: LogNames, dialect: Dialect) -> None:
+    """PostgreSQL reads a table's CHECKs anew for every statement, and a domain's once a session."""
+    meanings = _meanings(dict.fromkeys(STANDARD, "VALUE"))
+    for column, base, meaning in (("status", "CHAR(1)", "status"), ("event_type", "INTEGER", "type")):
+        name = _domain(names, dialect, column)
+        check = dialect.quoted(dialect.shortened(f"{name}_ck"))
+        target = dialect.qualified(names.schema, name)
+        op.execute(f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})")
+
+
+def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool]]:
+    """The type of each column but the number, and whether it may be NULL."""
+    return {
+        "status": (_letter, False),
+        "event_type": (_integer, False),
+        "event_time": (types.log_time, False),
+        "perpetrator": (types.log_name, True),
+        "table_name": (types.log_name, False),
+        "table_key": (types.log_key, False),
+        "column_name": (types.log_name, True),
+        "old_value": (types.log_value, True),
+        "new_value": (types.log_value, True),
+    }
+
+
+def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
+    """The ten columns by their standard names; a writer may leave out record_id, status and event_time."""
+    numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
+    number = sa.Column(
+        names.column("record_id"),
+        dialect.types.log_number,
+        *numbered,
+        primary_key=dialect.log_has_key,
+        nullable=False,
+        autoincrement=not names.sequence,
+    )
+    columns: dict[str, sa.Column[Any]] = {"record_id": number}
+    defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
+    for name, (usual, nullable) in _types(dialect.types).items():
+        type_ = usual
+        if dialect.types.domain is not None and name in DOMAINS:
+            type_ = dialect.types.domain(_domain(names, dialect, name), usual, names.schema)
+        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=defaults.get(name))
+    return columns
+
+
+def _meanings(name: dict[str, str]) -> dict[str, str]:
+    """What no writer that knows the format writes. A parked row's letter is its owner's choice, so any capital passes.
+
+    What a bulk statement pays for is the text functions, so the letter that every trigger writes is let through before
+    them. Where domains take the place of CHECKs, "id" and "column" are left to the publisher, which refuses such rows.
+    """
+    status, kind = name["status"], name["event_type"]
+    return {
+        "id": f"{name['record_id']} > 0",
+        "status": f"{status} = 'N' OR (LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status}))",
+        "type": f"{kind} BETWEEN 1 AND 8",
+        "column": f"{name['column_name']} IS NOT NULL OR {kind} BETWEEN 4 AND 6",
+    }
+
+
+def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
+    """What polling reads. A log without a key has this index alone: inserting and marking pay for each one."""
+    status, record_id = names.column("status"), names.column("record_id")
+    columns = [record_id] if dialect.partial_indexes else [status, record_id]
+    waiting = sa.text(f"{dialect.quoted(status)} = 'N'")
+    partial: dict[str, Any] = {f"{dialect.name}_where": waiting} if dialect.partial_indexes else {}
+    op.create_index(
+        dialect.shortened(f"{names.table}_new"),
+        names.table,
+        columns,
+        unique=not dialect.log_has_key,
+        schema=names.schema,
+        **partial,
+    )
+
+
+def _make_outcomes(names: LogNames, types: ColumnTypes) -> None:
+    op.create_table(
+        names.outcomes,
+        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
+        sa.Column("status", _letter),
+        sa.Column("reason", sa.String(40)),
+        sa.Column("note", types.log_value),
+        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("next_attempt", types.log_moment),
+        sa.Column("document", sa.String(200)),
+        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("settled_at", types.log_moment),
+        schema=names.schema,
+        **types.table_options,
+    )
+
+
+def _make_marks(names: LogNames, types: ColumnTypes) -> sa.Table:
+    return op.create_table(
+        names.marks,
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("value", types.log_value),
+        schema=names.schema,
+        **types.table_options,
+    )

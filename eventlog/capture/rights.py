@@ -1,0 +1,486 @@
+"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or printed.
+
+Those that were not there before are kept in marks of the log, so that they can be taken back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.capture.asked import has_marks
+from eventlog.capture.installed import tracked
+from eventlog.capture.track import located, with_schema
+from eventlog.capture.wanted import named_tables
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
+from eventlog.sql.access import answers, fetched, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import has_log
+from eventlog.sql.names import LogNames, no_log
+from eventlog.sql.reflect import Classes
+
+
+class Roles(Struct, frozen=True, kw_only=True):
+    """Who does what; a role that is not named is left alone."""
+
+    installer: str | None = None
+    writer: str | None = None
+    publisher: str | None = None
+    reader: str | None = None
+
+
+class CapturedTable(Struct, frozen=True, kw_only=True):
+    """A captured table, view or child table, and who owns it where tables have owners.
+
+    `power` says what a member of the owner's role could do besides, in words; None where that is nothing.
+    """
+
+    schema: str | None
+    name: str
+    owner: str | None = None
+    power: str | None = None
+
+    @property
+    def whole(self) -> str:
+        return f"{self.schema}.{self.name}" if self.schema else self.name
+
+
+class RightsScope(Struct, frozen=True, kw_only=True):
+    """What rights are about: the log, whether it is there already, the captured tables, and what was given before.
+
+    `companions` are the tables beside the log that are there, or all that there will be where there is none yet. With `read_apart` another
+    login than the publisher's reads captured tables.
+    """
+
+    names: LogNames
+    standing: bool
+    companions: tuple[str, ...]
+    places: tuple[CapturedTable, ...]
+    read_apart: bool = False
+    given: frozenset[str] = frozenset()
+
+
+class RolePower(Struct, frozen=True, kw_only=True):
+    """A role that somebody has by a membership, what it may do, and the first step of the way to it."""
+
+    role: str
+    through: str
+    power: str
+
+
+class RoleStatement(Struct, frozen=True, kw_only=True):
+    """A statement, and whom it is for: the part of the work, and the role as it was named.
+
+    `later` says that it is about a log that is not there yet.
+    """
+
+    part: str
+    role: str
+    sql: str
+    later: bool = False
+
+
+def planned_rights(
+    engine: Engine,
+    roles: Roles,
+    names: LogNames | None = None,
+    tables: Sequence[str] = (),
+    schema: str | None = None,
+    *,
+    read_apart: bool = False,
+) -> list[RoleStatement]:
+    """The statements that `give_rights` would run, also those that need a log which is not there yet.
+
+    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader is at work whom nobody names.
+    """
+    with engine.connect() as connection:
+        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        return list(rights(dialect_of(connection), roles, site))
+
+
+def rights_script(statements: Sequence[RoleStatement]) -> str:
+    """The statements as a script. What is about a log that is not there yet stands behind a line that says so."""
+    now = [f"{one.sql};\n" for one in statements if not one.later]
+    later = [f"{one.sql};\n" for one in statements if one.later]
+    return "".join([*now, "-- After `eventlog install`:\n" * bool(later), *later])
+
+
+def give_rights(
+    engine: Engine,
+    roles: Roles,
+    names: LogNames | None = None,
+    tables: Sequence[str] = (),
+    schema: str | None = None,
+    *,
+    read_apart: bool = False,
+) -> list[RoleStatement]:
+    """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
+    with engine.begin() as connection:
+        site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
+        done = list(rights(dialect_of(connection), roles, site))
+        if any(one.later for one in done):
+            raise no_log(names or LogNames())
+        for role in filter(None, map(roles.__getattribute__, Roles.__struct_fields__)):
+            if answers(connection, "no_role", {"role": role}):
+                raise UsageError(
+                    f"There is no role {role} on this server.", hint="Create it first; eventlog makes none."
+                )
+        give(connection, site.names, done)
+    for called, role in (("writer", roles.writer), ("reader", roles.reader)):
+        if role is not None and site.standing:
+            with engine.connect() as connection:
+                _refuse_reach(connection, site, called, role)
+    return done
+
+
+def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleStatement]:
+    """The statements that give these roles the least that they need."""
+    if dialect.embedded:
+        message = f"{dialect.name} has no roles: a user who can write the file can do everything."
+        raise UsageError(message, hint="Set the file's owner and mode.")
+    if roles == Roles():
+        raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
+    _refuse_names(dialect, roles)
+    grants = _Grants(dialect=dialect, site=site)
+    for part in Roles.__struct_fields__:
+        role = getattr(roles, part)
+        later = not site.standing and part != "installer"
+        for sql in getattr(grants, part)(role) if role is not None else ():
+            yield RoleStatement(part=part, role=role, sql=sql, later=later)
+
+
+def _refuse_names(dialect: Dialect, roles: Roles) -> None:
+    """Refuses a name that would mean everybody, and one that is to have what another part must not have."""
+    for part in Roles.__struct_fields__:
+        role = getattr(roles, part)
+        if role is None:
+            continue
+        user, _ = _account(dialect, role)
+        if not user.strip() or user.casefold() in EVERYBODY:
+            raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
+    both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
+    if both:
+        message = f"{both.pop()} cannot be two parts: who writes or reads captured tables has no right on the log."
+        raise UsageError(message, hint="Name one role for each part.")
+
+
+def role_powers(connection: Connection, role: str) -> list[RolePower]:
+    """What a role has, or could have by its memberships, that is more than rights on tables; worst first."""
+    return [
+        RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
+        for row in answers(connection, "role_powers", {"role": role})
+    ]
+
+
+def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
+    """What a role may do to a table beside the log, however it came by it."""
+    dialect = dialect_of(connection)
+    user, host = _account(dialect, role)
+    asked = {
+        "place": dialect.qualified(names.schema, table),
+        "schema": names.schema and dialect.reported(names.schema),
+        "table": dialect.reported(table),
+        "role": dialect.reported(user),
+        "host": host,
+    }
+    try:
+        with connection.begin_nested():
+            found = answers(connection, "held_rights", asked)
+    except SQLAlchemyError:
+        if not offers(dialect, "held_rights_seen"):
+            raise
+        found = answers(connection, "held_rights_seen", asked)
+    return [str(right) for (right,) in found]
+
+
+class _Grants(Struct, frozen=True, kw_only=True):
+    """Writes statements for one database and one site."""
+
+    dialect: Dialect
+    site: RightsScope
+
+    def installer(self, role: str) -> Iterator[str]:
+        site = self.site
+        self._refuse_powers(role)
+        yield from self._on_schema("installer_on_schema", role, [site.names.schema])
+        yield from self._on_table("installer_on_log", role, site.names.table)
+        if site.standing:
+            yield from self._on_table("installer_on_standing_log", role, site.names.table)
+        for companion in site.names.own[1:]:  # also those that an upgrade will make
+            yield from self._on_table("installer_on_companion", role, companion)
+        yield from self._on_schema("installer_on_place", role, self._foreign())
+        texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
+        yield from dict.fromkeys(texts)  # an owner of several tables is named once
+        yield from self._on_sequence("installer_on_sequence", role)
+        for owner in dict.fromkeys(place.owner for place in site.places if place.owner not in (None, role)):
+            yield from self._on_table("owner_on_log", role, site.names.table, owner=self.dialect.quoted(str(owner)))
+            yield from self._on_sequence("owner_on_sequence", role, owner=self.dialect.quoted(str(owner)))
+
+    def writer(self, role: str) -> Iterator[str]:
+        yield from self._on_table("writer_on_log", role, self.site.names.table)
+        for companion in self.site.companions:
+            yield from self._on_table("writer_on_companion", role, companion)
+
+    def publisher(self, role: str) -> Iterator[str]:
+        names = self.site.names
+        yield from self._on_schema("publisher_on_schema", role, [names.schema])
+        status = self.dialect.quoted(names.column("status"))
+        yield from self._on_table("publisher_on_log", role, names.table, status=status)
+        for companion in self.site.companions:
+            query = "publisher_on_version" if companion == names.version else "publisher_on_companion"
+            yield from self._on_table(query, role, companion)
+        if not (self.site.read_apart and self.dialect.open_catalog):
+            yield from self._reads(role, self._foreign())
+            return
+        # Somebody else reads: what was given before for that is taken back.
+        reads = [sql for place in self.site.places for sql in self._on_place("publisher_on_table", role, place)]
+        yield from (taking_back(sql) or "" for sql in reads if sql in self.site.given)
+
+    def reader(self, role: str) -> Iterator[str]:
+        """Who reads captured tables has no right on the log: what their owners bring along runs with the reader's rights."""
+        yield from self.writer(role)
+        yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
+
+    def _refuse_powers(self, role: str) -> None:
+        """Refuses to make an installer a member of a role that may do more than own tables."""
+        owned: dict[tuple[str, str], list[str]] = {}
+        for place in self.site.places:
+            if place.owner is not None and place.power is not None and place.owner != role:
+                owned.setdefault((place.owner, place.power), []).append(place.whole)
+        if not owned:
+            return
+        (owner, power), tables = next(iter(owned.items()))
+        more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
+        listed = f"{', '.join(tables[:MOST_SHOWN_TABLES])}{more}"
+        raise InstallError(
+            f"{role} would become a member of {owner}, which owns {listed} and {power}.",
+            hint=f"Let a plain role own the table (ALTER TABLE {tables[0]} OWNER TO ROLE), let {owner} run what"
+            f" `eventlog track {tables[0]} --sql` prints, or run `eventlog install` and `eventlog track` as {owner}.",
+        )
+
+    def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
+        yield from self._on_schema("publisher_on_place", role, schemas)
+        for place in self.site.places:
+            yield from self._on_place("publisher_on_table", role, place)
+
+    def _foreign(self) -> Iterable[str | None]:
+        """Schemas of captured tables that are not the log's."""
+        return dict.fromkeys(place.schema for place in self.site.places if place.schema != self.site.names.schema)
+
+    def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
+        for schema in schemas:
+            yield from self._text(query, role, schema=self.dialect.quoted(schema or ""))
+
+    def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
+        yield from self._text(query, role, table=self.dialect.qualified(self.site.names.schema, table), **holes)
+
+    def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
+        """Where a sequence numbers the log: who writes rows needs it beside the log itself."""
+        names = self.site.names
+        if names.sequence is not None:
+            sequence = self.dialect.qualified(names.schema, names.sequence)
+            yield from self._text(query, role, sequence=sequence, **holes)
+
+    def _on_place(self, query: str, role: str, place: CapturedTable) -> Iterator[str]:
+        if place.owner == role:  # nobody can be given himself
+            return
+        table = self.dialect.qualified(place.schema, place.name)
+        yield from self._text(query, role, table=table, owner=self.dialect.quoted(place.owner or ""))
+
+    def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
+        text = statement(self.dialect, query, role=_quoted_role(self.dialect, role), **holes)
+        if text:
+            yield text
+
+
+def _site(
+    connection: Connection,
+    roles: Roles,
+    names: LogNames | None,
+    tables: Sequence[str],
+    schema: str | None,
+    *,
+    read_apart: bool,
+) -> RightsScope:
+    """What stands there now."""
+    log = with_schema(connection, names or LogNames())
+    standing = has_log(connection, log)
+    if standing and roles != Roles(installer=roles.installer):
+        log = located(connection, log)
+    classes: Iterable[Table] = tracked(connection, log) if standing else ()
+    if tables:
+        classes = _named(Classes(connection, schema), tables, log, {table.whole: table for table in classes})
+    powers: dict[str, str | None] = {}
+    places = [place for table in classes for place in _places(connection, table, powers)]
+    return RightsScope(
+        names=log,
+        standing=standing,
+        companions=tuple(present_companions(connection, log) or log.own[1:]),
+        places=tuple(places),
+        read_apart=read_apart or roles.reader is not None,
+        given=frozenset(given(connection, log)) if standing else frozenset(),
+    )
+
+
+def present_companions(connection: Connection, names: LogNames) -> list[str]:
+    """The tables beside the log that are there: a log at an earlier migration has fewer."""
+    inspector = inspect(connection)
+    return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
+
+
+def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
+    """The classes that names and patterns mean, those that are tracked with all of their child tables."""
+    children = {child.name for table in known.values() for child in table.children}
+    for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
+        yield known.get(table.whole, table)
+
+
+def _places(connection: Connection, table: Table, powers: dict[str, str | None]) -> Iterator[CapturedTable]:
+    """A class's tables; `powers` keeps what was found about their owners."""
+    for name in (table.name, *(child.name for child in table.children)):
+        place = CapturedTable(schema=table.schema, name=name)
+        owner = _owner(connection, place)
+        if owner is not None and owner not in powers:
+            powers[owner] = _power(connection, owner)
+        yield replace(place, owner=owner, power=None if owner is None else powers[owner])
+
+
+def _power(connection: Connection, owner: str) -> str | None:
+    """What a member of this role could do besides, in words."""
+    found = role_powers(connection, owner)
+    if not found:
+        return None
+    worst = found[0]
+    return worst.power if worst.role == owner else f"is a member of {worst.role}, which {worst.power}"
+
+
+def _owner(connection: Connection, place: CapturedTable) -> str | None:
+    dialect = dialect_of(connection)
+    if not offers(dialect, "table_owner"):
+        return place.schema if dialect.schemas else None
+    found = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
+    return str(found[0][0]) if found else None
+
+
+def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
+    own = (site.names.table, *site.companions)
+    held = {table: held_rights(connection, site.names, table, role) for table in own}
+    reached = {table: rights for table, rights in held.items() if rights}
+    if reached:
+        table, found = next(iter(reached.items()))
+        raise InstallError(
+            f"The {called} {role} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
+            hint="Take that from it, or give the log a schema or database of its own.",
+        )
+
+
+def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
+    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
+    user, at, host = role.rpartition("@")
+    return (user, host) if at and offers(dialect, "role_at_host") else (role, None)
+
+
+def _quoted_role(dialect: Dialect, role: str) -> str:
+    user, host = _account(dialect, role)
+    if host is None:
+        return dialect.quoted(user)
+    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
+
+
+EVERYBODY: Final = frozenset({"public", "none"})
+"""Names that mean everybody, in quotes too, and one that PostgreSQL takes for nobody."""
+
+MOST_SHOWN_TABLES: Final = 5
+
+PREFIX: Final = "given: "
+"""What the names of these marks begin with."""
+
+_name = r'(?:[\w$]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
+_rights = rf"[\w ]+(?: \({_name}\))?"
+_place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
+# Publishers can write marks, so what stands there must be one grant and nothing else.
+_grant = re.compile(
+    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})\s+TO (?P<role>{_name}(?:@{_name})?)"
+).fullmatch
+
+_on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
+
+
+def taking_back(grant: str) -> str | None:
+    """The statement that takes back what a grant gave; None for a statement that gave nothing."""
+    found = _grant(grant)
+    return f"REVOKE {found['what']} FROM {found['role']}" if found else None
+
+
+def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
+    """Runs statements, and keeps those that gave something new."""
+    kept, dialect = has_marks(connection, names), dialect_of(connection)
+    known: tuple[str, list[tuple[object, ...]]] | None = None
+    for one in statements:
+        role = _quoted_role(dialect, one.role)
+        grants = kept and taking_back(one.sql) is not None
+        before = []
+        if known and known[0] == role:
+            before = known[1]
+        elif grants:
+            before = _given(connection, role)
+        connection.execute(verbatim(one.sql))
+        known = (role, _given(connection, role)) if grants else None
+        if known and known[1] != before:
+            _keep(connection, names, one.sql)
+
+
+def given(connection: Connection, names: LogNames) -> list[str]:
+    """The grants that are kept, as they were run."""
+    if not has_marks(connection, names):
+        return []
+    query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
+    found = [str(value) for (value,) in fetched(connection, verbatim(query))]
+    return [grant for grant in found if taking_back(grant) is not None]
+
+
+def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
+    """Takes rights back, and tells those that could not be; rights on what is gone have gone with it."""
+    whole = dialect_of(connection).transactional_ddl
+    left = []
+    for grant in grants:
+        text = verbatim(taking_back(grant) or "")
+        try:
+            # Elsewhere the statement ends the transaction, and a savepoint with it.
+            with connection.begin_nested() if whole else nullcontext():
+                connection.execute(text)
+        except SQLAlchemyError:
+            left += [] if _is_gone(connection, grant) else [grant]
+    return left
+
+
+def _is_gone(connection: Connection, grant: str) -> bool:
+    """Whether the table is gone that a grant was about, where the database can be asked by the table's written name."""
+    found = _on_table.search(grant)
+    if found is None or not offers(dialect_of(connection), "table_owner"):
+        return False
+    owners = answers(connection, "table_owner", {"place": found[1]})
+    return not any(owner for (owner,) in owners)
+
+
+def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
+    for query in ("given_rights", "given_rights_seen"):
+        if offers(dialect_of(connection), query):
+            with suppress(SQLAlchemyError), connection.begin_nested():
+                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
+    return []
+
+
+def _keep(connection: Connection, names: LogNames, grant: str) -> None:
+    query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
+    name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
+    connection.execute(query, {"name": name, "value": grant})

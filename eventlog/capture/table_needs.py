@@ -1,0 +1,269 @@
+"""Fits what was asked for to the tables as they are: row triggers where others would miss something, and words about it.
+
+Foreign keys may change a row twice in one statement. Statement triggers see that as two rows before and two rows after, and
+nothing tells which belong together; a statement's updates are heard before its deletes or after them, as it happens. Row
+triggers hear each change in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from eventlog.capture.ddl import numbered
+from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
+from eventlog.core.schema import Table
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import dialect_of, offers
+from eventlog.sql.shapes import unique_columns
+
+
+class TableNeeds:
+    """Looks at the tables on one connection; what it asks about all of them it asks once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._dialect = dialect_of(connection)
+        self._references: list[Reference] | None = None
+
+    def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+        """The options as these tables need them; nothing of a foreign owner's may run with our rights."""
+        return replace(self.needed(table, options), foreign=any(self._asked(table, "foreign_owners")))
+
+    def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+        """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
+        key, or a value, where two rows may.
+        """
+        rows = options.rows or any(True for _ in self._why_rows(table))
+        repeated = self._repeated(table) if options.style in VALUED else ()
+        return replace(
+            options,
+            rows=rows,
+            at_once=not table.view and any(self._asked(table, "triggers_between")),
+            deferred=self._is_deferred(table),
+            repeated=tuple(repeated),
+        )
+
+    def numbered(self, plan: TriggerPlan) -> TriggerPlan:
+        """The plan with what an event trigger has to know of its tables."""
+        return numbered(self._connection, plan)
+
+    def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
+        """What somebody should know who tracks a class: what was chosen for them, and what no trigger will see."""
+        if not options.rows:
+            yield from self._why_rows(table)
+        if not self._dialect.cascades_fire_triggers:
+            yield from self._unseen_actions(table, options)
+        if self._is_deferred(table):
+            yield (
+                f"{table.name} may have two rows with one key for a while. So when a row leaves a key, the other row"
+                " with that key is read back."
+            )
+        if options.style in VALUED:
+            yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
+        between = sorted({str(name) for name in self._asked(table, "triggers_between")})
+        if between:
+            yield (
+                f"{', '.join(between)} may write to {table.name} before a statement ends. So each row is logged at once, and bulk"
+                " statements take longer."
+            )
+        yield from self._asked(table, "remarks_on")
+
+    def _why_rows(self, table: Table) -> Iterator[str]:
+        if not self._dialect.transition_tables or table.view:
+            return
+        for schema, name in _names(table):
+            if any(self._one(schema, name, "passed_by")):
+                yield f"{name} gets row triggers, because it has partitions or is changed by way of another table."
+            elif (root := changed_twice_by((schema, name), self.references)) is not None:
+                yield (
+                    f"{name} gets row triggers, because foreign keys may change one of its rows twice when {root[1]} is"
+                    " changed; bulk statements take longer with them."
+                )
+
+    def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
+        """Where foreign keys change rows and no trigger fires; what goes with its own parent needs none."""
+        for place, (schema, name) in enumerate(_names(table)):
+            found = acting((schema, name), self.references)
+            if place:
+                found = [one for one in found if one.clears or (one.follows and options.style != Style.ROW_BACK)]
+            parents = ", ".join(sorted({one.referred[1] for one in found}))
+            if parents:
+                yield (
+                    f"{name} is changed by foreign keys when {parents} is changed, and this database fires no trigger then:"
+                    " such changes are not logged."
+                )
+
+    def _of_repeated(self, one: TriggerPlan) -> Iterator[str]:
+        """Where two rows of a child may have one value, and a receiver would take both for gone with the first."""
+        for child in one.children:
+            names = [watched.column.name for watched in child.watched if watched.name in one.options.repeated]
+            if names:
+                yield (
+                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)}). So, when such a value"
+                    " is deleted, the values that are left are read back. A unique index that also has"
+                    f" {', '.join(child.child.parent_key)} makes this unnecessary."
+                )
+
+    def _repeated(self, table: Table) -> Iterator[str]:
+        """The attributes of child tables of which several rows under one parent may have the same value."""
+        for child in table.children:
+            unique = unique_columns(self._connection, table.schema, child.name)
+            for name, found in table.attributes.items():
+                if found.child == child.name and not _holds(unique, (*child.parent_key, found.column.name)):
+                    yield name
+
+    def _is_deferred(self, table: Table) -> bool:
+        """Whether two rows may have one key while a transaction is open."""
+        if table.view or table.whole_row or not offers(self._dialect, "always_unique"):
+            return False
+        return not _holds(unique_columns(self._connection, table.schema, table.name), table.key)
+
+    @property
+    def references(self) -> list[Reference]:
+        """All foreign keys that delete or change rows."""
+        if self._references is None:
+            self._references = list(_gathered(answers(self._connection, "acting_references")))
+        return self._references
+
+    def _asked(self, table: Table, query: str) -> list[Any]:
+        """What the catalog answers about a table and each of its child tables; nothing where it has no such question."""
+        return [answer for schema, name in _names(table) for answer in self._one(schema, name, query)]
+
+    def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
+        found = answers(self._connection, query, {"table": name, "schema": schema})
+        return [row[0] for row in found if row[0]]
+
+
+def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
+    """Whether no two rows have the same in all of these columns."""
+    return any(one <= {*columns} for one in unique)
+
+
+def _names(table: Table) -> list[Name]:
+    """A class's own table and its child tables."""
+    return [(table.schema, name) for name in (table.name, *(child.name for child in table.children))]
+
+
+def _gathered(rows: Iterable[Any]) -> Iterator[Reference]:
+    """Foreign keys of rows that tell one pair of columns each."""
+    by_number: dict[object, list[Any]] = {}
+    for row in rows:
+        by_number.setdefault((row.own_schema, row.own_table, row.number), []).append(row)
+    for pairs in by_number.values():
+        first = pairs[0]
+        yield Reference(
+            table=(first.own_schema, first.own_table),
+            columns=frozenset(pair.own_column for pair in pairs),
+            referred=(first.other_schema, first.other_table),
+            referred_columns=frozenset(pair.other_column for pair in pairs),
+            on_delete=first.on_delete,
+            on_update=first.on_update,
+        )
+
+
+Name = tuple[str | None, str]
+"""A table: its schema and its own name."""
+
+DELETES: Final = "CASCADE"
+SETS: Final = frozenset({"SET NULL", "SET DEFAULT"})
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """A foreign key: whose columns hold which columns of which table, and what happens when those are deleted or changed."""
+
+    table: Name
+    columns: frozenset[str]
+    referred: Name
+    referred_columns: frozenset[str]
+    on_delete: str
+    on_update: str
+
+    @property
+    def deletes(self) -> bool:
+        return self.on_delete == DELETES
+
+    @property
+    def clears(self) -> bool:
+        """Whether it updates rows of its table when the others are deleted."""
+        return self.on_delete in SETS
+
+    @property
+    def follows(self) -> bool:
+        """Whether it updates rows of its table when the others change their keys."""
+        return self.on_update == DELETES or self.on_update in SETS
+
+
+def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
+    """The foreign keys of a table that delete or change its rows."""
+    return [one for one in references if one.table == table and (one.deletes or one.clears or one.follows)]
+
+
+def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | None:
+    """A table of which one statement may change or delete rows, and so change a row of this one twice; None without such."""
+    own = acting(table, references)
+    if not any(one.clears or one.follows for one in own):
+        return None  # a row is deleted once, however many foreign keys do so
+    reached = _above(table, references)
+    return next((root for root in sorted(reached, key=str) if _is_changed_twice(table, root, reached[root])), None)
+
+
+def _above(table: Name, references: Sequence[Reference]) -> dict[Name, list[Reference]]:
+    """Every table from which actions lead to this one, each with all references that take part."""
+    found: dict[Name, None] = {table: None}
+    waiting = [table]
+    while waiting:
+        for one in acting(waiting.pop(), references):
+            if one.referred not in found:
+                found[one.referred] = None
+                waiting.append(one.referred)
+    parts = [one for name in found for one in acting(name, references)]
+    return dict.fromkeys(found, parts)
+
+
+def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
+    """Whether a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row of the table twice.
+
+    What the statement itself does is done before any foreign key acts. So a row that it deletes is met by no action, and
+    one that it updates is heard as updated before an action deletes it. To be deleted is to be met once, by whatever.
+    """
+    deleted = _deleted(root, references)
+    # How often each reference may update one row. One leads to another, so it is asked until nothing changes; more than
+    # twice is twice, else a circle of them would never end.
+    updates, before = [0] * len(references), None
+    while updates != before:
+        before = updates
+        updates = [min(2, _times(one, root, references, before, deleted)) for one in references]
+    own = [(one, times) for one, times in zip(references, updates, strict=True) if one.table == table]
+    if not any(times for _, times in own):
+        return False
+    # A reference either deletes a row or updates it when the one row changes that it points to.
+    met = sum(max(times, one.deletes and (one.referred == root or one.referred in deleted)) for one, times in own)
+    return met > 1 or table == root
+
+
+def _deleted(root: Name, references: list[Reference]) -> set[Name]:
+    """The tables of which foreign keys delete rows when some of `root` are deleted."""
+    found: set[Name] = set()
+    grown = True
+    while grown:
+        more = {one.table for one in references if one.deletes and (one.referred == root or one.referred in found)}
+        grown = not more <= found
+        found |= more
+    return found
+
+
+def _times(one: Reference, root: Name, references: list[Reference], times: list[int], deleted: set[Name]) -> int:
+    """How often what the reference points to is deleted or gets another key, so far as is known."""
+    by_root = one.referred == root and (one.clears or one.follows)  # a row of the root is either deleted or updated
+    by_delete = one.clears and one.referred in deleted
+    by_update = sum(
+        often
+        for other, often in zip(references, times, strict=True)
+        if one.follows and other.table == one.referred and other.columns & one.referred_columns
+    )
+    return by_root + by_delete + by_update
