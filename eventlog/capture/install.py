@@ -354,7 +354,7 @@ def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
     """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it to."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
-    config.set_main_option("script_location", "eventlog.sql:migrations")
+    config.set_main_option("script_location", "eventlog.capture:migrations")
     config.set_main_option("path_separator", "os")
     config.attributes.update(names=names, order=order, **settings)
     return config

@@ -20,7 +20,7 @@ from tests.support.logged import USR, left_by, logged, run
 RELEASED = Path(__file__).parents[1] / "corpora" / "installed"
 """What `install --sql` printed at a migration, as it was released; a file of it is never changed again."""
 
-MIGRATIONS = Path(__file__).parents[2] / "eventlog" / "sql" / "migrations" / "versions"
+MIGRATIONS = Path(__file__).parents[2] / "eventlog" / "capture" / "migrations" / "versions"
 
 
 @pytest.fixture

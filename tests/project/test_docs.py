@@ -347,7 +347,7 @@ def test_keys_that_pages_name_are_keys() -> None:
 
 
 def test_the_page_on_upgrades_has_every_migration() -> None:
-    files = (ROOT / "eventlog" / "sql" / "migrations" / "versions").glob("[0-9]*.py")
+    files = (ROOT / "eventlog" / "capture" / "migrations" / "versions").glob("[0-9]*.py")
     page = (ROOT / "docs" / "how-to" / "upgrade.md").read_text()
     numbers = sorted(file.name[:4] for file in files)
     assert re.findall(r"^\| (\d{4}) \|", page, re.MULTILINE) == [one for one in numbers if one <= NEWEST_MIGRATION]
