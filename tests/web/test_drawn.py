@@ -241,8 +241,8 @@ def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
     assert '<a href="/rows/42">row 42</a></td>' in idle
-    assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
-    assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
+    assert '<bdi>0042</bdi> <span class="quiet word">5.0 s ago</span>' in idle
+    assert '<bdi>no route</bdi> <span class="quiet word">90 s ago</span>' in idle
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
     busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
     assert "<td>4.2, 3 rows on the way</td><td><bdi>a</bdi> </td>" in busy
