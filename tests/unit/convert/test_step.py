@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,17 +12,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.convert import step as stepping
 from eventlog.convert.rows import OUTCOMES, PLACED, ROWS, Placing
-from eventlog.convert.settings import Conversion, FilesInput
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
 from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, object_text, step
 from eventlog.core.model import Event, Kind, RowId
+from eventlog.core.rules.definitions import Definition, Definitions
+from eventlog.core.schema import Catalog, Column, Table
 from tests.support.converting import LogRow, log_row, row_of
 from tests.support.daily import daily
 from tests.support.strategies import CATALOG, careless_logs
 
 CONVERSION = Conversion(input=FilesInput(places=()), destination=Path("nowhere"), catalog=CATALOG)
+ID = Column(name="id", key=1)
 ALTERED = Event(
     position=(0,), kind=Kind.INSERT_FIELD, table="usr", key="idu=1", column="idu", new="a", time="2026-01-01"
 )
@@ -35,13 +40,15 @@ def in_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
     yield lambda: kept
 
 
-def results(rows: list[LogRow], size: int = 1000, conflicts: tuple[int, ...] = ()) -> list[pa.RecordBatch]:
+def results(
+    rows: list[LogRow], size: int = 1000, conflicts: tuple[int, ...] = (), conversion: Conversion = CONVERSION
+) -> list[pa.RecordBatch]:
     """The results of rows that come in the order of their objects, in batches of this size."""
     told = [{"problem": None} | row for row in rows]
-    placed = Placing(CATALOG).place(pa.RecordBatch.from_pylist(told, schema=ROWS))
+    placed = Placing(conversion.catalog).place(pa.RecordBatch.from_pylist(told, schema=ROWS))
     ordered = placed.sort_by([("object", "ascending"), ("record_id", "ascending")])
     batches = [ordered.slice(start, size) for start in range(0, len(ordered), size)]
-    return list(step([batch.cast(PLACED) for batch in batches], CONVERSION, in_memory, conflicts=conflicts))
+    return list(step([batch.cast(PLACED) for batch in batches], conversion, in_memory, conflicts=conflicts))
 
 
 def told(found: Iterable[pa.RecordBatch]) -> list[tuple[object, ...]]:
@@ -107,3 +114,46 @@ def test_a_large_object_is_followed_by_others(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(stepping, "CHUNK_ROWS", 4)
     for size in (3, 4, 5, 20):
         assert told(results(rows, size)) == whole
+
+
+def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    former = Table(name="person", columns=(ID, Column(name="post"), Column(name="fax")), gone=("fax",))
+    today = Table(name="person", columns=(ID, Column(name="mail")))
+    city = Table(name="city", columns=(ID, Column(name="name")))
+    tables = Catalog([today, city])
+    definitions = [
+        Definition(table=former, today=today, renamed={"post": "mail"}),
+        Definition(table=today, today=today, first=5),
+    ]
+    catalog = Catalog(tables, former=Definitions(definitions, tables))
+    conversion = replace(CONVERSION, catalog=catalog)
+
+    def row(number: int, table: str, key: int, column: str) -> LogRow:
+        return log_row(
+            number, event_type=2, table_name=table, table_key=f"id={key}", column_name=column, new_value=f"<{number}>"
+        )
+
+    rows = [
+        *[
+            row(1, "person", 1, "post"),
+            row(2, "city", 1, "name"),
+            row(3, "person", 1, "fax"),
+            row(4, "person", 2, "fax"),
+        ],
+        *[row(5, "person", 1, "mail"), row(6, "person", 1, "mail"), row(7, "person", 2, "mail")],
+    ]
+
+    def written(found: list[pa.RecordBatch]) -> dict[int, list[str]]:
+        """The attributes of each change, by its last row."""
+        changes = [one for batch in found if stepping.kind_of(batch) == CHANGE for one in batch.to_pylist()]
+        return {one["position"]: re.findall(r'attr-name="(\w+)"', one["text"]) for one in changes}
+
+    whole = results(rows, conversion=conversion)
+    assert written(whole) == {2: ["name"], 3: ["mail", "fax"], 4: ["fax"], 5: ["mail"], 6: ["mail"], 7: ["mail"]}
+    assert {one[4] for one in told(whole) if one[1] == OUTCOME} == {"S"}
+    monkeypatch.setattr(stepping, "CHUNK_ROWS", 2)
+    pieces = results(rows, 1, conversion=conversion)
+    assert written(pieces) == written(whole)
+    assert told(pieces) == told(whole)
+    for form in (MessageFiles(), TableFiles()):
+        assert told(results(rows, 1, conversion=replace(conversion, format=form)))

@@ -290,3 +290,9 @@ def test_a_definition_of_unknown_begin_comes_before_all_rows() -> None:
     assert (FORMER.current, LATEST.current) == (False, True)
     assert FORMER.new_name("post") == "mail"
     assert FORMER.row_today(RowId(None, "person", "id=1")) == RowId(None, "person", "id=1")
+
+
+def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None:
+    found = span()
+    assert found.told_catalog(FormerNames.OWN) is found.catalog
+    assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
