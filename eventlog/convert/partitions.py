@@ -1,6 +1,7 @@
 """Partitions on the local disk: files of labelled record batches, ranges of positions, and sorting in bounded memory.
 
-Rows are sorted in memory when they fit, else in runs on the disk that are merged. DuckDB was tried in its place: it takes more time and memory, and gives up on rows that are long.
+Rows are sorted in memory when they fit, else in runs on the disk that are merged.
+DuckDB was tried in its place: it takes more time and memory, and gives up on rows that are long.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
-from eventlog.sources.stream.kept import FileKeeper, keeper_of
+from eventlog.sources.stream.kept import keeper_of
 from eventlog.sql.access import in_our_words, verbatim
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
 from eventlog.sql.findlog import log_columns
@@ -385,8 +385,7 @@ class StreamPost(Post):
 
     def take(self) -> bool:
         before = self.tenure
-        if before is None or not isinstance(self._keeper, FileKeeper):
-            self.tenure = self._keeper.take()
+        self.tenure = self._keeper.take()
         if before is None and self.taken:
             self.close()  # what it knows of the marks is from before
         return self.taken

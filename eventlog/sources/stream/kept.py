@@ -53,21 +53,20 @@ class FileKeeper:
         self._path = path
         self._name = name
         self._claim = Claim(Path(f"{path}.lock"))
-        self._taken = False
+        self._tenure: Tenure | None = None
 
     def take(self) -> Tenure | None:
         """Which stream this is stands in its marks, and so does the epoch."""
-        if not self._claim.take():
-            return None
-        self._taken = True
-        marks = self.marks()
-        identity = marks.get(LOG) or str(uuid4())
-        epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
-        marks.change({LOG: identity, EPOCH: str(epoch)})
-        return Tenure(log=identity, name=self._name, epoch=epoch)
+        if self._tenure is None and self._claim.take():
+            marks = self.marks()
+            identity = marks.get(LOG) or str(uuid4())
+            epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
+            marks.change({LOG: identity, EPOCH: str(epoch)})
+            self._tenure = Tenure(log=identity, name=self._name, epoch=epoch)
+        return self._tenure
 
     def confirm(self) -> None:
-        if not self._taken:
+        if self._tenure is None:
             raise OccupiedError(
                 f"Another publisher may work on the {self._name}.", hint="This one does not have it any more."
             )
@@ -76,7 +75,7 @@ class FileKeeper:
         return FileMarks(self._path)
 
     def leave(self) -> None:
-        self._taken = False
+        self._tenure = None
         self._claim.leave()
 
     def drop(self) -> None:
