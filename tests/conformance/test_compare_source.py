@@ -348,8 +348,18 @@ def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
     with site.kept() as connection:  # its lease has run out, and it does not know yet
         connection.execute(sa.text(f"DELETE FROM {PREFIX}_mark WHERE name = 'publisher'"))
     assert other.take() is not None
+
+    def standing() -> list[Any]:
+        """What the state notes, and the images that it has queued."""
+        with site.kept() as connection:
+            noted = connection.execute(sa.text(f"SELECT name, value FROM {PREFIX}_about ORDER BY name")).all()
+            queued = connection.execute(sa.text(f"SELECT step, place FROM {PREFIX}_queue ORDER BY step, place")).all()
+            return [noted, queued]
+
+    before = standing()
     with pytest.raises(OccupiedError):
         site.source.read(0)
+    assert standing() == before
     with pytest.raises(OccupiedError):
         site.keeper.take()
     site.source.close()
