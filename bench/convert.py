@@ -19,7 +19,7 @@ from pyarrow import parquet
 from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG, log_rows
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.sql.names import NEW_ORDER
 
 PROMISED: Final = 200_000

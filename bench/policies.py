@@ -22,7 +22,7 @@ from bench.rules import CATALOG
 from eventlog.config.settings import Config
 from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import Compute, Hash, Keep, Map, Rename, Text
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.sinks.outputs import FilesOutput
 
 PROMISED: Final = 1.15

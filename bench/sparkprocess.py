@@ -99,7 +99,7 @@ def main(master: str, *settings: str) -> None:
 
 def _converted(order: Order) -> int:
     from eventlog.convert.settings import Conversion, FilesInput, LogInput
-    from eventlog.core.schema import catalog_from_json
+    from eventlog.core.schema_file import catalog_from_json
     from eventlog_spark.addresses import Addresses, convert_at
     from eventlog_spark.convert import convert
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from eventlog.core.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
     from eventlog.core.policies.values import decrypted
     from eventlog.core.rules import Options, decide
-    from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
+    from eventlog.core.schema import Catalog, Column, Table
+    from eventlog.core.schema_file import catalog_from_json
     from eventlog.core.tablekey import TableKey
     from eventlog.daemon import Publisher
     from eventlog.qlik import masks
@@ -63,8 +64,9 @@ _HOMES = {
         "eventlog.core.model",
     ),
     **dict.fromkeys(("Options", "decide"), "eventlog.core.rules"),
-    **dict.fromkeys(("Catalog", "Column", "Table", "catalog_from_json"), "eventlog.core.schema"),
+    **dict.fromkeys(("Catalog", "Column", "Table"), "eventlog.core.schema"),
     **dict.fromkeys(("EventlogError", "KeySyntaxError"), "eventlog.core.errors"),
+    "catalog_from_json": "eventlog.core.schema_file",
     "ChangeTableSettings": "eventlog.qlik.change_tables.settings",
     "GBaseDriver": "eventlog.sources.gbase.session:Driver",
     "GBaseSettings": "eventlog.sources.gbase.settings",

@@ -72,7 +72,7 @@ class Ground:
 
 
 def _write_schema(folder: Path) -> Path:
-    from eventlog.core.schema import catalog_to_json
+    from eventlog.core.schema_file import catalog_to_json
 
     (folder / "schema.json").write_bytes(catalog_to_json(CATALOG))
     return folder / "schema.json"

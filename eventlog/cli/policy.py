@@ -79,7 +79,7 @@ def show_result(found: PolicyResult, before: str = "") -> None:
 
 
 def _catalog(site: Site, schema: Path | None) -> Catalog:
-    from eventlog.core.schema import catalog_from_json
+    from eventlog.core.schema_file import catalog_from_json
 
     if schema is None:
         from eventlog.config.build import catalog_of

@@ -174,13 +174,17 @@ def triggers(site: Site, as_json: bool) -> None:
 @click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, which it always is.")
 @site_options
 def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
-    """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
+    """Prints the schema of tables as JSON: the schema.json that `convert` takes.
+
+    Without names, the tracked tables, with the columns and names that they had when older rows were written.
 
     Example: eventlog catalog > schema.json
     """
     from eventlog.capture import tracked
     from eventlog.capture.track import with_schema
-    from eventlog.core.schema import Catalog, catalog_to_json
+    from eventlog.config.build import with_definitions
+    from eventlog.core.schema import Catalog
+    from eventlog.core.schema_file import catalog_to_json
     from eventlog.sql.dialect import dialect_of
     from eventlog.sql.reflect import reflect
 
@@ -196,5 +200,5 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
         names = site.names(engine)
         with engine.connect() as connection:
             classes = tracked(connection, with_schema(connection, names))
-        found = Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive)
+        found = with_definitions(engine, names, Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive))
     click.echo(catalog_to_json(found).decode())

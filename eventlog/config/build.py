@@ -16,7 +16,8 @@ from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
 from eventlog.core.policies.steps import Lookup, Route
 from eventlog.core.registry import format_named, source_named
 from eventlog.core.rules import Options
-from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.core.schema import Catalog
+from eventlog.core.schema_file import catalog_from_json
 from eventlog.core.seams import Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline

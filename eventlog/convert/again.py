@@ -17,7 +17,7 @@ from eventlog.convert.commit import IDENTITY, SUCCESS, Summary
 from eventlog.convert.inputs import input_files
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import UsageError
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.core.secrets import is_secret, masked
 
 
@@ -37,8 +37,6 @@ def identity_of(conversion: Conversion) -> str:
     # The secrets of steps count: they are long, and what is made with others is something else.
     told += [conversion.steps, conversion.after, catalog]
     told += ["whole"] if conversion.gathers else []
-    former = None if conversion.catalog is None else conversion.catalog.former
-    told += [former.former] if former else []
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 

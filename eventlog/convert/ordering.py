@@ -33,7 +33,8 @@ from eventlog.convert.targets import (
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
-from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.core.schema import Catalog
+from eventlog.core.schema_file import catalog_from_json
 from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 from eventlog.sql.clocks import DATABASE, UTC, clock_of
 
@@ -343,16 +344,12 @@ def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | S
         return _told_by_rows(order)
     from eventlog.config.build import catalog_of, with_definitions
     from eventlog.sql.connect import connect
-    from eventlog.sql.findlog import log_columns
     from eventlog.sql.names import read_log_name
 
     engine = connect(url)
     try:
         names = read_log_name(order.log or config.source.log)
-        catalog = catalog_of(engine, names, config)
-        if not order.from_database:
-            return catalog
-        return with_definitions(engine, log_columns(engine, names, config.source.columns), catalog)
+        return with_definitions(engine, names, catalog_of(engine, names, config))
     finally:
         engine.dispose()
 

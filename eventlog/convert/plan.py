@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from eventlog.convert.inputs import Unit
 from eventlog.convert.settings import Conversion, StreamInput
-from eventlog.core.schema import Catalog, catalog_to_json
+from eventlog.core.schema import Catalog
+from eventlog.core.schema_file import catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
 BUCKET_BYTES: Final = 20_000_000
@@ -90,7 +91,4 @@ def _starts(counted: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def _plain(value: Any) -> object:
-    if not isinstance(value, Catalog):
-        return str(value)
-    known = () if value.former is None else value.former.known
-    return [catalog_to_json(value).decode(), *known] if known else catalog_to_json(value).decode()
+    return catalog_to_json(value).decode() if isinstance(value, Catalog) else str(value)

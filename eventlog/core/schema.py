@@ -1,4 +1,4 @@
-"""What captured tables look like: columns, types, keys, child tables, references; to and from JSON.
+"""What captured tables look like: columns, types, keys, child tables, references.
 
 A Table is a logical class: a parent table or view with its child tables. Its *attributes* are what changes speak of:
 the parent's columns by their names, a child table's columns as `child.column` with several values.
@@ -6,17 +6,14 @@ the parent's columns by their names, a child table's columns as `child.column` w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct, field
 
 from eventlog.core.errors import DataError
-from eventlog.core.plural import counted
 from eventlog.core.sql_types import Category, category
 from eventlog.core.view_columns import read_column_name
 
@@ -237,38 +234,3 @@ class Catalog:
 
 
 _UNKNOWN = Found(Table(name="", columns=()))
-
-
-class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
-    tables: tuple[Table, ...]
-    case_sensitive: bool = False
-
-
-def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
-    """Reads a schema file; DataError names the place that is wrong."""
-    try:
-        file = msgspec.json.decode(text, type=_SchemaFile)
-    except (msgspec.DecodeError, UnicodeError) as error:  # ValidationError is a DecodeError, and names the path
-        raise DataError(f"{origin} is not a schema file: {error}.") from error
-    for table in file.tables:
-        _check(table, origin)
-    return Catalog(file.tables, case_sensitive=file.case_sensitive)
-
-
-def catalog_to_json(catalog: Catalog) -> bytes:
-    """Writes the schema file that `catalog_from_json` reads, indented for people."""
-    file = _SchemaFile(tables=tuple(catalog.tables), case_sensitive=catalog.case_sensitive)
-    return msgspec.json.format(msgspec.json.encode(file), indent=2)
-
-
-def _check(table: Table, origin: str) -> None:
-    names = [column.name for column in table.columns]
-    doubled = [name for name, times in Counter(names).items() if times > 1]
-    if doubled:
-        raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice; name each once.")
-    for child in table.children:
-        if table.key and len(child.parent_key) != len(table.key):
-            raise DataError(
-                f"{origin}: the child table {child.name} holds {counted(len(child.parent_key), 'key column')} of its parent"
-                f" {table.name}, whose key has {len(table.key)}; parent_key lists one for each."
-            )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.convert.settings import SnapshotRows
-from eventlog.core.schema import catalog_from_json
+from eventlog.core.schema_file import catalog_from_json
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
 from tests.support.converting import converted, files_of, outcomes_of

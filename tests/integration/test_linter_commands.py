@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from eventlog.core.errors import EX_DATA, DataError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.commands import decode, emulate
@@ -91,7 +91,7 @@ def test_operations_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "operations.jsonl").write_text("\n".join(json.dumps(one) for one in operations))
     url = f"sqlite:///{tmp_path / 'queue.db'}"
     called(emulate, tmp_path / "operations.jsonl", "--schema", tmp_path / "schema.json", "--database", url)
-    from eventlog.core.schema import catalog_from_json
+    from eventlog.core.schema_file import catalog_from_json
 
     schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
     source = linter_source(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)

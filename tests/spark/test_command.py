@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.convert import local
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import JAVA_OPTIONS, kill_workers
 from tests.spark.standalone import Standalone, environment, standalone

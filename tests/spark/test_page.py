@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 import eventlog_spark
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from tests.conformance.event_logs import installed
 from tests.spark.inputs import Row, write_rows
 from tests.support.converting import outcomes_of

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from tests.spark.inputs import Row, write_rows
 from tests.support.strategies import CATALOG
 

@@ -21,7 +21,7 @@ from eventlog.convert import lanes, local, plan, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sources.gbase.emulator import reads, shop

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from eventlog.cli.main import exit_code
 from eventlog.convert import local
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
-from eventlog.core.schema import catalog_to_json
+from eventlog.core.schema_file import catalog_to_json
 from tests.spark.hadoop import hadoop, packed_environment
 from tests.spark.inputs import order, output, write_rows
 from tests.spark.processes import JAVA_OPTIONS

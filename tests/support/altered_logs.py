@@ -69,13 +69,13 @@ def published(engine: Engine, folder: Path) -> None:
             pass
 
 
-def convert(engine: Engine, folder: Path, *more: str) -> None:
-    """What `eventlog convert` makes of them."""
+def convert(source: str, folder: Path, *more: str) -> None:
+    """What `eventlog convert` makes of a log, or of files of its rows."""
     folder.mkdir()
     config = folder / "eventlog.toml"
     config.write_text('[source]\nuser = "nobody"\n')
     for one in FORMATS:
-        order = ["convert", url_of(engine), "--to", one, "--out", str(folder / one), "--strict", *more]
+        order = ["convert", source, "--to", one, "--out", str(folder / one), "--strict", *more]
         order += ["--config", str(config)]
         assert exit_code(order) == 0
 

@@ -24,7 +24,8 @@ from typing import Any
 
 from eventlog.core.model import Cell, Event, Outcome, Reason, Row, RowId, Status, written
 from eventlog.core.rules import Decision, Options, decide
-from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.core.schema import Catalog
+from eventlog.core.schema_file import catalog_from_json
 from eventlog.core.sql_types import Category
 from eventlog.xds.write import XdsFormat
 

@@ -54,7 +54,7 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     """
     import msgspec
 
-    from eventlog.core.schema import catalog_from_json
+    from eventlog.core.schema_file import catalog_from_json
     from eventlog.sources.linter.dump import FollowedQueue, dumped, text_of
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.settings import ReadingSettings

@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
-from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.schema_file import catalog_from_json
 from eventlog.sources.linter.layouts import RecordField, Type, record_fields
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Coding, typ_of
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow, oper_date

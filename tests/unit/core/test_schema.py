@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.schema import Catalog, Child, Column, Found, Table, catalog_from_json, catalog_to_json
+from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
+from eventlog.core.schema import Catalog, Child, Column, Found, Table
+from eventlog.core.schema_file import catalog_from_json, catalog_to_json
 from eventlog.core.sql_types import Category
 from tests.support.strategies import tables
 
@@ -213,3 +217,39 @@ def test_a_class_is_named_within_a_schema_first_and_never_guessed() -> None:
     assert (catalog.class_named("b", "USR"), catalog.class_named("a", "usr")) == (two, one)
     assert (catalog.class_named("c", "usr"), catalog.class_named(None, "usr")) == (None, None)
     assert (catalog.class_named("a", "grp"), catalog.class_named(None, "b.usr")) == (alone, two)
+
+
+def test_definitions_of_other_times_are_read_as_they_were_written() -> None:
+    today = named("person", None, Column(name="idu", key=1), Column(name="aa"))
+    was = replace(named("usr", None, Column(name="idu", key=1), Column(name="a"), Column(name="b")), gone=("b",))
+    dropped = named("city", None, Column(name="idc", key=1))
+    definitions = [
+        Definition(table=was, first=5, today=today, renamed={"a": "aa"}),
+        Definition(table=today, first=12, today=today),
+        Definition(table=dropped),
+    ]
+    text = catalog_to_json(Catalog([today], former=Definitions(definitions, Catalog([today]))))
+    again = catalog_from_json(text)
+    assert again.former is not None
+    told = [(one.table, one.first, one.today, one.renamed, one.current) for one in again.former.known]
+    assert told == [
+        (dropped, BEFORE_ALL_NUMBERS, None, {}, False),
+        (was, 5, today, {"a": "aa"}, False),
+        (today, 12, today, {}, True),
+    ]
+    assert catalog_to_json(again) == text
+
+
+@pytest.mark.parametrize(
+    "definition, told",
+    [
+        ({"today": "city"}, "definition 1 is one of city, which is none of the tables"),
+        ({"first": 3}, "definition 1 has neither a table nor what it is today"),
+        ({"today": "usr", "first": "3"}, r"not a schema file: .*\$.definitions\[0\].first"),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_its_place(definition: dict[str, object], told: str) -> None:
+    file = {"tables": [{"name": "usr", "columns": [{"name": "idu", "key": 1}]}], "definitions": [definition]}
+    text = msgspec.json.encode(file)
+    with pytest.raises(DataError, match=told):
+        catalog_from_json(text, origin="my.json")
