@@ -43,6 +43,9 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
         parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver}")
     arguments: dict[str, object] = {}
+    program = dialect.program_argument
+    if program is not None and parsed.get_driver_name() == dialect.driver and program not in parsed.query:
+        arguments[program] = PROGRAM
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
         missing_name = None if may_create else _missing_file(parsed)

@@ -201,6 +201,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
     answer_argument: str | None = None
     """What the driver calls the seconds after which it no longer waits for an answer."""
+    program_argument: str | None = None
+    """What the extra's driver calls the program of a session, where its connect takes one."""
     names_sessions: bool = False
     """The driver says of a session which program it is, and what that does, where a DBA looks at sessions."""
     limits_calls: bool = False

@@ -13,7 +13,7 @@ from typing import Any
 
 import oracledb
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.daemon.publisher import Publisher
@@ -33,6 +33,29 @@ def server(request: pytest.FixtureRequest) -> Engine:
     """An engine on each of MariaDB and MySQL."""
     found: Engine = request.getfixturevalue(request.param)
     return found
+
+
+def named_so(connection: Connection) -> str | None:
+    """What the session's program is called; MySQL would tell by a part of it that the tests' server has not switched on."""
+    if connection.dialect.name == "postgresql":
+        query = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        return connection.execute(text(query)).scalar()
+    named: str = connection.connection.driver_connection._connect_attrs["program_name"]  # type: ignore[union-attr]
+    return named
+
+
+@pytest.mark.parametrize(
+    "database, option", [("postgresql", "application_name"), ("mariadb", "program_name"), ("mysql", "program_name")]
+)
+def test_whoever_looks_at_sessions_sees_which_are_ours(
+    request: pytest.FixtureRequest, database: str, option: str
+) -> None:
+    url = request.getfixturevalue(database).url
+    for given, seen in ((url, "eventlog"), (url.update_query_dict({option: "nightly"}), "nightly")):
+        engine = connect(given.render_as_string(hide_password=False))
+        with engine.connect() as connection:
+            assert named_so(connection) == seen
+        engine.dispose()
 
 
 @contextmanager

@@ -57,6 +57,7 @@ MYSQL = Dialect(
     untaught_types=frozenset({"vector"}),
     tells_roughly=True,
     latin_driver="+pymysql",
+    program_argument="program_name",
     login_package="cryptography",
     untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
     type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}

@@ -61,6 +61,7 @@ POSTGRESQL = Dialect(
         *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
         *("does not exist", "is not permitted to log in", "permission denied for database"),
     ),
+    program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
     connect_arguments={
         "connect_timeout": 10,
         "keepalives_idle": 30,
