@@ -68,10 +68,14 @@ def _definitions(file: _SchemaFile, origin: str) -> Iterator[Definition]:
     for number, one in enumerate(file.definitions, 1):
         today = None if one.today is None else tables.get(one.today)
         if one.today is not None and today is None:
-            raise DataError(f"{origin}: definition {number} is one of {one.today}, which is none of the tables.")
+            hint = "Write the file anew by `eventlog catalog`, or take the definition out."
+            raise DataError(
+                f"{origin}: definition {number} is one of {one.today}, which is none of the tables.", hint=hint
+            )
         table = one.table or today
         if table is None:
-            raise DataError(f"{origin}: definition {number} has neither a table nor what it is today.")
+            hint = "Give it `table`, what it looked like, or `today`, which of the tables it is."
+            raise DataError(f"{origin}: definition {number} has neither `table` nor `today`.", hint=hint)
         _check(table, origin)
         yield Definition(table=table, first=one.first, today=today, renamed=one.renamed)
 

@@ -40,7 +40,7 @@ def named_so(connection: Connection) -> str | None:
     if connection.dialect.name == "postgresql":
         query = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         return connection.execute(text(query)).scalar()
-    named: str = connection.connection.driver_connection._connect_attrs["program_name"]  # type: ignore[union-attr]
+    named: str = connection.connection.driver_connection._connect_attrs["program_name"]  # type: ignore[union-attr]  # it is open
     return named
 
 

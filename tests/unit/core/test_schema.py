@@ -244,7 +244,7 @@ def test_definitions_of_other_times_are_read_as_they_were_written() -> None:
     "definition, told",
     [
         ({"today": "city"}, "definition 1 is one of city, which is none of the tables"),
-        ({"first": 3}, "definition 1 has neither a table nor what it is today"),
+        ({"first": 3}, "definition 1 has neither `table` nor `today`"),
         ({"today": "usr", "first": "3"}, r"not a schema file: .*\$.definitions\[0\].first"),
     ],
 )
