@@ -296,7 +296,11 @@ class Definitions:
         if event.kind not in ROW_BACK or found.today is None:
             return found
         asked = last if last.current and found.place == last.place else self._under_former_name(found, found.today)
-        return asked if self._knows(asked, name, None, _names_of(event.key)) else found
+        names = _names_of(event.key)
+        # Where a key column has another name today, the row is told by the newest definition that has the former one: what
+        # stands there now may be called by it, or be new since its own.
+        known = [one for one in self._lists[name] if one.today is found.today and one.first >= found.first]
+        return next((one for one in (asked, *reversed(known)) if self._knows(one, name, None, names)), found)
 
     def _under_former_name(self, former: Definition, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""

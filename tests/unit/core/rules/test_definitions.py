@@ -155,6 +155,18 @@ def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
     assert not found.former
 
 
+def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_definition_that_has_it() -> None:
+    today = table("person", "mail", key="number")
+    renamed = {"id": "number", "post": "mail"}
+    oldest = Definition(table=table("person", "post"), today=today, renamed=renamed)
+    middle = Definition(table=table("person", "mail"), today=today, renamed={"id": "number"}, first=50)
+    former = Definitions([oldest, middle, Definition(table=today, today=today, first=100)], Catalog([today]))
+    [told] = former.spans([event(10, "person", kind=5)])
+    assert told.former == {PERSON: middle}
+    [told] = former.spans([event(10, "person", kind=5, key="number=1")])
+    assert not told.former
+
+
 def test_under_a_former_name_today_is_told_by_that_name() -> None:
     citizen = table("citizen", "name", "mail")
     renamed = Definition(table=table("person", "name"), today=citizen)
