@@ -3,7 +3,7 @@
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
-A test that is marked `in_turn` is asked every other day; of one with parameters it is every other one of them.
+A test that is marked `in_turn` is asked every third day; of one with parameters it is every third one of them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from hypothesis import seed, settings
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 SEED: Final = "EVENTLOG_DAY"
+TURN_DAYS: Final = 3
+"""After so many days every test was asked."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """One seed for the run and all its processes, also when the day ends meanwhile."""
-    config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every other day")
+    config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every third day")
     if settings().derandomize:
         os.environ.setdefault(SEED, f"{dt.datetime.now(dt.UTC):%Y%m%d}")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the dearest tests of the other day out, where somebody waits for CI."""
+    """Leaves the dearest tests of other days out, where somebody waits for CI."""
     if config.getoption("--long") or not settings().derandomize:
         return
     dear: dict[str, list[pytest.Item]] = {}
@@ -44,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item
         for name, alike in dear.items()
         for place, item in enumerate(alike)
-        if (day + crc32(name.encode()) + place) % 2
+        if (day + crc32(name.encode()) + place) % TURN_DAYS
     }
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
