@@ -173,7 +173,7 @@ class MarkedObjects:
     @contextmanager
     def outcomes(self) -> Iterator[list[Path]]:
         with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
-            for name in list(self._objects.names(OUTCOMES_FILE)):
+            for name in list(self._objects.names(f"{OUTCOMES_FILE}/")) or [OUTCOMES_FILE]:
                 file = Path(folder) / name
                 file.parent.mkdir(exist_ok=True)
                 self._objects.fetch(name, file)
