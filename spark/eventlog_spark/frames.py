@@ -92,10 +92,10 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
 
     frame = _renamed(frame, columns) if columns else frame
     places = places_of(frame.columns, "The frame")
-    columns = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
+    told = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
     if TRANSACTION not in places:
-        columns.append(F.lit(None).cast("bigint").alias(TRANSACTION))
-    chosen = frame.select(*columns)
+        told.append(F.lit(None).cast("bigint").alias(TRANSACTION))
+    chosen = frame.select(*told)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
         return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
