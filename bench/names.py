@@ -28,6 +28,7 @@ NAMES = (
     "queryback",
     "latency",
     "receiver",
+    "webhook",
     "messages",
     "memory",
     "verify",

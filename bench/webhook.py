@@ -1,69 +1,86 @@
-"""How fast webhooks reach a receiver that takes 5 ms for each, over one connection and over eight: `python -m bench.webhook`."""
+"""How fast webhooks reach a receiver that takes its time for each, over one connection and over several."""
 
 from __future__ import annotations
 
-import sys
 from base64 import b64encode
+from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Final
 
 from sqlalchemy import create_engine, text
 
-from bench.receiver import port
+from bench.backlog import temporary_folder
+from bench.measure import Benchmark, Contestant, Target, Timings
+from bench.receiver import TAKES, name_of, port
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.config.settings import from_settings
 from eventlog.daemon import Publisher
 
-EVENTS: Final = 2000
-ROUNDS: Final = 2
+REQUESTS: Final = 2_000
+QUICK: Final = 20
+CONNECTIONS: Final = 8
 PROMISED: Final = 6.0
+"""How many times as fast as one so many connections are to be."""
+
 SECRET: Final = f"whsec_{b64encode(bytes(32)).decode()}"
 ROWS: Final = (
     "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < :count)"
     " INSERT INTO people SELECT id, 'Ada ' || id FROM n"
 )
+_numbers = count()
 
 
-def seconds(folder: Path, connections: int) -> float:
+def benchmark(*, quick: bool) -> Benchmark:
+    """The same new rows, sent over one connection and over eight."""
+    requests = QUICK if quick else REQUESTS
+    return Benchmark(
+        name="webhook",
+        question=f"how fast do webhooks reach a receiver that takes {TAKES * 1000:g} ms for each?",
+        unit="request",
+        contestants=[
+            Contestant(name=name_of(connections), run=partial(seconds, requests, connections), units=requests)
+            for connections in (1, CONNECTIONS)
+        ],
+        targets=_targets,
+        note=(
+            f"{requests:,} objects with one change each, in a new log of SQLite; each change is a signed request of its own."
+            " The receiver is a process of its own on the same machine, takes that long for every request however many"
+            " come at once, and says nothing of it."
+        ),
+    )
+
+
+def seconds(requests: int, connections: int) -> float:
     """How long a publisher takes for a new log of so many objects, from its first look to its last answer."""
-    engine = create_engine(f"sqlite:///{folder / 'app.db'}")
+    url = _new_log(temporary_folder() / f"{next(_numbers)}.db", requests)
+    output = {"sink": "webhook", "url": f"http://127.0.0.1:{port()}/", "secrets": [SECRET], "connections": connections}
+    settings = {"source": {"url": url}, "publisher": {"allow_loopback": True}, "output": [output]}
+    with Publisher(from_settings(settings, {}, origin="a benchmark")) as publisher:
+        began = perf_counter()
+        documents = sum(report.documents for report in publisher.rounds(until_empty=True))
+        taken = perf_counter() - began
+    if documents != requests:
+        raise AssertionError(f"{documents} of {requests} requests were sent")
+    return taken
+
+
+def _new_log(file: Path, requests: int) -> str:
+    """The URL of a database whose log has so many new objects."""
+    engine = create_engine(f"sqlite:///{file}")
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)"))
     install(engine)
     track(engine, ["people"], TriggerOptions(style=Style("field")))
     with engine.begin() as connection:
-        connection.execute(text(ROWS), {"count": EVENTS})
-    url = f"http://127.0.0.1:{port()}/"
-    output = {"sink": "webhook", "url": url, "secrets": [SECRET], "connections": connections}
-    settings = {"source": {"url": str(engine.url)}, "publisher": {"allow_loopback": True}, "output": [output]}
+        connection.execute(text(ROWS), {"count": requests})
     engine.dispose()
-    with Publisher(from_settings(settings, {}, origin="a benchmark")) as publisher:
-        began = perf_counter()
-        documents = sum(report.documents for report in publisher.rounds(until_empty=True))
-        taken = perf_counter() - began
-    if documents != EVENTS:
-        raise AssertionError(f"{documents} of {EVENTS} requests were sent")
-    return taken
+    return str(engine.url)
 
 
-def main() -> int:
-    """Measures in turn, after a round that does not count, and says whether eight are as much faster as they should be."""
-    taken: dict[int, list[float]] = {1: [], 8: []}
-    for _ in range(ROUNDS + 1):
-        for connections, rounds in taken.items():
-            with TemporaryDirectory() as folder:
-                rounds.append(seconds(Path(folder), connections))
-    middle = {connections: median(rounds[1:]) for connections, rounds in taken.items()}
-    gained = middle[1] / middle[8]
-    for connections, each in middle.items():
-        print(f"connections = {connections}: {EVENTS / each:,.0f} requests a second")
-    print(f"{gained:.1f} times as fast; {PROMISED:g} times is promised")
-    return 0 if gained >= PROMISED else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _targets(timings: Timings) -> list[Target]:
+    gained = timings[name_of(CONNECTIONS)].rate / timings[name_of(1)].rate
+    promise = f"{CONNECTIONS} connections at least {PROMISED:g} times as fast as one"
+    return [Target(promise=promise, measured=f"{gained:.2f} times", reached=gained >= PROMISED)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,12 @@ from eventlog.core.plural import counted
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
     from eventlog.convert.mark import Marked, Marking
+    from eventlog.convert.marked_place import MarkedPlace
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
     from eventlog.convert.stored import StoredConversion
     from eventlog.convert.targets import ConversionOrder
+    from eventlog_spark.cluster import Cluster
 
 PART_EVENTS = 100_000
 
@@ -176,65 +179,117 @@ def _place(order: ConversionOrder) -> StoredConversion | None:
 
 
 def _converted(order: ConversionOrder, place: StoredConversion | None, *, by_spark: bool) -> Summary:
-    """Converts, and brings the output to its place in an object store where it has one."""
+    """Converts, and marks what is to be marked: also what was left unmarked of an output that is complete."""
     from eventlog.convert.ordering import conversion_of
 
     conversion = conversion_of(order)
-    if place is None:
-        return _made(conversion, order, by_spark=by_spark)
-    conversion = replace(conversion, overwrite=False)  # which is about the place
-    done = place.begin(conversion)
-    if done is not None:
-        say(f"{order.stored} holds this conversion already; it is complete and is as it was.", err=True)
-        return done
-    from eventlog.convert.again import complete
-
-    summary = complete(conversion) or _made(conversion, order, by_spark=by_spark)
-    place.publish()
-    return summary
-
-
-def _made(conversion: Conversion, order: ConversionOrder, *, by_spark: bool) -> Summary:
-    """Converts by the engine that was chosen, and marks what is to be marked."""
-    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
-
     if not by_spark:
-        if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
-            say(f"eventlog: {ALONE}", err=True)
-        elif (order.jobs or os.cpu_count() or 1) > 1:
-            foresee_workers()  # their common ground is made ready while this process loads its own
-        save_memory()  # before anything loads pyarrow
-    from eventlog.cli.watching import watching
-    from eventlog.convert.mark import can_be_marked, marking, waits_for_marks
-    from eventlog.convert.reasons import foreseen
+        _foresee_processes(order)
+    from eventlog.convert.mark import can_be_marked, waits_for_marks
     from eventlog.convert.settings import LogInput
 
     source = conversion.input
     marks = isinstance(source, LogInput) and source.mark
-    if isinstance(source, LogInput) and source.mark:
+    if isinstance(source, LogInput) and marks:
         can_be_marked(source)
-        if waits_for_marks(conversion):
-            return _finished(conversion)
-    if not order.addresses:
-        from eventlog.convert.again import complete
-
-        done = complete(conversion)
+    with _marked_place(conversion, order, place, marks=marks) as marked:
+        if marks and waits_for_marks(conversion, marked):
+            return _finished(conversion, order, marked)
+        if place is not None:
+            conversion = replace(conversion, overwrite=False)  # which is about the place
+        done = _already_done(conversion, order, place, marked, marks=marks)
         if done is not None:
-            say(f"{conversion.destination} holds this conversion already; it is complete and is as it was.", err=True)
+            say(f"{_shown(order)} holds this conversion already; it is complete and is as it was.", err=True)
             return done
+        return _made(conversion, order, place, by_spark=by_spark, marked=marked if marks else None)
+
+
+def _foresee_processes(order: ConversionOrder) -> None:
+    """Makes ready what the processes of the local engine need."""
+    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
+
+    if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
+        say(f"eventlog: {ALONE}", err=True)
+    elif (order.jobs or os.cpu_count() or 1) > 1:
+        foresee_workers()  # their common ground is made ready while this process loads its own
+    save_memory()  # before anything loads pyarrow
+
+
+@contextmanager
+def _marked_place(
+    conversion: Conversion, order: ConversionOrder, place: StoredConversion | None, *, marks: bool
+) -> Iterator[MarkedPlace]:
+    """Where the output is to stand, for who marks its rows."""
+    from eventlog.convert.marked_place import MarkedFolder
+
+    if place is not None:
+        place.settle()
+        yield place.marked
+    elif order.addresses and marks:
+        _require_spark()
+        from eventlog_spark.marked import marked_address
+
+        with marked_address(order.address("--out", order.out), _cluster(order), hiding=conversion.hides) as marked:
+            yield marked
+    else:
+        yield MarkedFolder(conversion.destination)
+
+
+def _shown(order: ConversionOrder) -> str:
+    """DEST as it was written."""
+    return order.stored or order.addresses.get("--out") or str(order.out)
+
+
+def _already_done(
+    conversion: Conversion,
+    order: ConversionOrder,
+    place: StoredConversion | None,
+    marked: MarkedPlace,
+    *,
+    marks: bool,
+) -> Summary | None:
+    """What this very conversion did, where its output is there."""
+    from eventlog.convert.again import complete, same
+    from eventlog.convert.commit import SUCCESS
+
+    if order.addresses:  # only who marks asks what stands there before Spark does
+        told = marked.read(SUCCESS) if marks and not conversion.overwrite else None
+        return None if told is None else same(told, conversion)
+    return complete(conversion) if place is None else place.begin(conversion)
+
+
+def _made(
+    conversion: Conversion,
+    order: ConversionOrder,
+    place: StoredConversion | None,
+    *,
+    by_spark: bool,
+    marked: MarkedPlace | None,
+) -> Summary:
+    """Converts by the engine that was chosen, brings the output to its place in a store, and marks what is to be marked."""
+    from eventlog.cli.watching import watching
+    from eventlog.convert.again import complete
+    from eventlog.convert.mark import marking
+    from eventlog.convert.reasons import foreseen
+
     warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
     if warned is not None:
         say(f"eventlog: {warned}", err=True)
-    with marking(conversion) if marks else nullcontext() as place:
+    with marking(conversion, marked) if marked is not None else nullcontext() as marks:
         with watching() as watch:
             if by_spark:
-                summary = _on_spark(conversion, order, watch, place)
+                summary = _on_spark(conversion, order, watch, marks)
             else:
                 from eventlog.convert.local import convert as convert_here
 
-                summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch, marking=place)
+                made = complete(conversion) if place is not None and marks is None else None
+                summary = made or convert_here(
+                    conversion, jobs=order.jobs, resume=order.resume, watch=watch, marking=marks
+                )
         if place is not None:
-            _say_marked(place.finish())
+            place.publish(marks)
+        if marks is not None:
+            _say_marked(marks.finish())
     return summary
 
 
@@ -253,9 +308,8 @@ def _followed(order: ConversionOrder) -> int:
 
     conversion, seconds = conversion_of(order), seconds_between_looks(order)
     from eventlog.cli.watching import watching
-    from eventlog_spark.cluster import Cluster, read_conf, require_spark
 
-    require_spark()
+    _require_spark()
     from eventlog_spark.following import Following, follow
 
     bad = 0
@@ -275,20 +329,21 @@ def _followed(order: ConversionOrder) -> int:
         until_empty=order.until_empty,
     )
     with watching() as watch:
-        follow(following, told, cluster=Cluster(master=order.master, conf=read_conf(order.conf)), watch=watch)
+        follow(following, told, cluster=_cluster(order), watch=watch)
     return EX_DATA if order.strict and bad else OK
 
 
-def _finished(conversion: Conversion) -> Summary:
+def _finished(conversion: Conversion, order: ConversionOrder, marked: MarkedPlace) -> Summary:
     """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the output first."""
-    from eventlog.convert.commit import summary_in
+    from eventlog.convert.commit import SUCCESS, summary_told
     from eventlog.convert.mark import marking
 
-    with marking(conversion) as place:
-        marked = place.finish()
-    click.echo(f"{conversion.destination} was complete and is as it was; its rows are marked now.", err=True)
-    _say_marked(marked)
-    return summary_in(conversion.destination)
+    told = marked.read(SUCCESS) or b""
+    with marking(conversion, marked) as place:
+        ended = place.finish()
+    click.echo(f"{_shown(order)} was complete and is as it was; its rows are marked now.", err=True)
+    _say_marked(ended)
+    return summary_told(told)
 
 
 def _by_spark(order: ConversionOrder) -> bool:
@@ -314,22 +369,32 @@ def _spark_can_run() -> bool:
     return True
 
 
-def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch, place: Marking | None) -> Summary:
-    """The one door to Spark; only who goes through it needs Spark to be installed."""
-    from eventlog_spark.cluster import Cluster, read_conf, require_spark
+def _require_spark() -> None:
+    from eventlog_spark.cluster import require_spark
 
     require_spark()
+
+
+def _cluster(order: ConversionOrder) -> Cluster:
+    from eventlog_spark.cluster import Cluster, read_conf
+
+    return Cluster(master=order.master, conf=read_conf(order.conf))
+
+
+def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch, place: Marking | None) -> Summary:
+    """The one door to Spark; only who goes through it needs Spark to be installed."""
+    _require_spark()
     from eventlog_spark.convert import convert as convert_on_spark
 
-    cluster = Cluster(master=order.master, conf=read_conf(order.conf))
     if order.addresses:
         from eventlog_spark.addresses import Addresses, convert_at
 
+        inputs = () if order.from_database else order.inputs
         places = Addresses(
             destination=order.address("--out", order.out),
-            inputs=tuple([order.address(one, Path(one)) for one in order.inputs]),
+            inputs=tuple([order.address(one, Path(one)) for one in inputs]),
             snapshot=None if order.snapshot is None else order.address("--snapshot", order.snapshot),
         )
-        return convert_at(conversion, places, cluster=cluster)
+        return convert_at(conversion, places, cluster=_cluster(order), marking=place)
     there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders
-    return convert_on_spark(there, cluster=cluster, watch=watch, marking=place)
+    return convert_on_spark(there, cluster=_cluster(order), watch=watch, marking=place)

@@ -86,7 +86,18 @@ def folders_told(told: bytes) -> tuple[str, ...]:
 
 def summary_in(folder: Path) -> Summary:
     """What the complete conversion in a folder did."""
-    return msgspec.json.decode((folder / SUCCESS).read_bytes(), type=Summary)
+    return summary_told((folder / SUCCESS).read_bytes())
+
+
+def success_of(summary: Summary, identity: str) -> bytes:
+    """What `_SUCCESS` holds."""
+    told = msgspec.json.encode(msgspec.to_builtins(summary) | ({IDENTITY: identity} if identity else {}))
+    return msgspec.json.format(told, indent=2) + b"\n"
+
+
+def summary_told(told: bytes) -> Summary:
+    """What a complete conversion did, by its `_SUCCESS`."""
+    return msgspec.json.decode(told, type=Summary)
 
 
 class Destination:
@@ -144,11 +155,9 @@ class Destination:
             for file in staged:
                 file.replace(self.folder / file.name)
             flush(self.folder)
-            facts = msgspec.to_builtins(replace(summary, folders=folders))
-            told = msgspec.json.encode(facts | ({IDENTITY: identity} if identity else {}))
             write_file(
                 self.folder / (SUCCESS if summary.damage is None else DAMAGED),
-                msgspec.json.format(told, indent=2) + b"\n",
+                success_of(replace(summary, folders=folders), identity),
             )
         except OSError as error:
             raise cannot_write(self.folder, error) from error
@@ -171,9 +180,7 @@ class Destination:
             raise UsageError(f"{self.folder} is not a folder; the output goes into one of its own.")
         names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set[str]()
         if {SUCCESS, MARKING} <= names:
-            message = f"{self.folder} holds a conversion whose rows were being marked when it was interrupted."
-            hint = "Give its own command once more, with --mark, to mark the others; or move the folder away."
-            raise UsageError(message, hint=hint)
+            raise being_marked(str(self.folder))
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not is_ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
@@ -223,7 +230,14 @@ class Destination:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for entry in list(self.folder.iterdir()):
             if entry.name != WORK and is_ours(entry.name):
-                entry.unlink()
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()  # outcomes are a folder where Spark wrote it
+
+
+def being_marked(place: str) -> UsageError:
+    """Nothing may take the place of an output that has what a further conversion would not find any more."""
+    message = f"{place} holds a conversion whose rows were being marked when it was interrupted."
+    hint = "Give its own command once more, with --mark, to mark the others; or move the output away."
+    return UsageError(message, hint=hint)
 
 
 def merge(source: Path, target: Path) -> None:

@@ -22,12 +22,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.commit import MARKING, OUTCOMES_FILE, SUCCESS, UNMARKED, Destination
+from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert.marked_place import MarkedFolder, MarkedPlace
 from eventlog.convert.marked_rows import OutcomesInOrder, batches_of, numbers_in
 from eventlog.convert.sending import is_sending
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
-from eventlog.core.durable_files import flush, write_file
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
 from eventlog.sources.marks import Stretches
@@ -60,10 +60,10 @@ class Marked(Struct, frozen=True, kw_only=True):
 class Marking:
     """The place of a conversion in the journal of a log, while it has the lock."""
 
-    def __init__(self, conversion: Conversion, log: Log, journal: ConversionJournal) -> None:
+    def __init__(self, conversion: Conversion, place: MarkedPlace, log: Log, journal: ConversionJournal) -> None:
         self.withheld: Withheld = NOTHING
         self._conversion = conversion
-        self._folder = conversion.destination
+        self._place = place
         self._log = log
         self._journal = journal
         self._order = order_of(conversion) or ""
@@ -82,8 +82,10 @@ class Marking:
             if sending:
                 self._confirm()
                 return
-            if (self._folder / UNMARKED).exists():  # it can be made anew, and marks what is free if it is not
-                write_file(self._folder / UNMARKED, f"{_order_in(self._folder / UNMARKED)}\n".encode())
+            if (
+                noted := self._place.read(UNMARKED)
+            ) is not None:  # it can be made anew, and marks what is free if it is not
+                self._place.write(UNMARKED, f"{_order_in(noted)}\n".encode())
             self._journal.give_back()
             self._look()
 
@@ -96,11 +98,15 @@ class Marking:
         self._stamp, self.withheld = kept.stamp, withheld_by(kept, self._log, self._conversion.catalog)
 
     def reserve(self, ended: Sequence[PartitionFile], row_bytes: int) -> None:
-        """Reserves the rows that have outcomes; SourceError where they are not free any more, and the work is in vain."""
+        """Reserves the rows that have outcomes, in files."""
+        arrays = (batch.column(0) for file in ended for batch in file.read(columns=["position"]))
+        self.reserve_numbers(numbers_in(arrays), row_bytes)
+
+    def reserve_numbers(self, numbers: Stretches, row_bytes: int) -> None:
+        """Reserves rows; SourceError where they are not free any more, and the work is in vain."""
         with _in_our_words():
             if not self._journal.is_reserved:
-                arrays = (batch.column(0) for file in ended for batch in file.read(columns=["position"]))
-                self._reserve(numbers_in(arrays), row_bytes)
+                self._reserve(numbers, row_bytes)
 
     def _reserve(self, numbers: Stretches, row_bytes: int) -> None:
         from eventlog.publisher.plans import HoldsChangedError
@@ -132,8 +138,9 @@ class Marking:
 
     def give_back(self) -> None:
         """Gives its rows back, unless the output is there, after an error."""
-        file = self._folder / UNMARKED
-        is_there = (self._folder / SUCCESS).exists() and file.exists() and _is_reserved(file)
+        is_there = True  # where nobody can see it, nothing is given back
+        with suppress(Exception):
+            is_there = self._place.read(SUCCESS) is not None and _is_reserved(self._place.read(UNMARKED))
         if not is_there:
             with suppress(SourceError):  # who gives the order again does it
                 self._journal.give_back()
@@ -144,23 +151,21 @@ class Marking:
         """Marks the rows of the complete output that are still to be marked."""
         with _in_our_words():
             self._journal.refuse_other()
-            Destination(self._folder).tidy()
+            self._place.tidy()
             left = self._reserve_free_rows()
-            for name in (UNMARKED, MARKING):
-                if (self._folder / name).exists():
-                    write_file(self._folder / name, f"{self.order}\n".encode())
-            if (self._folder / UNMARKED).exists():
-                (self._folder / UNMARKED).replace(self._folder / MARKING)  # from now on rows may be marked
-                flush(self._folder)
+            noted = [self._place.read(name) for name in (UNMARKED, MARKING)]
+            order = f"{self.order}\n".encode()
+            if any(one is not None for one in noted) and noted[1] != order:
+                self._place.write(MARKING, order)  # from now on rows may be marked
+            self._place.remove(UNMARKED)
             rows = self._mark()
             kept_for = self._journal.finish()
-            (self._folder / MARKING).unlink(missing_ok=True)
-            flush(self._folder)
+            self._place.remove(MARKING)
             return Marked(rows=rows, left=left, kept_for=tuple(kept_for))
 
     def _mark(self) -> int:
         marked = 0
-        with OutcomesInOrder(self._folder / OUTCOMES_FILE) as outcomes:
+        with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
             for number, records in self._journal.reserved().items():
                 last = records.parts[-1][1] if records else -(2**63)
                 known, others = outcomes.upto(last)
@@ -169,12 +174,12 @@ class Marking:
 
     def _reserve_free_rows(self) -> int:
         """Reserves what can be marked of an output that was made without being told to; how many rows cannot be."""
-        files = [self._folder / name for name in (UNMARKED, MARKING)]
-        if self._journal.is_reserved or any(file.exists() and _is_reserved(file) for file in files):
+        noted = [self._place.read(name) for name in (UNMARKED, MARKING)]
+        if self._journal.is_reserved or any(map(_is_reserved, noted)):
             return 0
         self._journal.give_back()  # what was begun to be reserved
         self._look()
-        with OutcomesInOrder(self._folder / OUTCOMES_FILE) as outcomes:
+        with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
             converted, row_bytes = outcomes.numbers(), outcomes.row_bytes
         free, waiting = self._free()
         self._reserve(converted & free, row_bytes)
@@ -197,13 +202,16 @@ class Marking:
 
 
 @contextmanager
-def marking(conversion: Conversion) -> Iterator[Marking]:
-    """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock."""
+def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterator[Marking]:
+    """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock. The output is made at
+    its place, which is a folder where nobody says otherwise.
+    """
     from eventlog.publisher.conversions import ConversionJournal, conversion_name
     from eventlog.sources.log.lock import LogLock
 
     source = conversion.input
     assert isinstance(source, LogInput)
+    place = place or MarkedFolder(conversion.destination)
     with _log(source) as log:
         lock = LogLock(log, LEASE_SECONDS)
         if not lock.take():
@@ -212,9 +220,9 @@ def marking(conversion: Conversion) -> Iterator[Marking]:
                 hint="Stop it, and let the conversion do this; or convert without --mark.",
             )
         try:
-            name = conversion_name(conversion.destination)
+            name = conversion_name(place.name)
             journal = ConversionJournal(log, lock, name, order_of(conversion) or "", conversion.catalog)
-            yield Marking(conversion, log, journal)
+            yield Marking(conversion, place, log, journal)
         except BaseException:
             with suppress(SourceError):
                 lock.leave()
@@ -223,9 +231,9 @@ def marking(conversion: Conversion) -> Iterator[Marking]:
 
 
 @contextmanager
-def placed(marking: Marking | None, work: Path, *, sending: bool) -> Iterator[None]:
+def placed(marking: Marking | None, work: Path | None = None, *, sending: bool = False) -> Iterator[None]:
     """The place of a conversion from its begin until the output is there, where it marks. After an error its rows are
-    given back, unless some of them may be with a receiver.
+    given back, unless some of them may be with a receiver, as the folder of its work says.
     """
     if marking is None:
         yield
@@ -234,7 +242,7 @@ def placed(marking: Marking | None, work: Path, *, sending: bool) -> Iterator[No
     try:
         yield
     except BaseException:
-        if not is_sending(work):
+        if work is None or not is_sending(work):
             marking.give_back()
         raise
 
@@ -287,21 +295,22 @@ def order_of(conversion: Conversion) -> str | None:
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 
 
-def waits_for_marks(conversion: Conversion) -> bool:
+def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) -> bool:
     """Whether the complete output of this very order is there, and rows of it are not marked.
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
-    if not (conversion.destination / SUCCESS).is_file():
+    place = place or MarkedFolder(conversion.destination)
+    if place.read(SUCCESS) is None:
         return False
     names = (MARKING,) if conversion.overwrite else (UNMARKED, MARKING)
-    found = [conversion.destination / name for name in names]
-    return any(file.is_file() and _order_in(file) == order_of(conversion) for file in found)
+    noted = [one for name in names if (one := place.read(name)) is not None]
+    return any(_order_in(one) == order_of(conversion) for one in noted)
 
 
-def _order_in(file: Path) -> str:
-    return file.read_text().partition("\n")[0].strip()
+def _order_in(noted: bytes) -> str:
+    return noted.decode(errors="replace").partition("\n")[0].strip()
 
 
-def _is_reserved(file: Path) -> bool:
-    return RESERVED in file.read_text().split()
+def _is_reserved(noted: bytes | None) -> bool:
+    return noted is not None and RESERVED in noted.decode(errors="replace").split()

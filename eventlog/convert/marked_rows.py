@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -66,10 +66,10 @@ def batches_of(numbers: Stretches, row_bytes: int) -> list[Sealed]:
 class OutcomesInOrder:
     """What became of the rows of a conversion, read from its outcomes in the order of their numbers."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, files: Sequence[Path]) -> None:
         from pyarrow import parquet
 
-        self._file = parquet.ParquetFile(file)
+        self._files = [parquet.ParquetFile(file) for file in files]
         self._batches = self._read()
         self._rows: pa.RecordBatch | None = next(self._batches, None)
 
@@ -77,12 +77,13 @@ class OutcomesInOrder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        for file in self._files:
+            file.close()
 
     def numbers(self) -> Stretches:
         """All numbers; what was read before counts as well."""
-        columns: Any = self._file.read(columns=["position"]).column(0)
-        return numbers_in(columns.chunks)
+        columns: list[Any] = [file.read(columns=["position"]).column(0) for file in self._files]
+        return numbers_in(chunk for column in columns for chunk in column.chunks)
 
     @property
     def row_bytes(self) -> int:
@@ -109,7 +110,7 @@ class OutcomesInOrder:
         return numbers_in(numbers), others
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._file.iter_batches(BATCH_ROWS):
+        for batch in (batch for file in self._files for batch in file.iter_batches(BATCH_ROWS)):
             rows = batch.filter(batch.column("position").is_valid())
             if len(rows):
                 yield rows

@@ -169,13 +169,8 @@ def _refuse_addresses(order: ConversionOrder) -> None:
 
     One in the place of a path would be taken for a folder of that name, here.
     """
+    unfit: dict[str, object] = {"--kafka": order.kafka, "--to-database": order.to_database, "--to-lake": order.to_lake}
     if order.stored:
-        unfit = {
-            "--mark": order.mark,
-            "--kafka": order.kafka,
-            "--to-database": order.to_database,
-            "--to-lake": order.to_lake,
-        }
         _refuse_any(unfit, f"cannot be combined with an address: {order.stored}.", "Take a folder.")
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
         if place is not None and name not in order.addresses and _scheme(str(place)):
@@ -187,16 +182,10 @@ def _refuse_addresses(order: ConversionOrder) -> None:
                 f"{what} is an address, and the local engine reads and writes folders.",
                 hint="Use --engine spark; --out alone may be s3://, gs:// or az:// here.",
             )
-        unfit = {
-            "--mark": order.mark,
-            "--kafka": order.kafka,
-            "--to-database": order.to_database,
-            "--to-lake": order.to_lake,
-        }
-        unfit |= {f"--from {order.source}": order.source != "log"}
-        unfit |= {"A database as INPUT": order.from_database and not order.follow}
+        unfit[f"--from {order.source}"] = order.source != "log"
         _refuse_any(unfit, f"cannot be combined with an address: {what}.", "Take folders that all nodes mount.")
-        if order.target != "xds" and order.schema is None and order.database is None and not order.follow:
+        known = order.schema is not None or order.database is not None or order.from_database
+        if order.target != "xds" and not known:
             raise UsageError(f"{what} is an address, and --to {order.target} needs --schema FILE there.")
 
 

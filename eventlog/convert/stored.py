@@ -12,18 +12,33 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from eventlog.convert.again import complete, same
-from eventlog.convert.commit import DAMAGED, SUCCESS, WORK, Summary, folders_told, is_ours
-from eventlog.convert.settings import Conversion
+from eventlog.convert.commit import (
+    DAMAGED,
+    MARKING,
+    OUTCOMES_FILE,
+    SUCCESS,
+    WORK,
+    Summary,
+    being_marked,
+    folders_told,
+    is_ours,
+)
+from eventlog.convert.marked_place import committing, outcome_files
+from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
+
+if TYPE_CHECKING:
+    from eventlog.convert.mark import Marking
 
 
 def folder_for(address: str) -> Path:
@@ -51,7 +66,7 @@ class StoredConversion:
     def begin(self, conversion: Conversion) -> Summary | None:
         """Makes place and folder ready; what this very conversion did, if it stands there already."""
         _make_private(self.folder.parent)
-        self._settle()
+        self.settle()
         there = self._objects.read(SUCCESS)
         if there is not None and not self._overwrite:
             summary = same(there.content, conversion)
@@ -59,12 +74,17 @@ class StoredConversion:
                 return summary
         self._refuse_occupied()
         ended = any((self.folder / name).exists() for name in (SUCCESS, DAMAGED))
-        if ended and complete(conversion) is None:
-            shutil.rmtree(self.folder)  # of another order, which was never put there
+        marks = isinstance(conversion.input, LogInput) and conversion.input.mark
+        if ended and (marks or complete(conversion) is None):
+            shutil.rmtree(self.folder)  # of another order, or with rows that may be published by now
         return None
 
-    def publish(self) -> None:
-        """Puts the output there: all of it or nothing."""
+    def publish(self, marking: Marking | None = None) -> None:
+        """Puts the output there: all of it or nothing. Where it marks its rows, they must be reserved still."""
+        with committing(marking):
+            self._publish()
+
+    def _publish(self) -> None:
         plans = StoredPlans(self._objects)
         plans.take_over(None)
         self._refuse_occupied()
@@ -82,7 +102,12 @@ class StoredConversion:
         with suppress(OSError):  # another conversion has its own there
             self.folder.parent.rmdir()
 
-    def _settle(self) -> None:
+    @property
+    def marked(self) -> MarkedObjects:
+        """The place, for who marks rows."""
+        return MarkedObjects(self._objects)
+
+    def settle(self) -> None:
         """Finishes or removes what a run has left that was killed while it put its output there."""
         found = self._objects.read(POSITION)
         if found is None:
@@ -97,6 +122,8 @@ class StoredConversion:
         return (name for name in self._objects.names() if not name.startswith(OURS))
 
     def _refuse_occupied(self) -> None:
+        if self._overwrite and self._objects.read(MARKING) is not None and self._objects.read(SUCCESS) is not None:
+            raise being_marked(self._objects.place)
         if not self._overwrite and next(self._names(), None) is not None:
             message = f"{self._objects.place} is not empty."
             raise UsageError(message, hint="Choose another prefix, or use --overwrite.")
@@ -115,8 +142,42 @@ class StoredConversion:
 
     def _former(self, folders: set[str]) -> tuple[str, ...]:
         """The output of a former conversion, `_SUCCESS` first; other objects are nobody's business."""
-        former = [name for name in self._names() if name.split("/")[0] in folders or is_ours(name)]
+        known = {*folders, OUTCOMES_FILE}  # outcomes are a folder where Spark wrote it
+        former = [name for name in self._names() if name.split("/")[0] in known or is_ours(name)]
         return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
+
+
+class MarkedObjects:
+    """An output in an object store whose rows are marked."""
+
+    def __init__(self, objects: Bucket) -> None:
+        self._objects = objects
+
+    @property
+    def name(self) -> str:
+        return self._objects.place
+
+    def read(self, name: str) -> bytes | None:
+        found = self._objects.read(name)
+        return None if found is None else found.content
+
+    def write(self, name: str, content: bytes) -> None:
+        self._objects.put(name, content)
+
+    def remove(self, name: str) -> None:
+        self._objects.remove([name])
+
+    def tidy(self) -> None:
+        """`StoredConversion.settle` has done it."""
+
+    @contextmanager
+    def outcomes(self) -> Iterator[list[Path]]:
+        with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
+            for name in list(self._objects.names(f"{OUTCOMES_FILE}/")) or [OUTCOMES_FILE]:
+                file = Path(folder) / name
+                file.parent.mkdir(exist_ok=True)
+                self._objects.fetch(name, file)
+            yield outcome_files(Path(folder) / OUTCOMES_FILE)
 
 
 def _files(folder: Path) -> Iterator[Path]:

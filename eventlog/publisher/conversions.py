@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -62,13 +61,13 @@ class Kept(Struct, frozen=True, kw_only=True):
     held: Stretches = Stretches()
 
 
-def conversion_name(folder: Path) -> str:
-    """How the journal calls the conversion into a folder."""
-    name = f"convert {folder.absolute()}"
+def conversion_name(place: str) -> str:
+    """How the journal calls the conversion into a folder, or to an address."""
+    name = f"convert {place}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     digest = blake2b(name.encode(), digest_size=8).hexdigest()
-    return f"convert …{str(folder)[-100:].encode()[-150:].decode(errors='ignore')} ({digest})"
+    return f"convert …{place[-100:].encode()[-150:].decode(errors='ignore')} ({digest})"
 
 
 def read_kept(journal: JournalReader) -> Kept:

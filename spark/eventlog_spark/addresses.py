@@ -2,7 +2,8 @@
 
     events      Parquet by Spark, lines and CSV by our own readers, whole files
     decided     blobs to buckets, buckets through the step, as everywhere (`exchange`, `deciding`); kept as blobs by ranges
-    parts       tasks write parts as the local engine does, and give their bytes to Spark's writers (`parting`)
+    gathered    only where transactions are to be whole: changes to the ranges of where these end
+    stored      parts and outcomes by Spark's writers (`storing`)
     committed   files renamed to the names of the contract, `_SUCCESS` last (`hadoop`)
 
 No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there (`convert`), of every kind.
@@ -10,41 +11,55 @@ No node needs a folder that others see. Where all nodes mount one, ranges and pa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.commit import OUTCOMES_FILE, WORK, Summary
+from eventlog.convert.again import identity_of
+from eventlog.convert.collecting import WrittenChanges, transaction_labels
+from eventlog.convert.commit import WORK, Summary
 from eventlog.convert.inputs import Unit, kind_of_file, places_of
 from eventlog.convert.lines import no_header
+from eventlog.convert.mark import Marking, order_of, placed
 from eventlog.convert.pipeline import DecidedRows, summary_of
 from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.reading import read
-from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.rows import ROWS as EVENTS
-from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    LogInput,
+    MessageFiles,
+    SnapshotRows,
+    StreamInput,
+    TableFiles,
+)
 from eventlog.convert.tasks import may_conflict
-from eventlog.convert.writing import PartTasks, Write, last_number
+from eventlog.convert.transactions import refuse_unknown_transactions, unknown_transactions
+from eventlog.convert.withheld import Withheld
+from eventlog.convert.writing import last_number
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.cluster import Cluster, configured, session
 from eventlog_spark.cutting import Cut, task_count
-from eventlog_spark.deciding import CHANGES, ENDED, BucketRules, Name, decided, local_folder, together
+from eventlog_spark.deciding import CHANGES, ENDS, BucketRules, Name, decided, gathered, local_folder, together
 from eventlog_spark.exchange import NOTES, SCHEMA
 from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, by_task, conflicts_of, events
 from eventlog_spark.hadoop import HadoopFolder, as_named, footers
-from eventlog_spark.parting import FILES, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.marked import numbers_of, taken_rows
 from eventlog_spark.progress import described
 from eventlog_spark.readback import names_of_tables, tables_of
+from eventlog_spark.storing import DecidedBlobs, part_count, stored_outcomes, stored_parts
 from eventlog_spark.types import ddl, named
 
 if TYPE_CHECKING:
@@ -65,37 +80,58 @@ class Addresses(Struct, frozen=True, kw_only=True):
     snapshot: str | None = None
 
 
-def convert_at(conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None) -> Summary:
+def convert_at(
+    conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None, marking: Marking | None = None
+) -> Summary:
     """Converts from and to addresses."""
     _refuse(conversion)
+    refuse_unknown_transactions(conversion)
     started = session(cluster or Cluster(), hiding=conversion.hides)
     with started as spark, arriving(), configured(spark, TIMES, "TIMESTAMP_MICROS"):
         target = HadoopFolder(spark, places.destination)
         target.begin(overwrite=conversion.overwrite)
-        try:
-            with _decided(spark, conversion, places) as found, described(spark, "writing"):
-                return _written(conversion, found, target)
-        except BaseException:
-            with suppress(Exception):  # what was wrong first is told; the next run removes the rest
-                target.discard()
-            raise
+        with placed(marking):
+            try:
+                withheld = None if marking is None else marking.withheld
+                rows = _rows(spark, conversion, places, target, withheld)
+                with _decided(spark, conversion, places, rows) as (summary, found), described(spark, "writing"):
+                    return _written(spark, conversion, summary, found, target, marking)
+            except BaseException:
+                with suppress(Exception):  # what was wrong first is told; the next run removes the rest
+                    target.discard()
+                raise
 
 
 def _refuse(conversion: Conversion) -> None:
     """What needs a folder."""
     form, hint = conversion.format, "Write into a folder that all nodes mount."
-    if conversion.gathers:
-        raise UsageError(
-            "Whole transactions cannot be combined with an address.", hint=f"{hint} Or use --transactions mixed."
-        )
-    if not isinstance(conversion.input, FilesInput):
-        raise UsageError("An address needs rows in files.", hint=hint)
+    if isinstance(conversion.input, StreamInput):
+        raise UsageError("A captured stream needs a folder for its output.", hint=hint)
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
         raise UsageError("A conversion that sends has no address for its output.", hint=hint)
-    if isinstance(form, TableFiles) and (form.files.format != "parquet" or form.settings.partition_every):
-        raise UsageError("Change tables at an address are Parquet files without partitions.", hint=hint)
+    if isinstance(form, TableFiles) and form.files.format != "parquet":
+        raise UsageError("Change tables at an address are Parquet files.", hint=hint)
     if isinstance(form, MessageFiles) and form.settings.encoding != "json":
         raise UsageError("Messages at an address are JSON lines.", hint=hint)
+
+
+class InputRows(Struct, frozen=True, kw_only=True):
+    """The rows that are converted, about how many there are, and how many are left in a log, by the reason."""
+
+    frame: DataFrame
+    cut: Cut
+    left: dict[str, int] = {}
+
+
+def _rows(
+    spark: SparkSession, conversion: Conversion, places: Addresses, target: HadoopFolder, withheld: Withheld | None
+) -> InputRows:
+    if isinstance(conversion.input, FilesInput):
+        frame, cut = _events(spark, places.inputs, conversion.input)
+        return InputRows(frame=frame, cut=cut)
+    with described(spark, "reading"):
+        frame, cut, left = taken_rows(spark, conversion, target, withheld)
+    return InputRows(frame=frame, cut=cut, left=left)
 
 
 def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> tuple[DataFrame, Cut]:
@@ -164,110 +200,89 @@ def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, D
     return tables_of(frames, catalog)
 
 
-class DecidedBlobs(Struct, frozen=True, kw_only=True):
-    """What the step made of everything: blobs with changes and outcomes by ranges of positions, and what buckets told."""
-
-    blobs: Any
-    told: DecidedRows
-
-
 @contextmanager
-def _decided(spark: SparkSession, conversion: Conversion, places: Addresses) -> Iterator[DecidedBlobs]:
+def _decided(
+    spark: SparkSession, conversion: Conversion, places: Addresses, rows: InputRows
+) -> Iterator[tuple[Summary, DecidedBlobs]]:
     """Decides everything; once more where record_ids may stand at several objects, and do."""
-    source, catalog = conversion.input, conversion.catalog
-    assert isinstance(source, FilesInput)
-    found, cut = _events(spark, places.inputs, source)
+    catalog, found = conversion.catalog, rows.frame
     tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
     if tables:
         conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
-    buckets = cut.buckets
+    buckets = rows.cut.buckets
     tasks = task_count(buckets, spark.sparkContext.defaultParallelism)
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
     blobs = blobs_of(found, catalog, buckets, tables, told=tasks)
     with described(spark, "deciding"):
-        made = decided_blobs(blobs, tasks, rules)
-    kept = [made.blobs]
+        made, told = _decided_blobs(blobs, tasks, rules)
+    kept = [made]
     try:
-        if may_conflict(made.told.numbers):
+        if may_conflict(told.numbers):
             conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
             with described(spark, "deciding rows of several objects"):
                 if not conflicts.isEmpty():
-                    made = decided_blobs(blobs.unionAll(conflicts), tasks, rules)
-                    kept.append(made.blobs)
-        yield made
+                    made, told = _decided_blobs(blobs.unionAll(conflicts), tasks, rules)
+                    kept.append(made)
+        summary = summary_of(sum(one.rows for one in told.numbers), told.buckets)
+        summary = replace(summary, left=rows.left)
+        size = sum(one.size for one in told.numbers)
+        ended = Counter[int]()
+        for bucket in told.buckets:
+            ended.update(bucket.ended.counted())
+        changes, written = made, list[WrittenChanges](told.buckets)
+        if conversion.gathers:
+            summary = replace(summary, notes=unknown_transactions(told.numbers))
+            with described(spark, "gathering transactions"):
+                changes = _gathered(spark, conversion, made, told)
+                kept.append(changes)
+                written = [msgspec.json.decode(note, type=WrittenChanges) for note in _notes(changes)]
+        yield (
+            summary,
+            DecidedBlobs(changes=changes, written=tuple(written), outcomes=made, ended=dict(ended), size=size),
+        )
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> DecidedBlobs:
+def _decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> tuple[DataFrame, DecidedRows]:
     """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
     kept = by_task(blobs, tasks).mapInArrow(named(decided, rules), SCHEMA).persist()
-    answers = kept.where(f"kind = {NOTES}").collect()
-    return DecidedBlobs(blobs=kept, told=together(row.content for row in answers))
+    return kept, together(_notes(kept))
 
 
-def _written(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> Summary:
+def _gathered(spark: SparkSession, conversion: Conversion, made: DataFrame, told: DecidedRows) -> DataFrame:
+    """The changes by where their transactions end; they are kept as well."""
+    tasks = task_count(transaction_labels(told.boundaries), spark.sparkContext.defaultParallelism)
+    blobs = by_task(made.where(f"kind IN ({CHANGES}, {ENDS})"), tasks)
+    return blobs.mapInArrow(named(gathered, conversion, told.boundaries), SCHEMA).persist()
+
+
+def _notes(blobs: DataFrame) -> list[bytes]:
+    return [bytes(row.content) for row in blobs.where(f"kind = {NOTES}").collect()]
+
+
+def _written(
+    spark: SparkSession,
+    conversion: Conversion,
+    summary: Summary,
+    found: DecidedBlobs,
+    target: HadoopFolder,
+    marking: Marking | None,
+) -> Summary:
     """Writes everything and lets it appear."""
-    buckets = tuple(found.told.buckets)
-    tasks = PartTasks(conversion=conversion, changes=buckets, tables=None, folder="", staged="")
-    summary = summary_of(sum(one.rows for one in found.told.numbers), buckets)
-    moves = list(_stored(conversion, tasks, found.blobs, target)) if summary.changes else []
-    ended = found.blobs.where(f"kind = {ENDED}").repartition(1).mapInArrow(outcomes_in_order, ddl(OUTCOMES))
-    unique = ended.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
-    unique.option("compression", "zstd").parquet(target.subfolder(f"{WORK}/outcomes"))
-    moves += [(path, OUTCOMES_FILE) for path in target.parts("outcomes").values()]
+    moves = stored_parts(conversion, found, target)
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
-    last = last_number(conversion.after, summary.changes, buckets)
-    summary = replace(summary, parts=-(-summary.changes // conversion.part_events), change_seq=last)
-    target.commit(moves, replace(summary, folders=tuple(sorted(folders))))
+    last = last_number(conversion.after, summary.changes, found.written)
+    summary = replace(summary, parts=part_count(moves), change_seq=last)
+    moves += stored_outcomes(found, target)
+    order = order_of(conversion)
+    if marking is not None:
+        outcomes = target.subfolder(f"{WORK}/outcomes")
+        marking.reserve_numbers(numbers_of(spark, outcomes), found.size // max(summary.rows, 1))
+        marking.confirm()
+        order = marking.order
+    identity = identity_of(conversion) if isinstance(conversion.input, LogInput) else ""
+    target.commit(moves, replace(summary, folders=tuple(sorted(folders))), order, identity)
     return summary
-
-
-def _stored(
-    conversion: Conversion, tasks: PartTasks, blobs: DataFrame, target: HadoopFolder
-) -> Iterator[tuple[str, str]]:
-    """Has Spark write the files of all parts; where each lies, and what it is to be called."""
-    if not isinstance(conversion.format, TableFiles):
-        files = _parted(tasks, list(tasks.each()), blobs)
-        place = target.subfolder(f"{WORK}/text")
-        text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
-        text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)  # one file each
-        yield from target.files_by("path", place)
-        return
-    files = _parted(tasks, list(tasks.each(at_once=1)), blobs).persist()
-    try:
-        yield from _stored_tables(files, target)
-    finally:
-        files.unpersist()
-
-
-def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[tuple[str, str]]:
-    """The same of tables, each with columns of its own, of which a task has one file."""
-    told = [tuple(row) for row in files.select("folder", "layout", "part", "path").distinct().collect()]
-    if len({(folder, part) for folder, _, part, _ in told}) < len(told):
-        raise UsageError(
-            "A step with do = 'route' cannot be combined with change tables at an address; `--out` needs a folder for that.",
-            hint="Write into a folder that all nodes mount.",
-        )
-    for number, (folder, layout) in enumerate(sorted({(folder, layout) for folder, layout, *_ in told})):
-        columns = pa.ipc.read_schema(pa.py_buffer(layout))
-        name = f"table-{number}"
-        here = files.where(files["folder"] == folder).select("content")
-        here.mapInArrow(rows_of_blobs, ddl(columns)).write.parquet(target.subfolder(f"{WORK}/{name}"))
-        found = target.parts(name)
-        yield from [(found[part], path) for place, _, part, path in told if place == folder]
-
-
-def _parted(tasks: PartTasks, several: list[Write], blobs: DataFrame) -> DataFrame:
-    """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
-    counted = tasks.counted()
-    wanted: list[list[int]] = [[] for _ in range(1 + max(counted))]
-    for number, task in enumerate(several):
-        for label in range(task.range, task.until + 1):
-            wanted[label].append(number)
-    asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
-    meant = blobs.where(f"kind = {CHANGES}").selectExpr(f"{asking} AS task", "bucket AS label", "content")
-    write = named(parted, [replace(task, rendered=()) for task in several])
-    return meant.repartitionById(len(several), "task").mapInArrow(write, ddl(FILES))

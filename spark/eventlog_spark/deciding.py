@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.collecting import Gather, gather
 from eventlog.convert.commit import merge
-from eventlog.convert.partitions import BY_OBJECT, PartitionFile, PartitionWriter, in_order, partition_file
+from eventlog.convert.partitions import BY_OBJECT, PartitionFile, PartitionWriter, in_order, labels_of, partition_file
 from eventlog.convert.pipeline import DecidedRows
 from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
@@ -87,7 +88,10 @@ def together(answers: Iterable[bytes]) -> DecidedRows:
 
 CHANGES: Final = 2
 ENDED: Final = 3
-"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range of positions."""
+ENDS: Final = 4
+"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range of positions. Where
+transactions are gathered, changes are those of some transactions, and their ends come too.
+"""
 
 
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,13 +101,51 @@ def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             answer = buckets.answer(number, work)
             bundle = Bundle(CHANGES)
             if work.folder is None:
-                for kind, file in ((CHANGES, answer.decided.rendered), (ENDED, answer.decided.ended)):
-                    for label, rows in zip(file.labels, file.read(), strict=True):
-                        bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
-                        yield from bundle.full()
-                    Path(file.path).unlink()
+                found = answer.decided
+                for kind, file in ((CHANGES, found.rendered), (ENDED, found.ended), (ENDS, found.ends)):
+                    if file is not None:
+                        yield from given_away(bundle, kind, file)
             bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
             yield from bundle.rest()
+
+
+def given_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.RecordBatch]:
+    """The rows of a file as blobs, which have its labels; the file goes."""
+    for label, rows in zip(file.labels, file.read(), strict=True):
+        bundle.add(Blob(bucket=label, kind=kind, content=packed(rows)))
+        yield from bundle.full()
+    Path(file.path).unlink()
+
+
+def gathered(
+    conversion: Conversion, cut: tuple[int, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The changes of the transactions whose blobs come, by the ranges of where these end; a note for each label says of them."""
+    with travelling(), local_folder() as folder:
+        files: dict[int, PartitionWriter] = {}
+        with ExitStack() as opened:
+            for blob in (blob for batch in batches for blob in unbundled(batch)):
+                for rows in unpacked(blob.content):
+                    if blob.kind not in files:
+                        place = folder / f"{blob.kind}.arrow"
+                        files[blob.kind] = opened.enter_context(partition_file(place, rows.schema))
+                    files[blob.kind].write(blob.bucket, rows)
+        finished = {kind: (writer.finished(),) for kind, writer in files.items()}
+        bundle = Bundle(CHANGES)
+        for label in labels_of(finished.get(CHANGES, ())):
+            task = Gather(
+                name=f"gathered-{label}",
+                conversion=conversion,
+                label=label,
+                rendered=finished[CHANGES],
+                ends=finished.get(ENDS, ()),
+                boundaries=cut,
+                folder=str(folder),
+            )
+            made = guarded(gather, task)
+            yield from given_away(bundle, CHANGES, made.rendered)
+            bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(made)))
+        yield from bundle.rest()
 
 
 def decided_rows(

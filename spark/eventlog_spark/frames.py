@@ -9,9 +9,9 @@ wherever Spark can read and write. Every frame is lazy, as Spark's are: changes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,7 +30,7 @@ from eventlog.core.policies import Steps
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.sql.clocks import UTC, zone_of
-from eventlog.sql.names import TRANSACTION
+from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.cutting import MOST_BUCKETS
 from eventlog_spark.deciding import Name, decided_rows
 from eventlog_spark.exchange import (
@@ -81,19 +81,21 @@ class Decisions(Struct, frozen=True, kw_only=True):
         return Decisions(results=self.results.persist(), catalog=self.catalog)
 
 
-def events(frame: DataFrame, *, clock: str = UTC) -> DataFrame:
+def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:
     """Rows of a log from a frame that has the ten columns, in any order and of any types; other columns are left out.
 
-    `clock` is whose time `event_time` is, as in the configuration. What cannot be a number becomes the row's problem, and
+    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame calls the ten, in the
+    order of the standard names. What cannot be a number becomes the row's problem, and
     the rules tell it as its outcome.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
+    frame = _renamed(frame, columns) if columns else frame
     places = places_of(frame.columns, "The frame")
-    columns = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
+    told = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
     if TRANSACTION not in places:
-        columns.append(F.lit(None).cast("bigint").alias(TRANSACTION))
-    chosen = frame.select(*columns)
+        told.append(F.lit(None).cast("bigint").alias(TRANSACTION))
+    chosen = frame.select(*told)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
         return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
@@ -192,6 +194,21 @@ def _order(catalog: Catalog | None, rows: str | None, policies: Steps, options: 
         read_back=None if rows is None else DatabaseRows(url=rows),
         steps=policies,
     )
+
+
+def _renamed(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The ten columns under their standard names, and the transaction if it is there."""
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    if len(columns) != len(STANDARD):
+        told = ", ".join(STANDARD)
+        raise UsageError(f"`columns` has {len(columns)} names; name what the frame has for {told}, in this order.")
+    known = {name.casefold() for name in frame.columns}
+    missing = [name for name in columns if name.casefold() not in known]
+    if missing:
+        raise UsageError(f"The frame has no column {', '.join(missing)}.", hint="Correct `columns`.")
+    renamed: list[Any] = [F.col(f"`{name}`").alias(standard) for name, standard in zip(columns, STANDARD, strict=True)]
+    return frame.select(renamed + ([F.col(TRANSACTION)] if TRANSACTION in known else []))
 
 
 def _shaped(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

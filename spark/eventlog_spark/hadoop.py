@@ -18,7 +18,19 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from eventlog.convert.commit import MOVING, OUTCOMES_FILE, SUCCESS, WORK, Summary, folders_told
+from eventlog.convert.commit import (
+    MARKING,
+    MOVING,
+    OUTCOMES_FILE,
+    SUCCESS,
+    UNMARKED,
+    WORK,
+    Summary,
+    being_marked,
+    folders_told,
+    success_of,
+    summary_told,
+)
 from eventlog.convert.inputs import damaged
 from eventlog.core.errors import UsageError
 
@@ -121,6 +133,8 @@ class HadoopFolder:
     def begin(self, *, overwrite: bool) -> None:
         """Refuses a place that holds anything but what an unfinished run left, unless told to overwrite; removes that."""
         names = self.names()
+        if {SUCCESS, MARKING} <= names:
+            raise being_marked(self.address)
         unfinished = WORK in names and SUCCESS not in names
         if names and not unfinished and not overwrite:
             raise UsageError(f"{self.address} is not empty.", hint="Choose another folder, or say --overwrite.")
@@ -129,8 +143,13 @@ class HadoopFolder:
         self._delete(WORK)
         self._system.mkdirs(self._path(self.subfolder(WORK)))
 
-    def commit(self, moves: list[tuple[str, str]], summary: Summary) -> None:
-        """Takes a former conversion away, renames files of the work folder, and says that all is there."""
+    def commit(
+        self, moves: list[tuple[str, str]], summary: Summary, order: str | None = None, identity: str = ""
+    ) -> None:
+        """Takes a former conversion away, renames files of the work folder, and says that all is there.
+
+        The order of a conversion of a log stays there until the log's rows are marked.
+        """
         names = self.names()
         folders = sorted(self._folders(names).union(summary.folders))
         self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
@@ -142,13 +161,16 @@ class HadoopFolder:
                 self._system.mkdirs(parent)
                 made.add(str(parent))
             self._rename(source, name)
-        self._write(f"{WORK}/{SUCCESS}", msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        if order is not None:
+            self._write(f"{WORK}/{UNMARKED}", f"{order}\n".encode())
+            self._rename(self.subfolder(f"{WORK}/{UNMARKED}"), UNMARKED)
+        self._write(f"{WORK}/{SUCCESS}", success_of(summary, identity))
         self._rename(self.subfolder(f"{WORK}/{SUCCESS}"), SUCCESS)
         self._delete(WORK)
 
     def summary(self) -> Summary:
         """What the complete conversion in it did."""
-        return msgspec.json.decode(self.read(SUCCESS), type=Summary)
+        return summary_told(self.read(SUCCESS))
 
     def read(self, name: str) -> bytes:
         """What a small file in it holds."""
@@ -162,6 +184,10 @@ class HadoopFolder:
         """Writes a small file, which is there as a whole or not at all."""
         self._write(f"_{name}", content)
         self._rename(self.subfolder(f"_{name}"), name)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a small file, in the place of one that is there."""
+        self._write(name, content)
 
     def parts(self, name: str) -> dict[int, str]:
         """What Spark wrote into a folder of work: the address of each task's file."""
@@ -188,7 +214,7 @@ class HadoopFolder:
         """Removes a conversion's output, `_SUCCESS` first."""
         folders = self._folders(names)
         self._delete(SUCCESS)
-        for name in names & {OUTCOMES_FILE, *folders} | set(filter(_document, names)):
+        for name in names & {OUTCOMES_FILE, UNMARKED, MARKING, *folders} | set(filter(_document, names)):
             self._delete(name)
 
     def _folders(self, names: set[str]) -> set[str]:

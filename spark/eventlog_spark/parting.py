@@ -6,7 +6,7 @@ as packed batches, and become columns when Spark writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from eventlog.convert.partitions import (
     partition_file,
     read_label,
 )
+from eventlog.convert.plan import PartSpan
 from eventlog.convert.work import guarded
 from eventlog.convert.writing import Write, produce
 from eventlog_spark.deciding import local_folder
@@ -32,8 +33,6 @@ from eventlog_spark.faults import travelling
 
 FILES: Final = pa.schema(
     [
-        ("part", pa.int32()),
-        ("folder", pa.string()),
         ("path", pa.string()),
         ("chunk", pa.int32()),
         ("layout", pa.binary()),
@@ -41,7 +40,7 @@ FILES: Final = pa.schema(
         ("text", pa.string()),
     ]
 )
-"""Files in pieces: which task wrote it, where it is to stand, and its text, or for tables what columns it has and rows."""
+"""Files in pieces: where it is to stand, and its text, or for tables what columns it has and rows."""
 
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
@@ -58,27 +57,49 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
         guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
-                yield from _pieces(number, path, out, _of_rows(path))
+                yield from _pieces(path, out, _of_rows(path))
             elif path.suffix in (".xml", ".jsonl"):
-                yield from _pieces(number, path, out, ((None, None, text) for text in _of_text(path)))
+                yield from _pieces(path, out, ((None, None, text) for text in _of_text(path)))
 
 
-def outcomes_in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The outcomes of all rows in their order; their blobs come in none."""
+def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The outcomes of the one span whose ranges come, in their order; their blobs come in none."""
     with travelling(), local_folder() as folder:
-        columns = (batch.select(["bucket", "bucket", "content"]) for batch in batches)
-        _, file = _taken(columns, folder / "outcomes.arrow")
-        for label in labels_of([file] if file is not None else []):
-            assert file is not None
-            yield from in_order(read_label([file], label), OUTCOME_ORDER, folder / "spill")
+        number, file = _taken(batches, folder / "outcomes.arrow")
+        if file is None:
+            return
+        span = spans[number]
+        ordered = (
+            rows
+            for label in labels_of([file])
+            for rows in in_order(read_label([file], label), OUTCOME_ORDER, folder / "spill")
+        )
+        yield from between(ordered, span.skipped, span.skipped + span.last - span.first)
 
 
-def rows_of_blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of packed batches."""
+def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """The rows from one number to before another, counted from 0."""
+    start = 0
+    for batch in batches:
+        found = batch.slice(max(0, first - start), max(0, last - max(first, start)))
+        start += len(batch)
+        if len(found):
+            yield found
+        if start >= last:
+            return
+
+
+def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of packed batches of files, each with the path of its file and a number that says in which order they came."""
+    count = 0
     with travelling():
         for batch in batches:
-            for content in batch.column(0):
-                yield from unpacked(content.as_py())
+            for path, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                for rows in unpacked(content.as_py()):
+                    numbers = pa.array(range(count, count + len(rows)), pa.int64())
+                    count += len(rows)
+                    paths = pa.array([path] * len(rows), pa.string())
+                    yield rows.append_column(path_name, paths).append_column(row_name, numbers)
 
 
 def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
@@ -114,10 +135,10 @@ def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
 
 
 def _pieces(
-    number: int, path: Path, out: Path, pieces: Iterator[tuple[bytes | None, bytes | None, bytes | None]]
+    path: Path, out: Path, pieces: Iterator[tuple[bytes | None, bytes | None, bytes | None]]
 ) -> Iterator[pa.RecordBatch]:
-    there = path.relative_to(out)
+    there = str(path.relative_to(out))
     for chunk, piece in enumerate(pieces):
-        row = (number, str(there.parent), str(there), chunk, *piece)
+        row = (there, chunk, *piece)
         columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

@@ -178,10 +178,37 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     ok(*words, "--coalesce", "--overwrite", environment=environment)
 
 
-@pytest.mark.parametrize("option", ["--mark", "--kafka", "--to-database"])
+def test_a_conversion_that_marks_is_killed_at_any_request(
+    s3_store: StoreServer, sqlite: Engine, tmp_path: Path
+) -> None:
+    """Its rows are marked exactly if they are in the output, which the same command completes."""
+    log, address = site(sqlite), s3_store.address()
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    url = sqlite.url.render_as_string(hide_password=False)
+    words = ("convert", url, "--out", address, "--engine", "local", "--jobs", "1", "--part-events", "3", "--mark")
+    for number in range(1, 8):
+        log.write(number, key=f"idu={number}")
+    objects = s3_store.objects(address)
+    for before in (1, 4, 7, 9, 11, 13, 15, 17):
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        assert killed.wait(120) in (-signal.SIGKILL, 0)
+        marked = {number for number, status in log.statuses().items() if status == "S"}
+        found = b"".join(content(objects).values()) if "_SUCCESS" in content(objects) else b""
+        assert all(f"idu={number}<".encode() in found or f'idu={number}"'.encode() in found for number in marked)
+    done = eventlog(*words, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert set(log.statuses().values()) == {"S"}
+    names = {"_SUCCESS", "outcomes.parquet", "part-00000.xml", "part-00001.xml", "part-00002.xml"}
+    assert set(objects.names()) == names
+    again = eventlog(*words, environment=environment)
+    assert f"{address} holds this conversion already" in again.stderr
+    assert not list(tmp_path.glob("eventlog-*"))
+
+
+@pytest.mark.parametrize("option", ["--kafka", "--to-database"])
 def test_what_a_conversion_to_a_store_does_not_do(option: str, tmp_path: Path) -> None:
-    value = {"--mark": (), "--kafka": ("localhost:1",), "--to-database": ("sqlite:///x.db",)}[option]
-    target = {"--mark": (), "--kafka": ("--to", "messages"), "--to-database": ("--to", "change-tables")}[option]
+    value = {"--kafka": ("localhost:1",), "--to-database": ("sqlite:///x.db",)}[option]
+    target = {"--kafka": ("--to", "messages"), "--to-database": ("--to", "change-tables")}[option]
     words = ("convert", "sqlite:///x.db", "--out", "s3://bucket/p", "--engine", "local", option, *value, *target)
     done = eventlog(*words, cwd=tmp_path)
     assert done.returncode == 64

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from eventlog.convert import commit, mark
+from eventlog.convert import commit, marked_place
 from eventlog.convert.again import complete
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.local import convert
@@ -75,7 +75,7 @@ def dying(number: int) -> Iterator[Death]:
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr(ConversionJournal, "transaction", in_journal)
         patch.setattr(Log, "transaction", of_the_living)
-        for module in (commit, mark):
+        for module in (commit, marked_place):
             patch.setattr(module, "flush", death.around(module.flush))
             patch.setattr(module, "write_file", death.around(module.write_file))
         patch.setattr(commit.Destination, "discard", death.around(commit.Destination.discard))

@@ -216,7 +216,7 @@ def test_an_interrupted_conversion_is_given_back_and_nothing_goes_out_before(eng
     scene.write(1, 3)
     scene.publish()
     scene.write(4, 6)
-    name = conversions.conversion_name(tmp_path / "out")
+    name = conversions.conversion_name(str(tmp_path / "out"))
     with publisher_stopped(scene), dying(6) as death:  # after the rows are reserved
         ordered(order(scene, tmp_path / "out"))
     assert death.is_dead

@@ -24,10 +24,11 @@ from eventlog.core.errors import UsageError
 from eventlog.core.model import RowId
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog_spark import cutting
+from eventlog_spark import cutting, storing
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.hadoop import HadoopFolder
 from tests.spark.inputs import Row, order, write_rows, write_snapshot
+from tests.support.changerows import CSV
 from tests.support.converting import files_of
 from tests.support.servers import found, free_port
 from tests.support.strategies import PHONE, History
@@ -58,6 +59,7 @@ ROWS += [
 
 @pytest.fixture(autouse=True)
 def several_buckets_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "OUTCOME_ROWS", 5)
     monkeypatch.setattr(cutting, "BUCKET_ROWS", 2)
     monkeypatch.setattr(cutting, "CORE_TASKS", 1)
 
@@ -176,13 +178,24 @@ def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, sys
             convert_at(conversion, places)
         assert convert_at(replace(conversion, overwrite=True), places) == here
         folder.copy_out("out", str(tmp_path / "there"))
-    expected, written = files_of(tmp_path / "here"), files_of(tmp_path / "there")
-    written = {name: content for name, content in written.items() if not name.endswith(".crc")}
-    assert parquet.read_table(tmp_path / "there" / OUTCOMES_FILE).to_pylist() == (
-        parquet.read_table(tmp_path / "here" / OUTCOMES_FILE).to_pylist()
-    )
-    assert {**written, OUTCOMES_FILE: b""} == {**expected, OUTCOMES_FILE: b""}
+    expected, written = files_of(tmp_path / "here"), without_sums(tmp_path / "there")
+    assert outcomes_at(tmp_path / "there") == parquet.read_table(tmp_path / "here" / OUTCOMES_FILE).to_pylist()
+    assert {name: content for name, content in written.items() if not name.startswith(OUTCOMES_FILE)} == {
+        name: content for name, content in expected.items() if name != OUTCOMES_FILE
+    }
     assert {"eventlog: deciding", "eventlog: writing"} <= jobs(spark)
+
+
+def without_sums(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, content in files_of(folder).items() if not name.endswith(".crc")}
+
+
+def outcomes_at(folder: Path) -> list[dict[str, Any]]:
+    """The outcomes: full files of them in their order, and one with the rest."""
+    found = [parquet.read_table(file).to_pylist() for file in sorted((folder / OUTCOMES_FILE).glob("part-*.parquet"))]
+    assert [len(rows) for rows in found[:-1]] == [storing.OUTCOME_ROWS] * (len(found) - 1)
+    assert len(found) > 1
+    return [row for rows in found for row in rows]
 
 
 def jobs(spark: SparkSession) -> set[str]:
@@ -197,7 +210,7 @@ def jobs(spark: SparkSession) -> set[str]:
 @pytest.mark.parametrize(
     "form",
     [
-        TableFiles(settings=ChangeTableSettings(mask="hex")),
+        TableFiles(settings=ChangeTableSettings(mask="hex", partition_every=60)),
         MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
     ],
     ids=["change tables", "messages"],
@@ -211,8 +224,10 @@ def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) ->
         destination=f"file:{there}", inputs=(f"file:{tmp_path}/in",), snapshot=f"file:{tmp_path}/snapshot"
     )
     assert convert_at(conversion, places) == here
-    written = {name: content for name, content in files_of(there).items() if not name.endswith(".crc")}
-    expected = {name: content for name, content in files_of(tmp_path / "here").items() if "_dfm" not in name}
+    assert outcomes_at(there) == parquet.read_table(tmp_path / "here" / OUTCOMES_FILE).to_pylist()
+    written = {name: one for name, one in without_sums(there).items() if not name.startswith(OUTCOMES_FILE)}
+    expected = files_of(tmp_path / "here")
+    expected = {name: one for name, one in expected.items() if "_dfm" not in name and name != OUTCOMES_FILE}
     for name in [name for name in expected if name.endswith(".parquet")]:
         assert parquet.read_table(there / name).to_pylist() == parquet.read_table(tmp_path / "here" / name).to_pylist()
         assert expected.pop(name)
@@ -221,9 +236,8 @@ def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) ->
 
 
 def test_what_needs_a_folder_is_said(tmp_path: Path) -> None:
-    partitions = TableFiles(settings=ChangeTableSettings(partition_every=60))
-    with pytest.raises(UsageError, match="Parquet files without partitions"):
-        convert_at(order(tmp_path, tmp_path, format=partitions), Addresses(destination="s3a://bucket/out"))
+    with pytest.raises(UsageError, match="are Parquet files"):
+        convert_at(order(tmp_path, tmp_path, format=TableFiles(files=CSV)), Addresses(destination="s3a://bucket/out"))
     avro = MessageFiles(settings=MessageSettings(encoding="avro"))
     with pytest.raises(UsageError, match="JSON lines"):
         convert_at(order(tmp_path, tmp_path, format=avro), Addresses(destination="s3a://bucket/out"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eventlog.convert.commit import SUCCESS, WORK, Summary
+from eventlog.convert.commit import SUCCESS, UNMARKED, WORK, Summary
 from eventlog.core.errors import UsageError
 from eventlog_spark.hadoop import HadoopFolder
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 FORMER = {"part-00000.xml": b"former", "USR__ct/part-00000.parquet": b"a", "USR__ct/part-00001.parquet": b"b"}
 WANTED = {"part-00000.xml": b"new", "outcomes.parquet": b"o", "USR__ct/part-00000.parquet": b"c"} | {
-    "usr/part-00000.jsonl": b"d"
+    "usr/part-00000.jsonl": b"d",
+    UNMARKED: b"order\n",
 }
 
 
@@ -66,11 +67,11 @@ def write(folder: HadoopFolder, files: dict[str, bytes], *, overwrite: bool = Fa
     """A conversion whose files Spark has written."""
     folder.begin(overwrite=overwrite)
     moves = []
-    for number, (name, content) in enumerate(files.items()):
+    for number, (name, content) in enumerate((name, files[name]) for name in files if name != UNMARKED):
         folder._write(f"{WORK}/text/{number}", content)
         moves.append((folder.subfolder(f"{WORK}/text/{number}"), name))
     made = {name.split("/")[0] for name in files if "/" in name}
-    folder.commit(moves, Summary(rows=1, folders=tuple(sorted(made))))
+    folder.commit(moves, Summary(rows=1, folders=tuple(sorted(made))), "order" if UNMARKED in files else None)
 
 
 def there(place: Path) -> dict[str, bytes]:

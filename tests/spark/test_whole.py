@@ -7,11 +7,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine
 
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.convert import local, plan
+from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.settings import (
     Conversion,
     LogInput,
@@ -21,6 +23,7 @@ from eventlog.convert.settings import (
     Target,
 )
 from eventlog.core.errors import UsageError
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sql.reflect import reflect
@@ -64,6 +67,34 @@ def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     assert convert(order(tmp_path / "in", tmp_path / "there", **told)) == here
     assert here.parts > 2
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [MESSAGES, TableFiles(settings=ChangeTableSettings(partition_every=60))],
+    ids=["counted messages", "partitioned tables"],
+)
+def test_files_at_an_address(spark: SparkSession, tmp_path: Path, form: Target) -> None:
+    rows = rows_of(Writers(9).write(120))
+    (tmp_path / "in").mkdir()
+    write_parquet(tmp_path / "in" / "a.parquet", Random(2).sample(rows, len(rows)), COLUMNS)
+    conversion = order(tmp_path / "in", tmp_path / "here", format=form, part_events=30, transactions="whole")
+    here = local.convert(conversion, jobs=1)
+    places = Addresses(destination=f"file:{tmp_path}/there", inputs=(f"file:{tmp_path}/in",))
+    assert convert_at(conversion, places) == here
+    assert here.parts > 2
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What each file holds; of Parquet files the rows, for each engine packs them in its own way."""
+    names = [name for name in files_of(folder) if not name.endswith((".crc", ".dfm", SUCCESS))]
+    found: dict[str, Any] = {
+        name: parquet.read_table(folder / name).to_pylist() if name.endswith(".parquet") else files_of(folder)[name]
+        for name in names
+        if not name.startswith(OUTCOMES_FILE)
+    }
+    return found | {OUTCOMES_FILE: parquet.read_table(folder / OUTCOMES_FILE).to_pylist()}
 
 
 def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +155,9 @@ def interleave(engine: Engine, dice: Random) -> None:
 def test_what_spark_cannot_have_whole_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write_parquet(tmp_path / "in" / "a.parquet", rows_of(Writers(1).write(5)), COLUMNS)
-    whole = order(tmp_path / "in", tmp_path / "out", transactions="whole")
     sent = SentMessages(into=KafkaSettings(servers="nowhere:1", transactional_id="t"))
     with pytest.raises(UsageError, match="Executors send side by side"):
         convert(order(tmp_path / "in", tmp_path / "out", transactions="whole", format=sent))
-    with pytest.raises(UsageError, match="Whole transactions cannot be combined with an address"):
-        convert_at(whole, Addresses(destination=f"file:{tmp_path}/out", inputs=(f"file:{tmp_path}/in",)))
     log = LogInput(url=f"sqlite:///{tmp_path}/log.db")
     followed = Conversion(input=log, destination=tmp_path / "out", transactions="whole")
     with pytest.raises(UsageError, match="cut into batches, and transactions with it"):

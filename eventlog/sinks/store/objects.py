@@ -86,6 +86,14 @@ class Bucket:
         except MissingObjectError:
             return None
 
+    def fetch(self, name: str, file: Path) -> None:
+        """Brings an object to this machine, however large it is."""
+        import obstore
+
+        with self._asking(), file.open("wb") as out:
+            for piece in obstore.get(self._store, name).stream():
+                out.write(piece)
+
     def put(self, name: str, content: bytes | Path) -> None:
         """Writes an object, whatever stood there. A large file goes in parts."""
         import obstore

@@ -88,7 +88,7 @@ def test_who_is_killed_before_any_request_has_shown_nothing_that_is_complete(tmp
         shown = {name: content for name, content in there(objects).items() if not name.startswith(".eventlog")}
         assert shown == wanted or SUCCESS not in shown
         again = at(objects, folder)
-        again._settle()
+        again.settle()
         fates.append(there(objects) == wanted)
         assert there(objects) in (wanted, {}), "all of it or nothing, and nothing is left"
         if not fates[-1]:

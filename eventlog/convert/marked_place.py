@@ -1,0 +1,89 @@
+"""Where the output of a conversion stands whose rows are marked: a folder, or an address of a store or of Hadoop's.
+
+Small files beside the output say how far the marks are (`mark`). Each is written as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from eventlog.convert.commit import OUTCOMES_FILE, Destination
+from eventlog.core.durable_files import flush, write_file
+
+if TYPE_CHECKING:
+    from eventlog.convert.mark import Marking
+
+
+class MarkedPlace(Protocol):
+    """The place of one output. `name` is what the journal calls it by."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, name: str) -> bytes | None:
+        """What a small file holds; None where there is none."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a small file, in the place of one that is there."""
+
+    def remove(self, name: str) -> None:
+        """Removes a file; one that is gone is no trouble."""
+
+    def tidy(self) -> None:
+        """Removes what a conversion has left that was killed when its output was complete."""
+
+    def outcomes(self) -> AbstractContextManager[Sequence[Path]]:
+        """The files of the outcomes in their order, on this machine until the block is left."""
+
+
+class MarkedFolder:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def name(self) -> str:
+        return str(self._folder.absolute())
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        write_file(self._folder / name, content)
+
+    def remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+        flush(self._folder)
+
+    def tidy(self) -> None:
+        Destination(self._folder).tidy()
+
+    @contextmanager
+    def outcomes(self) -> Iterator[Sequence[Path]]:
+        yield outcome_files(self._folder / OUTCOMES_FILE)
+
+
+def outcome_files(place: Path) -> list[Path]:
+    """The files of outcomes: one, or those of a folder as Spark has it at an address."""
+    return sorted(place.glob("part-*.parquet")) if place.is_dir() else [place]
+
+
+@contextmanager
+def committing(marking: Marking | None) -> Iterator[None]:
+    """Lets an output appear if its rows are reserved still, where it marks; after an error they are given back."""
+    if marking is None:
+        yield
+        return
+    marking.confirm()
+    try:
+        yield
+    except BaseException:
+        marking.give_back()
+        raise

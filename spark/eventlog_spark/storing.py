@@ -1,0 +1,134 @@
+"""What was decided goes to Spark's writers: parts and outcomes, which are then called as `eventlog convert` calls them.
+
+    parts      tasks write them as the local engine does, and give their bytes away (`parting`)
+    outcomes   in their order, in files of equally many rows: no task has to see all of them
+
+A task of Spark's has one file for each path that its rows have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.collecting import WrittenChanges
+from eventlog.convert.commit import OUTCOMES_FILE, WORK
+from eventlog.convert.plan import PartSpan, part_spans
+from eventlog.convert.rows import OUTCOMES
+from eventlog.convert.settings import Conversion, TableFiles
+from eventlog.convert.writing import GROUP_ROWS, PartTasks, Write
+from eventlog_spark.deciding import CHANGES, ENDED
+from eventlog_spark.hadoop import HadoopFolder
+from eventlog_spark.parting import FILES, outcomes_in_order, parted, rows_of_blobs
+from eventlog_spark.types import ddl, named
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OUTCOME_ROWS: Final = 8 * GROUP_ROWS
+"""Rows of a file of outcomes: always as many, so that the files do not depend on how the rows came."""
+
+NO_ROWS: Final = PartSpan(first=0, last=0, range=0, skipped=0, until=0)
+"""A file of outcomes stands there even if there are none."""
+
+Move = tuple[str, str]
+"""Where a file lies that was written, and what it is to be called."""
+
+_part = re.compile(r"(?:.*/)?(?:part-(\d+)|LOAD(\d+))").match
+
+
+class DecidedBlobs(Struct, frozen=True, kw_only=True):
+    """Changes and outcomes as blobs by ranges of positions (`deciding`), and what is known of each range."""
+
+    changes: DataFrame
+    written: tuple[WrittenChanges, ...]
+    outcomes: DataFrame
+    ended: dict[int, int]
+    """Outcomes by range."""
+    size: int = 0
+    """The bytes of all rows in memory."""
+
+
+def stored_parts(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+    """Has Spark write the files of all parts."""
+    tasks = PartTasks(conversion=conversion, changes=found.written, tables=None, folder="", staged="")
+    if not tasks.counted():
+        return []
+    if isinstance(conversion.format, TableFiles):
+        return list(_stored_tables(_parted(list(tasks.each(at_once=1)), found.changes), target))
+    files = _parted(list(tasks.each()), found.changes)
+    place = target.subfolder(f"{WORK}/text")
+    text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
+    text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)
+    return list(target.files_by("path", place))
+
+
+def part_count(moves: Sequence[Move]) -> int:
+    """How many parts the files are of: several tables or topics have files of one."""
+    names = [match for _, name in moves if (match := _part(name))]
+    return len({int(match[1]) if match[1] else int(match[2]) - 1 for match in names})
+
+
+def stored_outcomes(found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+    """Has Spark write the outcomes of all rows, in their order."""
+    spans = list(part_spans(found.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
+    here = _by_task(found.outcomes.where(f"kind = {ENDED}"), spans)
+    rows = here.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
+    writer = rows.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
+    writer = writer.option("compression", "zstd").option("maxRecordsPerFile", 0)
+    writer.parquet(target.subfolder(f"{WORK}/outcomes"))
+    parts = target.parts("outcomes")
+    return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in sorted(parts.items())]
+
+
+def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
+    """Has Spark write the rows of tables: those with the same columns together."""
+    from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+    files = files.persist()
+    try:
+        layouts = sorted(bytes(row.layout) for row in files.select("layout").distinct().collect())
+        for number, layout in enumerate(layouts):
+            columns = pa.ipc.read_schema(pa.py_buffer(layout))
+            path, row = _unlike("path", columns), _unlike("row", columns)
+            there = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
+            here = files.where(F.col("layout") == F.lit(bytearray(layout))).select("path", "content")
+            rows = (
+                here.mapInArrow(named(rows_of_blobs, path, row), ddl(there)).sortWithinPartitions(path, row).drop(row)
+            )
+            place = target.subfolder(f"{WORK}/table-{number}")
+            rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(place)
+            yield from target.files_by(path, place)
+    finally:
+        files.unpersist()
+
+
+def _unlike(name: str, columns: pa.Schema) -> str:
+    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart by their case."""
+    taken = {column.lower() for column in columns.names}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _parted(several: list[Write], blobs: DataFrame) -> DataFrame:
+    """The files of all parts in pieces (FILES), those of each task by one of Spark's."""
+    write = named(parted, [replace(task, rendered=()) for task in several])
+    return _by_task(blobs.where(f"kind = {CHANGES}"), several).mapInArrow(write, ddl(FILES))
+
+
+def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame:
+    """Blobs brought to each of these tasks that has their range, with its number."""
+    wanted: list[list[int]] = [[] for _ in range(1 + max(task.until for task in several))]
+    for number, task in enumerate(several):
+        for label in range(task.range, task.until + 1):
+            wanted[label].append(number)
+    asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
+    meant = blobs.selectExpr(f"{asking} AS task", "bucket AS label", "content")
+    return meant.repartitionById(len(several), "task")

@@ -1,0 +1,85 @@
+"""A conversion that marks, into an object store: killed at any point and given again, it loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from msgspec.structs import replace
+from obstore.store import MemoryStore
+from sqlalchemy import Engine
+
+from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
+from eventlog.convert.local import convert
+from eventlog.convert.mark import marking, waits_for_marks
+from eventlog.convert.settings import Conversion
+from eventlog.convert.stored import StoredConversion
+from eventlog.publisher import conversions
+from eventlog.sinks.store.objects import Bucket
+from tests.publisher.converting import Death, converted, dying, order, publisher_stopped
+from tests.publisher.scene import Scene
+
+REQUESTS = ("read", "put", "put_over", "copy", "remove")
+
+
+def ordered(place: StoredConversion, conversion: Conversion) -> None:
+    """As the command does it."""
+    place.settle()
+    if waits_for_marks(conversion, place.marked):
+        with marking(conversion, place.marked) as marks:
+            marks.finish()
+    elif place.begin(conversion) is None:
+        with marking(conversion, place.marked) as marks:
+            convert(replace(conversion, overwrite=False), jobs=1, marking=marks)
+            place.publish(marks)
+            marks.finish()
+    place.discard()
+
+
+@contextmanager
+def dying_asking(number: int) -> Iterator[Death]:
+    """A process that may also die before and after each request to the store."""
+    with dying(number) as death, pytest.MonkeyPatch.context() as patch:
+        for name in REQUESTS:
+            patch.setattr(Bucket, name, death.around(getattr(Bucket, name)))
+        yield death
+
+
+def there(objects: Bucket, folder: Path) -> list[int]:
+    """The rows that a complete output in the store has published."""
+    folder.mkdir()
+    for name in (SUCCESS, OUTCOMES_FILE):
+        if (found := objects.read(name)) is not None:
+            (folder / name).write_bytes(found.content)
+    return converted(folder)
+
+
+def test_killed_at_any_point_and_given_again(sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.convert.marked_rows.BATCH_ROWS", 2)
+    monkeypatch.setattr(conversions, "RESERVED_BATCHES", 2)
+    tmp_path.chmod(0o700)
+    for number in range(1, 400, 3):
+        metadata = sa.MetaData()
+        metadata.reflect(sqlite)
+        metadata.drop_all(sqlite)
+        scene = Scene(sqlite, "one")
+        scene.write(1, 6)
+        objects = Bucket(MemoryStore(), "s3://bucket/p")
+        conversion = order(scene, tmp_path / str(number), part_events=2)
+        with publisher_stopped(scene), dying_asking(number) as death:
+            ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
+        scene.publish()  # a publisher comes first
+        with publisher_stopped(scene):
+            ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
+        scene.write(7, 7)
+        scene.publish()
+        came = sorted(scene.receivers["one"].came + there(objects, tmp_path / f"{number}-there"))
+        assert came == list(range(1, 8)), number
+        assert (scene.waiting(), scene.left()) == ([], {}), number
+        assert [name for name in objects.names() if name.startswith(("_", "."))] in ([SUCCESS], []), number
+        if not death.is_dead:
+            return
+    raise AssertionError("it never came to an end")
