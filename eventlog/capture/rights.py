@@ -1,4 +1,5 @@
-"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or printed.
+"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or
+printed.
 
 Those that were not there before are kept in marks of the log, so that they can be taken back.
 """
@@ -41,7 +42,8 @@ class Roles(Struct, frozen=True, kw_only=True):
 class CapturedTable(Struct, frozen=True, kw_only=True):
     """A captured table, view or child table, and who owns it where tables have owners.
 
-    `power` says what a member of the owner's role could do besides, in words; None where that is nothing.
+    `power` says what a member of the owner's role could do besides, in words; None where that is
+    nothing.
     """
 
     schema: str | None
@@ -55,10 +57,11 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):
-    """What rights are about: the log, whether it is there already, the captured tables, and what was given before.
+    """What rights are about: the log, whether it is there already, the captured tables, and what
+    was given before.
 
-    `companions` are the tables beside the log that are there, or all that there will be where there is none yet. With `read_apart` another
-    login than the publisher's reads captured tables.
+    `companions` are the tables beside the log that are there, or all that there will be where there
+    is none yet. With `read_apart` another login than the publisher's reads captured tables.
     """
 
     names: LogNames
@@ -70,7 +73,9 @@ class RightsScope(Struct, frozen=True, kw_only=True):
 
 
 class RolePower(Struct, frozen=True, kw_only=True):
-    """A role that somebody has by a membership, what it may do, and the first step of the way to it."""
+    """A role that somebody has by a membership, what it may do, and the first step of the way to
+    it.
+    """
 
     role: str
     through: str
@@ -98,9 +103,11 @@ def planned_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """The statements that `give_rights` would run, also those that need a log which is not there yet.
+    """The statements that `give_rights` would run, also those that need a log which is not there
+    yet.
 
-    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader is at work whom nobody names.
+    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader
+    is at work whom nobody names.
     """
     with engine.connect() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
@@ -108,10 +115,15 @@ def planned_rights(
 
 
 def rights_script(statements: Sequence[RoleStatement]) -> str:
-    """The statements as a script. What is about a log that is not there yet stands behind a line that says so."""
-    now = [f"{one.sql};\n" for one in statements if not one.later]
-    later = [f"{one.sql};\n" for one in statements if one.later]
-    return "".join([*now, "-- After `eventlog install`:\n" * bool(later), *later])
+    """The statements as a script.
+
+    What is about a log that is not there yet stands behind a line that says so.
+    """
+    lines = [f"{written.sql};\n" for written in statements if not written.later]
+    later = [f"{written.sql};\n" for written in statements if written.later]
+    if later:
+        lines += ["-- After `eventlog install`:\n", *later]
+    return "".join(lines)
 
 
 def give_rights(
@@ -123,18 +135,21 @@ def give_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
+    """Gives the roles what they need, and tells the statements; InstallError when the writer still
+    reaches the log.
+    """
     with engine.begin() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
         done = list(rights(dialect_of(connection), roles, site))
-        if any(one.later for one in done):
+        if any(written.later for written in done):
             raise no_log(names or LogNames())
-        for role in filter(None, map(roles.__getattribute__, Roles.__struct_fields__)):
-            if answers(connection, "no_role", {"role": role}):
-                raise UsageError(
-                    f"There is no role {role} on this server.", hint="Create it first; eventlog makes none."
-                )
+        for named in filter(None, (roles.installer, roles.writer, roles.publisher, roles.reader)):
+            if answers(connection, "no_role", {"role": named}):
+                message = f"There is no role {named} on this server."
+                raise UsageError(message, hint="Create it first; eventlog makes none.")
         give(connection, site.names, done)
+    # What a role has by a membership or a grant of somebody else is seen only when the statements
+    # have run.
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
@@ -153,13 +168,17 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
     grants = _Grants(dialect=dialect, site=site)
     for part in Roles.__struct_fields__:
         role = getattr(roles, part)
+        if role is None:
+            continue
         later = not site.standing and part != "installer"
-        for sql in getattr(grants, part)(role) if role is not None else ():
+        for sql in getattr(grants, part)(role):
             yield RoleStatement(part=part, role=role, sql=sql, later=later)
 
 
 def _refuse_names(dialect: Dialect, roles: Roles) -> None:
-    """Refuses a name that would mean everybody, and one that is to have what another part must not have."""
+    """Refuses a name that would mean everybody, and one that is to have what another part must not
+    have.
+    """
     for part in Roles.__struct_fields__:
         role = getattr(roles, part)
         if role is None:
@@ -174,7 +193,9 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
 
 
 def role_powers(connection: Connection, role: str) -> list[RolePower]:
-    """What a role has, or could have by its memberships, that is more than rights on tables; worst first."""
+    """What a role has, or could have by its memberships, that is more than rights on tables; worst
+    first.
+    """
     return [
         RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
         for row in answers(connection, "role_powers", {"role": role})
@@ -194,12 +215,13 @@ def held_rights(connection: Connection, names: LogNames, table: str, role: str) 
     }
     try:
         with connection.begin_nested():
-            found = answers(connection, "held_rights", asked)
+            rights = answers(connection, "held_rights", asked)
     except SQLAlchemyError:
+        # Who may not read the lists of all rights sees those on their own tables in another view.
         if not offers(dialect, "held_rights_seen"):
             raise
-        found = answers(connection, "held_rights_seen", asked)
-    return [str(right) for (right,) in found]
+        rights = answers(connection, "held_rights_seen", asked)
+    return [str(right) for (right,) in rights]
 
 
 class _Grants(Struct, frozen=True, kw_only=True):
@@ -246,7 +268,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from (taking_back(sql) or "" for sql in reads if sql in self.site.given)
 
     def reader(self, role: str) -> Iterator[str]:
-        """Who reads captured tables has no right on the log: what their owners bring along runs with the reader's rights."""
+        # It has no right on the log: what the owners of captured tables bring along runs with the
+        # reader's rights.
         yield from self.writer(role)
         yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
 
@@ -259,8 +282,9 @@ class _Grants(Struct, frozen=True, kw_only=True):
         if not owned:
             return
         (owner, power), tables = next(iter(owned.items()))
-        more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
-        listed = f"{', '.join(tables[:MOST_SHOWN_TABLES])}{more}"
+        listed = ", ".join(tables[:MOST_SHOWN_TABLES])
+        if len(tables) > MOST_SHOWN_TABLES:
+            listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
         raise InstallError(
             f"{role} would become a member of {owner}, which owns {listed} and {power}.",
             hint=f"Let a plain role own the table (ALTER TABLE {tables[0]} OWNER TO ROLE), let {owner} run what"
@@ -338,7 +362,9 @@ def present_companions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
-    """The classes that names and patterns mean, those that are tracked with all of their child tables."""
+    """The classes that names and patterns mean, those that are tracked with all of their child
+    tables.
+    """
     children = {child.name for table in known.values() for child in table.children}
     for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
         yield known.get(table.whole, table)
@@ -347,46 +373,51 @@ def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping
 def _places(connection: Connection, table: Table, powers: dict[str, str | None]) -> Iterator[CapturedTable]:
     """A class's tables; `powers` keeps what was found about their owners."""
     for name in (table.name, *(child.name for child in table.children)):
-        place = CapturedTable(schema=table.schema, name=name)
-        owner = _owner(connection, place)
-        if owner is not None and owner not in powers:
-            powers[owner] = _power(connection, owner)
-        yield replace(place, owner=owner, power=None if owner is None else powers[owner])
+        captured = CapturedTable(schema=table.schema, name=name)
+        owner = _owner(connection, captured)
+        if owner is not None:
+            if owner not in powers:
+                powers[owner] = _power(connection, owner)
+            captured = replace(captured, owner=owner, power=powers[owner])
+        yield captured
 
 
 def _power(connection: Connection, owner: str) -> str | None:
     """What a member of this role could do besides, in words."""
-    found = role_powers(connection, owner)
-    if not found:
+    powers = role_powers(connection, owner)
+    if not powers:
         return None
-    worst = found[0]
-    return worst.power if worst.role == owner else f"is a member of {worst.role}, which {worst.power}"
+    worst = powers[0]
+    if worst.role == owner:
+        return worst.power
+    return f"is a member of {worst.role}, which {worst.power}"
 
 
 def _owner(connection: Connection, place: CapturedTable) -> str | None:
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
-        return place.schema if dialect.schemas else None
-    found = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
-    return str(found[0][0]) if found else None
+        return place.schema if dialect.schemas else None  # a user's schema belongs to that user there
+    owners = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
+    return str(owners[0][0]) if owners else None
 
 
 def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    own = (site.names.table, *site.companions)
-    held = {table: held_rights(connection, site.names, table, role) for table in own}
-    reached = {table: rights for table, rights in held.items() if rights}
-    if reached:
-        table, found = next(iter(reached.items()))
-        raise InstallError(
-            f"The {called} {role} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
-            hint="Take that from it, or give the log a schema or database of its own.",
-        )
+    for table in (site.names.table, *site.companions):
+        reached = held_rights(connection, site.names, table, role)
+        if reached:
+            rights_held = ", ".join(reached)
+            raise InstallError(
+                f"The {called} {role} may still {rights_held} on {table}, by a role, an ownership or a wider grant.",
+                hint="Take that from it, or give the log a schema or database of its own.",
+            )
 
 
 def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
     """The user and, where accounts belong to hosts, the host: `app@localhost`."""
     user, at, host = role.rpartition("@")
-    return (user, host) if at and offers(dialect, "role_at_host") else (role, None)
+    if at and offers(dialect, "role_at_host"):
+        return user, host
+    return role, None
 
 
 def _quoted_role(dialect: Dialect, role: str) -> str:
@@ -417,26 +448,31 @@ _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
 
 def taking_back(grant: str) -> str | None:
     """The statement that takes back what a grant gave; None for a statement that gave nothing."""
-    found = _grant(grant)
-    return f"REVOKE {found['what']} FROM {found['role']}" if found else None
+    parts = _grant(grant)
+    return f"REVOKE {parts['what']} FROM {parts['role']}" if parts else None
 
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
     """Runs statements, and keeps those that gave something new."""
     kept, dialect = has_marks(connection, names), dialect_of(connection)
+    # What the role of the statement before had after it, so that each is asked once and not twice.
     known: tuple[str, list[tuple[object, ...]]] | None = None
-    for one in statements:
-        role = _quoted_role(dialect, one.role)
-        grants = kept and taking_back(one.sql) is not None
+    for written in statements:
+        role = _quoted_role(dialect, written.role)
+        grants = kept and taking_back(written.sql) is not None
         before = []
         if known and known[0] == role:
             before = known[1]
         elif grants:
             before = _given(connection, role)
-        connection.execute(verbatim(one.sql))
-        known = (role, _given(connection, role)) if grants else None
-        if known and known[1] != before:
-            _keep(connection, names, one.sql)
+        connection.execute(verbatim(written.sql))
+        known = None
+        if grants:
+            after = _given(connection, role)
+            known = (role, after)
+            # A right that was there before is somebody else's, and is not taken back with ours.
+            if after != before:
+                _keep(connection, names, written.sql)
 
 
 def given(connection: Connection, names: LogNames) -> list[str]:
@@ -444,31 +480,36 @@ def given(connection: Connection, names: LogNames) -> list[str]:
     if not has_marks(connection, names):
         return []
     query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
-    found = [str(value) for (value,) in fetched(connection, verbatim(query))]
-    return [grant for grant in found if taking_back(grant) is not None]
+    grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
+    return [grant for grant in grants if taking_back(grant) is not None]
 
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
-    """Takes rights back, and tells those that could not be; rights on what is gone have gone with it."""
-    whole = dialect_of(connection).transactional_ddl
+    """Takes rights back, and tells those that could not be; rights on what is gone have gone with
+    it.
+    """
+    transactional = dialect_of(connection).transactional_ddl
     left = []
     for grant in grants:
         text = verbatim(taking_back(grant) or "")
         try:
             # Elsewhere the statement ends the transaction, and a savepoint with it.
-            with connection.begin_nested() if whole else nullcontext():
+            with connection.begin_nested() if transactional else nullcontext():
                 connection.execute(text)
         except SQLAlchemyError:
-            left += [] if _is_gone(connection, grant) else [grant]
+            if not _is_gone(connection, grant):
+                left.append(grant)
     return left
 
 
 def _is_gone(connection: Connection, grant: str) -> bool:
-    """Whether the table is gone that a grant was about, where the database can be asked by the table's written name."""
-    found = _on_table.search(grant)
-    if found is None or not offers(dialect_of(connection), "table_owner"):
+    """Whether the table is gone that a grant was about, where the database can be asked by the
+    table's written name.
+    """
+    table = _on_table.search(grant)
+    if table is None or not offers(dialect_of(connection), "table_owner"):
         return False
-    owners = answers(connection, "table_owner", {"place": found[1]})
+    owners = answers(connection, "table_owner", {"place": table[1]})
     return not any(owner for (owner,) in owners)
 
 

@@ -1,4 +1,6 @@
-"""What triggers need, tried before one is touched: a log that takes what they write, and a server that lets them be made."""
+"""What triggers need, tried before one is touched: a log that takes what they write, a server that
+lets them be made.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,21 @@ def try_triggers(connection: Connection) -> None:
 
 
 def try_log(connection: Connection, names: LogNames) -> None:
-    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
+    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets
+    no number.
+    """
     try:
         with connection.begin_nested() as attempt:
             unnumbered = _written(connection, names)
+            # Nothing of the try stays, and a publisher never sees it.
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        lacks_right = is_denied(dialect_of(connection), getattr(error, "orig", None))
-        raise InstallError(
-            f"The log {names.table} does not take the rows of triggers: {problem}.",
-            hint=_RIGHT if lacks_right else _SHAPE,
-        ) from None
+        hint = _SHAPE
+        if is_denied(dialect_of(connection), getattr(error, "orig", None)):
+            hint = _RIGHT
+        message = f"The log {names.table} does not take the rows of triggers: {problem}."
+        raise InstallError(message, hint=hint) from None
     if unnumbered:
         column = names.column("record_id")
         raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
