@@ -108,8 +108,7 @@ def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> It
 
 
 def refused(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
-    """What to say where the event trigger, and not something else, is what somebody may not make.
-    """
+    """What to say where the event trigger, and not something else, is what somebody may not make."""
     if not (sql.startswith("CREATE EVENT TRIGGER") and is_denied(dialect, error)):
         return None
     message = "Only a superuser may make the event trigger that follows ALTER TABLE."
@@ -167,8 +166,7 @@ def _function(dialect: Dialect, names: LogNames) -> str:
 
 
 def _texts(dialect: Dialect) -> dict[str, str]:
-    """The fragments that make a text of a value, as constants of the function that lists columns.
-    """
+    """The fragments that make a text of a value, as constants of the function that lists columns."""
     kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
     fragments = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
     fragments["made"] = statement(dialect, "made_type", value=VALUE)

@@ -115,8 +115,7 @@ def compare(
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
-    """The state of every trigger of the log, each class planned again from its table as it is now.
-    """
+    """The state of every trigger of the log, each class planned again from its table as it is now."""
     asked = asked_of(connection, names)
     by_class = by_owner(installed(connection, names))
     # All triggers of a class may be gone, and the mark still says that it is tracked.

@@ -131,8 +131,7 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def looks_back(self) -> bool:
-        """Whether a key that a row left may still mean something that its delete does not tell of.
-        """
+        """Whether a key that a row left may still mean something that its delete does not tell of."""
         if self.table.view or self.table.whole_row:
             return False
         # Nobody could say whether the condition holds for a row there: a foreign owner's table is
@@ -374,8 +373,7 @@ def _end(plan: TriggerPlan, fate: Fate) -> Fact:
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """What stands under a key that was left is read back, whoever's transaction brought it there.
-    """
+    """What stands under a key that was left is read back, whoever's transaction brought it there."""
     if not plan.looks_back:
         return []
     # As an insert, for the end of the key was told just before: readers of change tables see no

@@ -73,8 +73,7 @@ def joined(dialect: Dialect, parts: Iterable[str]) -> str:
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Whether the text of a value is another one after than before, NULL being a value like others.
-    """
+    """Whether the text of a value is another one after than before, NULL being a value like others."""
     return _compared(dialect, "differs", column, before, after)
 
 
@@ -84,8 +83,7 @@ def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
 
 
 def present(dialect: Dialect, value: str) -> str:
-    """Whether there is a value; one that is made of parts is there even if some of them are NULL.
-    """
+    """Whether there is a value; one that is made of parts is there even if some of them are NULL."""
     return statement(dialect, "present", value=value)
 
 

@@ -1,5 +1,4 @@
-"""Makes the log table with its companions, or only the companions where somebody else made the log.
-"""
+"""Makes the log table with its companions, or only the companions where somebody else made the log."""
 
 from __future__ import annotations
 
