@@ -8,10 +8,10 @@ The maker is one try to prepare a plan, the holder is who may show or remove wha
 Law: the mark comes when every file of a plan is hidden, and before the first of them gets its name.
 So nothing is there of a plan without it. Of one with it, who comes next shows what is still hidden.
 
-Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or took
-is shown or removed by them. So a former owner that goes on finds nothing that it could show, and takes
-nothing from those after it. Its mark says nothing any more either: that of the highest epoch counts,
-and whoever takes the folder over makes one of its own.
+Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or
+took is shown or removed by them. So a former owner that goes on finds nothing that it could show,
+and takes nothing from those after it. Its mark says nothing any more either: that of the highest
+epoch counts, and whoever takes the folder over makes one of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 
 OWNERS: Final = ".eventlog"
-"""A folder beside the documents, hidden so that no pattern for documents finds it. In it stands a file for each epoch."""
+"""A folder beside the documents, hidden so that no pattern for documents finds it.
+
+In it stands a file for each epoch.
+"""
 
 PERMANENT: Final = frozenset(
     {
@@ -82,8 +85,9 @@ class FolderClaim(Struct, frozen=True):
 class OwnedFolder:
     """A folder of documents, whose owner stands in a hidden folder beside them.
 
-    Each epoch has a file of its own there and the highest counts. So who was stopped in the middle of taking the folder
-    over, and goes on after somebody else has done it, takes nothing away from that one.
+    Each epoch has a file of its own there and the highest counts. So who was stopped in the middle
+    of taking the folder over, and goes on after somebody else has done it, takes nothing away from
+    that one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -122,7 +126,10 @@ class OwnedFolder:
         flush(self.folder)
 
     def _latest(self) -> FolderClaim | None:
-        """The file of the highest epoch; who has a higher one may remove it while it is looked at."""
+        """The file of the highest epoch.
+
+        Who has a higher one may remove it while it is looked at.
+        """
         while name := max(self._names(), default=""):
             with suppress(FileNotFoundError):
                 return FolderClaim(name, (self._claims / name).read_bytes())
@@ -189,7 +196,10 @@ class TakenFile(Struct, frozen=True, kw_only=True):
 
 
 class PlanFolder:
-    """A folder with an owner, and the plans that are shown in it. Files may be in any of its `places`."""
+    """A folder with an owner, and the plans that are shown in it.
+
+    Files may be in any of its `places`.
+    """
 
     def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
         self.folder = folder
@@ -207,7 +217,10 @@ class PlanFolder:
         self.settle()
 
     def settle(self) -> list[Path]:
-        """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
+        """Shows the rest of the plan that was begun, and removes what is hidden of others.
+
+        Which files it showed.
+        """
         try:
             found = [path for place in self._places() for path in _hidden_in(place)]
             taken = [one for one in map(self._taken, found) if one is not None]
@@ -254,7 +267,8 @@ class PlanFolder:
     def show(self, hidden: Hidden, *, apart: int = 0, last: str = "") -> None:
         """Gives files their names if the folder is still ours, durable when it returns.
 
-        So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.
+        So many of the last come `apart`, once all others are durable. Without a plan nobody
+        finishes what breaks off.
         """
         begun = False
         try:
@@ -272,7 +286,9 @@ class PlanFolder:
         self.plan = hidden.plan or self.plan
 
     def _begin(self, hidden: Hidden) -> None:
-        """Makes the mark. Names in one folder reach the disk in order: one file there needs no flush before it."""
+        """Makes the mark. Names in one folder reach the disk in order: one file there needs no
+        flush before it.
+        """
         mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
         path = self.folder / mark.name
         if self._mark is None:
@@ -289,7 +305,10 @@ class PlanFolder:
             show_files(group)
 
     def _taken(self, path: Path) -> TakenFile | None:
-        """The file, as ours from now on; None if it is not there any more, such as one that just got its name."""
+        """The file, as ours from now on.
+
+        None if it is not there any more, such as one that just got its name.
+        """
         found = _hidden_name(path.name)
         if found is None:
             raise _no_name_of_ours(path)
@@ -303,7 +322,10 @@ class PlanFolder:
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
     def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
-        """The mark of the highest epoch, as our own from now on; others go. None where there is nothing to mark."""
+        """The mark of the highest epoch, as our own from now on; others go.
+
+        None where there is nothing to mark.
+        """
         if not there and not self._owned.epoch:
             return None
         latest = there[-1] if there else Mark(self._owned.epoch)
@@ -317,7 +339,10 @@ class PlanFolder:
         return ours
 
     def _marks(self) -> list[Mark]:
-        """All marks, the latest last. Whoever looks once may miss one that is renamed meanwhile, in a large folder."""
+        """All marks, the latest last.
+
+        Whoever looks once may miss one that is renamed meanwhile, in a large folder.
+        """
         found = sorted(self._look_for_marks())
         while (again := sorted(self._look_for_marks())) != found:
             found = again

@@ -1,4 +1,5 @@
-"""Rows of change tables as Arrow has them: columns of a block at a time, Parquet files, and which rows do not fit.
+"""Rows of change tables as Arrow has them: columns of a block at a time, Parquet files, and which
+rows do not fit.
 
 Whether the cells of a row fit is asked of Arrow, but only where it could say no.
 """
@@ -38,9 +39,11 @@ def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
 
 
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
-    """How Parquet is written: values that are all different need no dictionary, only time and space.
+    """How Parquet is written: values that are all different need no dictionary, only time and
+    space.
 
-    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and by key.
+    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and
+    by key.
     """
     words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
     sought = [column.name for column in columns if column.key or column.name.endswith(("change_seq", "timestamp"))]
@@ -48,7 +51,10 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
 
 
 def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows that are given column by column, as Arrow has them; its errors tell of a value that its type cannot hold."""
+    """Rows that are given column by column, as Arrow has them.
+
+    Its errors tell of a value that its type cannot hold.
+    """
     schema = arrow_schema(columns)
     arrays = [
         _repeated(values, field)
@@ -107,7 +113,9 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
 
 
 def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
-    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are written out."""
+    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are
+    written out.
+    """
     kind = arrow_type(column.type)
     if category(column.type) is Category.TIME:
         return [cell.isoformat("microseconds") if type(cell) is dt.time else cell for cell in cells]
@@ -141,7 +149,9 @@ def _repeats(cells: Sequence[Any]) -> bool:
 
 
 def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
-    """The same as any array, but each value is looked at once: rows of a few transactions share a few times."""
+    """The same as any array, but each value is looked at once: rows of a few transactions share a
+    few times.
+    """
     places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
     return pa.array(list(places), field.type).take(pa.array([places[cell] for cell in cells], pa.int32()))
 
@@ -178,7 +188,9 @@ def _can_refuse(kind: pa.DataType) -> bool:
 
 
 def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
-    """What tells the cells of a column of which Arrow must be asked from those that it is sure to take."""
+    """What tells the cells of a column of which Arrow must be asked from those that it is sure to
+    take.
+    """
     if pa.types.is_decimal(kind):
         return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
     if pa.types.is_integer(kind):

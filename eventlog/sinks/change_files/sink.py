@@ -1,10 +1,12 @@
-"""Change tables as folders of files: each document's rows in files of their own, a description beside each.
+"""Change tables as folders of files: each document's rows in files of their own, a description
+beside each.
 
     <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  _dfm/….dfm
 
-Law: a file's name comes from its document and from what is durably there; `_position.json` comes last and says what that
-is, and under which plan. The files of a plan stay hidden until all of them are (`plan_folder`), so nothing is there of a
-plan that broke off before: what comes next may have other rows and other numbers.
+Law: a file's name comes from its document and from what is durably there; `_position.json` comes
+last and says what that is, and under which plan. The files of a plan stay hidden until all of them
+are (`plan_folder`), so nothing is there of a plan that broke off before: what comes next may have
+other rows and other numbers.
 """
 
 from __future__ import annotations
@@ -47,10 +49,11 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class FolderState(Struct, frozen=True, kw_only=True):
-    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan.
+    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are
+    of the last plan.
 
-    `named` is the time that the last file is called by, where files are called by times; `loads` counts the files of
-    full loads in each folder.
+    `named` is the time that the last file is called by, where files are called by times; `loads`
+    counts the files of full loads in each folder.
     """
 
     change_seq: str = ""
@@ -63,7 +66,9 @@ class FolderState(Struct, frozen=True, kw_only=True):
 
 
 class PreparedFiles(Struct, frozen=True, kw_only=True):
-    """The files of some documents, hidden, and how far the folder is once they are shown; `before` is how far it was."""
+    """The files of some documents, hidden, and how far the folder is once they are shown; `before`
+    is how far it was.
+    """
 
     documents: Sequence[RowsDocument]
     before: FolderState
@@ -138,7 +143,10 @@ class ChangeTableFiles:
         return self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
-        """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
+        """Shows the rest of a plan that was begun.
+
+        Of one that was not nothing is there, nor hidden any more.
+        """
         self._forget_prepared()
         try:
             self._plans.settle()
@@ -157,7 +165,10 @@ class ChangeTableFiles:
             self._prepared[plan] = self._made(plan, rows)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Shows the files of each document, durable when it returns; answers which events have no row there."""
+        """Shows the files of each document, durable when it returns.
+
+        Answers which events have no row there.
+        """
         rows, state = _rows_of(documents), self._state
         if not rows or self._has(plan):
             return refusals(state.refusals if self._has(plan) else ())
@@ -185,7 +196,10 @@ class ChangeTableFiles:
             self._prepared.popitem()[1].hidden.discard()
 
     def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
-        """The files of documents, hidden. They come together or not at all also where they have no plan."""
+        """The files of documents, hidden.
+
+        They come together or not at all also where they have no plan.
+        """
         state = self._state
         versions, opened, lines = dict(state.versions), dict(state.open), []
         refused: Notes = []
@@ -224,7 +238,9 @@ class ChangeTableFiles:
         return self.folder / POSITION, msgspec.json.encode(state)
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
-        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
+        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
+        column cannot.
+        """
         if self.form.format != "parquet":
             return file_bytes(block.columns, block.cells, self.form), block, []
         from pyarrow import ArrowException
@@ -268,7 +284,10 @@ class ChangeTableFiles:
         return [(place / f"{stem}.{self.form.ending}", data), (place / description_name(self.form, stem), said)], why
 
     def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
-        """The list of partitions that may be read, with those that are over now; one stands there once."""
+        """The list of partitions that may be read, with those that are over now.
+
+        One stands there once.
+        """
         if not lines:
             return []
         path = self.folder / PARTITIONS

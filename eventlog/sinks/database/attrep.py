@@ -1,6 +1,8 @@
-"""Control tables that tell operators of a task: its status, its history, tables that are left out, rows that were refused.
+"""Control tables that tell operators of a task: its status, its history, tables that are left out,
+rows that were refused.
 
-They have the columns that readers of the product's tables know. What eventlog has no facts for is NULL; times are UTC.
+They have the columns that readers of the product's tables know. What eventlog has no facts for is
+NULL; times are UTC.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Makes and alters change tables as their source tables change; never takes a column or a row away.
 
-Law: the bits of a mask are the places of the columns in the change table as it stands. Where that has another order
-than the source, because columns came in the middle or went, masks are put into the target's order.
+Law: the bits of a mask are the places of the columns in the change table as it stands. Where that
+has another order than the source, because columns came in the middle or went, masks are put into
+the target's order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from eventlog.sql.dialect import dialect_of
 
 
 class BlockShape(Struct, frozen=True, kw_only=True):
-    """How blocks get into a change table: which of their columns, and where each stands in the target."""
+    """How blocks get into a change table: which of their columns, and where each stands in the
+    target.
+    """
 
     table: Any
     columns: tuple[ChangeColumn, ...]
@@ -40,7 +43,10 @@ class BlockShape(Struct, frozen=True, kw_only=True):
 
 
 class Evolution:
-    """Brings the change tables of a task to what blocks need. `log` is whose rows they are, where that is known."""
+    """Brings the change tables of a task to what blocks need.
+
+    `log` is whose rows they are, where that is known.
+    """
 
     def __init__(self, control: Control, schema: str | None, *, apply: bool, index: bool) -> None:
         self._control = control
@@ -55,7 +61,10 @@ class Evolution:
         self._shapes.clear()
 
     def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
-        """How the block gets in, after what had to be made or altered; ExpressionError where it cannot."""
+        """How the block gets in, after what had to be made or altered.
+
+        ExpressionError where it cannot.
+        """
         whose = (block.target, block.table.schema, block.table.name)  # two tables must not share a change table
         known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:

@@ -1,8 +1,10 @@
-"""Mirrors: tables that are kept equal to source tables by what change tables tell, as far as a watermark says.
+"""Mirrors: tables that are kept equal to source tables by what change tables tell, as far as a
+watermark says.
 
-Change tables are applied a piece at a time, the rows and the watermark in one transaction. Many rows are folded into the
-least that a mirror has to do; doing the steps in their order gives the rows that the changes one by one would give. Of a
-piece deletes come first, then inserts, then updates, each for many rows at once.
+Change tables are applied a piece at a time, the rows and the watermark in one transaction. Many
+rows are folded into the least that a mirror has to do; doing the steps in their order gives the
+rows that the changes one by one would give. Of a piece deletes come first, then inserts, then
+updates, each for many rows at once.
 """
 
 from __future__ import annotations
@@ -28,11 +30,16 @@ from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
 
 BEGINNING: Final = "0"
-"""The watermark before every change; it stands outside the data, because a delete may take the last row with it."""
+"""The watermark before every change.
+
+It stands outside the data, because a delete may take the last row with it.
+"""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """A change table as it is read: its header columns by their names without the prefix, and the key."""
+    """A change table as it is read: its header columns by their names without the prefix, and the
+    key.
+    """
 
     table: Any
     headers: dict[str, str]
@@ -163,7 +170,10 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 class Mirrors:
-    """The mirrors of a database's change tables. Mirrors in the same schema have names that end with `suffix`."""
+    """The mirrors of a database's change tables.
+
+    Mirrors in the same schema have names that end with `suffix`.
+    """
 
     def __init__(
         self,
@@ -189,7 +199,9 @@ class Mirrors:
         self._control = Control("", schema)
 
     def apply(self, tables: Sequence[str] = ()) -> list[Applied]:
-        """Applies everything that came since the last time; `tables` are source tables, by default all."""
+        """Applies everything that came since the last time; `tables` are source tables, by default
+        all.
+        """
         return [self._applied(record) for record in self._records(tables)]
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
@@ -222,7 +234,9 @@ class Mirrors:
                 return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction of a session that compares texts as the columns say, whatever the client's settings are."""
+        """A transaction of a session that compares texts as the columns say, whatever the client's
+        settings are.
+        """
         return transaction(self._engine, "The database of the change tables")
 
     def _check_ours(self, connection: Connection, name: str) -> None:
@@ -266,7 +280,10 @@ class Mirrors:
 
 
 ASKED_KEYS: Final = 200
-"""Keys that one query asks for; Oracle's and SQLite's limits for bound values are above it for keys of five columns."""
+"""Keys that one query asks for.
+
+Oracle's and SQLite's limits for bound values are above it for keys of five columns.
+"""
 
 
 class Carrier:
@@ -288,7 +305,10 @@ class Carrier:
             self._connection.execute(self._table.delete())
 
     def _move(self, step: Moved) -> None:
-        """Gives a row its new key; what stands under that goes, because the source cannot have had both."""
+        """Gives a row its new key.
+
+        What stands under that goes, because the source cannot have had both.
+        """
         key = tuple(step.values.get(name, former) for name, former in zip(self._key, step.former, strict=True))
         self._delete([key], but=step.former)
         if self._existing([step.former]):

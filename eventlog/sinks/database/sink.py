@@ -1,7 +1,9 @@
-"""The database sink: rows of change tables and the position in one transaction, so that a repeat does nothing.
+"""The database sink: rows of change tables and the position in one transaction, so that a repeat
+does nothing.
 
-The row of the position also says under which plan the last documents came, and who writes: it is locked and looked at
-in the transaction of the rows, so that a publisher that was replaced writes nothing more.
+The row of the position also says under which plan the last documents came, and who writes: it is
+locked and looked at in the transaction of the rows, so that a publisher that was replaced writes
+nothing more.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from eventlog.sql.dialect import dialect_of
 __all__ = ["DatabaseSettings", "DatabaseSink"]
 
 HELD_SECONDS = 60.0
-"""A publisher that is frozen in the middle of a transaction holds the row of its position for about so long."""
+"""A publisher that is frozen in the middle of a transaction holds the row of its position for about
+so long.
+"""
 
 Refusals = list[tuple[str, Position, str]]
 
@@ -59,8 +63,8 @@ class DatabaseSink:
     def open(self, tenure: Tenure | None) -> None:
         """Takes the task over, and learns how far it is.
 
-        Connections of a former time are closed: the server may have been started anew since, and the first one that is
-        used would fail.
+        Connections of a former time are closed: the server may have been started anew since, and
+        the first one that is used would fail.
         """
         self._engine.dispose()
         self._make_tables()
@@ -165,7 +169,9 @@ class DatabaseSink:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
 
     def _after(self, former: TaskState, change_seq: str, plan: str) -> TaskState:
-        """How far the task is then. A conversion leaves the plan of the publisher alone, who may have to repeat it."""
+        """How far the task is then. A conversion leaves the plan of the publisher alone, who may
+        have to repeat it.
+        """
         now = replace(former, change_seq=change_seq)
         if not plan:
             return now
@@ -203,7 +209,10 @@ class DatabaseSink:
         return found
 
     def _filled(self, connection: Connection, block: RowBlock, shape: BlockShape | str) -> Refusals:
-        """Puts a block into its table; the rows that do not get in are set aside, or end the work."""
+        """Puts a block into its table.
+
+        The rows that do not get in are set aside, or end the work.
+        """
         if isinstance(shape, str):
             return self._refused(block.target, [(positions, shape) for positions in block.positions])
         return self._refused(block.target, Filling(connection, shape, block).run())
@@ -230,7 +239,9 @@ class DatabaseSink:
 
 
 def _engine(url: str) -> Engine:
-    """An engine whose sessions neither wait for ever nor are waited for when this process is frozen."""
+    """An engine whose sessions neither wait for ever nor are waited for when this process is
+    frozen.
+    """
     engine = connect(url, may_create=True)
     limit_sessions(engine, None, None, HELD_SECONDS)
     return engine
@@ -238,7 +249,10 @@ def _engine(url: str) -> Engine:
 
 @contextmanager
 def _aside(connection: Connection, *, undone: bool) -> Iterator[None]:
-    """Turns the failure of DDL into a reason; what it did is undone where the database can do that."""
+    """Turns the failure of DDL into a reason.
+
+    What it did is undone where the database can do that.
+    """
     savepoint = connection.begin_nested() if undone else None
     try:
         yield

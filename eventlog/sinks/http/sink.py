@@ -1,8 +1,10 @@
-"""The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its events.
+"""The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its
+events.
 
-Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one that cannot be
-read) is sent again under the same plan and id, by which the receiver recognises it; nothing that comes after overtakes
-it. The epoch of the publisher goes with each document: a receiver that keeps the highest can refuse one that was replaced.
+Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one
+that cannot be read) is sent again under the same plan and id, by which the receiver recognises it;
+nothing that comes after overtakes it. The epoch of the publisher goes with each document: a
+receiver that keeps the highest can refuse one that was replaced.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class HttpLane:
         self._poster.tenure = tenure
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
+        """Sends them in order until one is not taken for good.
+
+        The rest waits, and what was answered stays answered.
+        """
         outcomes: list[Outcome] = []
         for number, document in enumerate(documents):
             try:
@@ -113,7 +118,9 @@ class HttpLane:
 
 
 class HttpSink(HttpLane):
-    """Several connections to one address, of which it is the first itself: who hands over one by one needs no other."""
+    """Several connections to one address, of which it is the first itself: who hands over one by
+    one needs no other.
+    """
 
     lane: ClassVar[type[HttpLane]] = HttpLane
 
@@ -134,7 +141,10 @@ class HttpSink(HttpLane):
             lane.serve(tenure)
 
     def last(self) -> str:
-        """The id of the last document that was answered in this process; only the receiver knows what was before."""
+        """The id of the last document that was answered in this process.
+
+        Only the receiver knows what was before.
+        """
         return max(lane.answered for lane in self.lanes)
 
     def resolve(self, plan: str) -> Resolved:
@@ -151,7 +161,9 @@ class HttpSink(HttpLane):
 
 
 def _prepare_for_threads() -> None:
-    """Imports what sending needs: modules that import each other fail when several threads are the first to ask for them."""
+    """Imports what sending needs: modules that import each other fail when several threads are the
+    first to ask for them.
+    """
     for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
         import_module(name)
 
@@ -162,28 +174,37 @@ MEANING: Final = {
     "retry": (Status.NEW, Reason.RETRY),
     "fatal": (Status.FATAL, Reason.REFUSED),
 }
-"""What becomes of an event by the level of its worst status; success, or no status at all, needs no words."""
+"""What becomes of an event by the level of its worst status.
+
+Success, or no status at all, needs no words.
+"""
 
 NOTE_CHARACTERS: Final = 2000
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a receiver said of a document. `unknown` are event-ids that the document does not have."""
+    """What a receiver said of a document.
+
+    `unknown` are event-ids that the document does not have.
+    """
 
     outcomes: tuple[Outcome, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
     def ends(self) -> bool:
-        """Whether nothing may be sent after it: later changes of an object must not overtake one that is still to come."""
+        """Whether nothing may be sent after it: later changes of an object must not overtake one
+        that is still to come.
+        """
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
 def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = masked) -> Reply:
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
-    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of every event.
-    `discreet` takes secrets out of what the receiver says, and not out of its markup, which a password may be a word of.
+    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
+    every event. `discreet` takes secrets out of what the receiver says, and not out of its markup,
+    which a password may be a word of.
     """
     if not body.strip():
         return Reply()
@@ -198,7 +219,9 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
 
 
 def again_later(document: Document, why: str) -> Reply:
-    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once more."""
+    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once
+    more.
+    """
     positions = _positions(document)
     retries = [
         Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why, unread=True) for one in positions
@@ -207,7 +230,10 @@ def again_later(document: Document, why: str) -> Reply:
 
 
 def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcome]:
-    """The outcomes of documents that wait because one before them is still to come; no attempt is counted for them."""
+    """The outcomes of documents that wait because one before them is still to come.
+
+    No attempt is counted for them.
+    """
     for document in documents:
         for position in _positions(document):
             note = f"not sent, because document {behind.id} before it is still to be taken"

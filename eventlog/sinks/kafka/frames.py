@@ -1,4 +1,6 @@
-"""Messages as they go over the wire: registered schemas by their numbers, and what cannot go is set aside with its reason."""
+"""Messages as they go over the wire: registered schemas by their numbers, and what cannot go is set
+aside with its reason.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ class Frames:
         self._frames: dict[SchemaRef, bytes] = {}
 
     def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, str]]]:
-        """The messages as consumers of a registry read them; and those that cannot be there, and why."""
+        """The messages as consumers of a registry read them.
+
+        And those that cannot be there, and why.
+        """
         taken: list[Message] = []
         refused: list[tuple[Message, str]] = []
         limit = self._settings.max_message_bytes
@@ -54,14 +59,17 @@ class Frames:
             else:
                 taken.append(framed)
         for message, why in refused:
-            # It is no row's: a transaction would lack its beginning or its end, and nobody would see it.
+            # It is no row's: a transaction would lack its beginning or its end, and nobody would
+            # see it.
             if not message.positions:
                 said = f"A message about a transaction cannot be written: {why}"
                 raise SinkError(said, may_pass=False)
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
-        """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
+        """Why a message is set aside whose number in its transaction is not known yet: it is larger
+        than our own limit.
+        """
         if isinstance(written, WrittenEvent):
             return self._refuses_event(written)
         if not isinstance(written, WrittenMessage):
@@ -75,7 +83,9 @@ class Frames:
         return too_large(message) if too_long else None
 
     def _refuses_event(self, written: WrittenEvent) -> str | None:
-        """The same of an event. Once it is counted its number must be there: the registry is asked now."""
+        """The same of an event. Once it is counted its number must be there: the registry is asked
+        now.
+        """
         [message, *_] = written.messages()
         size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
         if written.part is not None:
@@ -95,7 +105,10 @@ class Frames:
         )
 
     def _frame(self, ref: SchemaRef | None) -> bytes:
-        """What stands before bytes of this schema: a zero and its number. ExpressionError where it gets none, each time anew."""
+        """What stands before bytes of this schema: a zero and its number.
+
+        ExpressionError where it gets none, each time anew.
+        """
         if ref is None:
             return b""
         found = self._frames.get(ref)

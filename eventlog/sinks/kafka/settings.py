@@ -26,9 +26,10 @@ OURS: Final = frozenset(
 class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
     """Which Kafka and how.
 
-    `topic` takes documents that are not messages. `transactional_id` is who this output is at the brokers: two at the
-    same time may not have the same one, and after a restart it must be the former one. `marks_topic` keeps what was
-    written last; the sink makes it where it may. `options` are librdkafka's own settings.
+    `topic` takes documents that are not messages. `transactional_id` is who this output is at the
+    brokers: two at the same time may not have the same one, and after a restart it must be the
+    former one. `marks_topic` keeps what was written last; the sink makes it where it may. `options`
+    are librdkafka's own settings.
     """
 
     servers: str
@@ -99,7 +100,10 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def _journal() -> logging.Logger:
-    """Where librdkafka writes: nowhere, unless somebody listens. What goes wrong is said by errors, not on stderr."""
+    """Where librdkafka writes: nowhere, unless somebody listens.
+
+    What goes wrong is said by errors, not on stderr.
+    """
     logger = logging.getLogger("eventlog.kafka")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -108,7 +112,9 @@ def _journal() -> logging.Logger:
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
-    """What the producer gets: once, in order, and one row always in the same partition, whoever else writes there."""
+    """What the producer gets: once, in order, and one row always in the same partition, whoever
+    else writes there.
+    """
     milliseconds = int(settings.timeout * 1000)
     return {
         **client_options(settings),

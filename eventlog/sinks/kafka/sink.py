@@ -1,8 +1,10 @@
-"""The Kafka sink: documents in transactions, each there whole or not at all, and once even after a restart.
+"""The Kafka sink: documents in transactions, each there whole or not at all, and once even after a
+restart.
 
-In the transaction that carries messages stands also under which plan they went, and who writes. A sink that opens takes
-over the transactional id, which ends whatever its former self left open, and reads that mark: so it knows whether the
-plan that it gets first is there already. Ids are not compared: those of XDS do not rise with time.
+In the transaction that carries messages stands also under which plan they went, and who writes. A
+sink that opens takes over the transactional id, which ends whatever its former self left open, and
+reads that mark: so it knows whether the plan that it gets first is there already. Ids are not
+compared: those of XDS do not rise with time.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ Refusals = tuple[tuple[Position, str], ...]
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """What one transaction carries: messages by their numbers, and the marks that hold once it is committed."""
+    """What one transaction carries: messages by their numbers, and the marks that hold once it is
+    committed.
+    """
 
     messages: Sequence[Message]
     marks: KafkaMarks
@@ -89,7 +93,9 @@ class KafkaSink:
         return self._marks.standing.last
 
     def resolve(self, plan: str) -> Resolved:
-        """Which documents of the plan are there, if it was the last: several transactions may have been parts of it."""
+        """Which documents of the plan are there, if it was the last: several transactions may have
+        been parts of it.
+        """
         self._opened()
         there, refused = self._begun(plan)
         documents = None if there is None else frozenset(there)
@@ -99,7 +105,10 @@ class KafkaSink:
         """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Writes them in one transaction, committed when it returns; answers for messages that no broker takes."""
+        """Writes them in one transaction, committed when it returns.
+
+        Answers for messages that no broker takes.
+        """
         from confluent_kafka import KafkaException
 
         self._opened()
@@ -150,7 +159,10 @@ class KafkaSink:
             raise
 
     def _refuse_others(self, owner: Owner) -> Owner:
-        """The owner from now on, which a lost connection does not change; OccupiedError or ConfigError where it is not us."""
+        """The owner from now on, which a lost connection does not change.
+
+        OccupiedError or ConfigError where it is not us.
+        """
         place = f"The output {self._settings.transactional_id!r} at Kafka"
         if self._owner is None:
             way_out = "Give each output a transactional_id of its own."
@@ -187,12 +199,17 @@ class KafkaSink:
 
     @property
     def _taken(self) -> Taken:
-        """The last plan: a conversion leaves that of the publisher alone, who may have to repeat it."""
+        """The last plan: a conversion leaves that of the publisher alone, who may have to repeat
+        it.
+        """
         standing = self._marks.standing
         return standing.converted if self._tenure is None else standing.taken
 
     def _written(self, documents: Sequence[Document], plan: str) -> Refusals:
-        """Sends the documents in one transaction; one by one where a broker takes a message only smaller."""
+        """Sends the documents in one transaction.
+
+        One by one where a broker takes a message only smaller.
+        """
         from confluent_kafka import KafkaException
 
         messages = [message for document in documents for message in self._messages(document)]
@@ -210,7 +227,8 @@ class KafkaSink:
         return _kept(refused)
 
     def _one_by_one(self, documents: Sequence[Document], plan: str) -> Refusals:
-        """Documents in transactions of their own where a broker refused a message: nobody else is held up by it.
+        """Documents in transactions of their own where a broker refused a message: nobody else is
+        held up by it.
 
         The mark says which of the plan are there, should something break off in between.
         """
@@ -220,7 +238,9 @@ class KafkaSink:
         return refused
 
     def _alone(self, document: Document, plan: str, *, whole: bool) -> Refusals:
-        """Sends one document without the messages that are too large, which are said; `whole` says that it is the last."""
+        """Sends one document without the messages that are too large, which are said; `whole` says
+        that it is the last.
+        """
         taken, refused = self._frames.framed(self._messages(document))
         while True:
             share = self._share(taken, self._standing_after([document], plan, _kept(refused), whole=whole))
@@ -237,7 +257,10 @@ class KafkaSink:
     def _standing_after(
         self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool
     ) -> TopicState:
-        """How far the output is once these documents are there; those without a plan leave the former one."""
+        """How far the output is once these documents are there.
+
+        Those without a plan leave the former one.
+        """
         former = self._marks.standing
         last = max([former.last, *[document.id for document in documents if document.id != HEARTBEAT]])
         if not plan:
@@ -250,7 +273,10 @@ class KafkaSink:
         return replace(former, last=last, taken=taken)
 
     def _first_refused(self, share: Share) -> int | None:
-        """Sends messages each by itself; the number of the first that is too large, or None and all is committed."""
+        """Sends messages each by itself.
+
+        The number of the first that is too large, or None and all is committed.
+        """
         from confluent_kafka import KafkaException
 
         producer = self._opened()
@@ -270,7 +296,9 @@ class KafkaSink:
         return None
 
     def _send(self, messages: Sequence[Message]) -> None:
-        """Begins a transaction and hands the messages to the producer, which sends them while it gets more."""
+        """Begins a transaction and hands the messages to the producer, which sends them while it
+        gets more.
+        """
         producer = self._opened()
         producer.begin_transaction()
         produce, traced = producer.produce, bool(tracing.headers())
@@ -299,7 +327,10 @@ class KafkaSink:
                 producer.poll(ROOM_SECONDS)
 
     def _commit(self, marks: KafkaMarks) -> None:
-        """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""
+        """Writes the marks and commits.
+
+        Returns when all of it is durable, for a failed delivery fails the commit.
+        """
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
@@ -358,11 +389,14 @@ class KafkaSink:
                 self._hear(error_of(fatal))
 
     def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
-        """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
+        """The error in words. The connection is dropped: only a new one can tell what became of the
+        transaction.
+        """
         self._listen()
         said, self._said = self._said, None
-        # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it would go on asking
-        # for our transactional id, and take it away from its own successor once the brokers are back.
+        # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
+        # would go on asking for our transactional id, and take it away from its own successor once
+        # the brokers are back.
         clear_frames(failed.__traceback__)
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
@@ -370,7 +404,10 @@ class KafkaSink:
         return in_words(error_of(failed), self._settings.servers, said)
 
     def _is_replaced(self) -> bool:
-        """Whether whoever fenced us off has taken the output over; brokers also do it by themselves, after a time."""
+        """Whether whoever fenced us off has taken the output over.
+
+        Brokers also do it by themselves, after a time.
+        """
         try:
             owner = latest_owner(self._settings, self._partitions)
         except SinkError:
@@ -378,7 +415,9 @@ class KafkaSink:
         return self._owner is not None and owner.epoch > self._owner.epoch
 
     def _abort(self) -> None:
-        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers of what failed."""
+        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers
+        of what failed.
+        """
         self._drop()
         self._opened()
 

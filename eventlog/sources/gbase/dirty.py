@@ -1,7 +1,9 @@
-"""Reads of a buffer that is used again and again: what each read wrote is told from what earlier reads left behind it.
+"""Reads of a buffer that is used again and again: what each read wrote is told from what earlier
+reads left behind it.
 
-A read is written from the buffer's first byte on. Where a byte differs from what stood there before, this read wrote
-it; a record that does not differ at all was left there. Whatever is neither a record nor surely left over is damage.
+A read is written from the buffer's first byte on. Where a byte differs from what stood there
+before, this read wrote it; a record that does not differ at all was left there. Whatever is neither
+a record nor surely left over is damage.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class LeftOver(Struct, frozen=True):
 
 
 class DirtyReads:
-    """Takes reads in their order. What it finds damaged is left in the framer, for the next call to raise."""
+    """Takes reads in their order.
+
+    What it finds damaged is left in the framer, for the next call to raise.
+    """
 
     def __init__(self, framer: Framer, largest: int) -> None:
         self._framer = framer
@@ -41,7 +46,9 @@ class DirtyReads:
         self._held: RecordFrame | None = None
         """The last record of a read, whose end may have been left over; the next read tells."""
         self._doubtful = False
-        """Whether what is kept may end with what was left over, so that the next read completes it with wrong bytes."""
+        """Whether what is kept may end with what was left over, so that the next read completes it
+        with wrong bytes.
+        """
 
     def take(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The records that a read wrote, and what it did not write."""
@@ -80,7 +87,9 @@ class DirtyReads:
         return [held] if held is not None and not self._misses_bytes() else []
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        """DamageError when there was any that nobody has heard of, or when the last record never
+        came whole.
+        """
         if self._framer.damage is None and not self.record_is_kept():
             self._framer.drop()
         self._framer.close()
@@ -108,7 +117,9 @@ class DirtyReads:
         return self._without_its_end(held)
 
     def _misses_bytes(self) -> bool:
-        """Whether the read wrote a few bytes behind the record that is held: they are its own, where left-over ones took their place."""
+        """Whether the read wrote a few bytes behind the record that is held: they are its own,
+        where left-over ones took their place.
+        """
         return self._sure and 0 < self._framer.kept < COMMON_BYTES
 
     def _without_its_end(self, record: RecordFrame) -> list[RecordFrame | LeftOver]:
@@ -117,7 +128,9 @@ class DirtyReads:
         return [LeftOver(record.offset, record.data)]
 
     def _joined(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
-        """The only record of a read that begins at `begin`, where an earlier one began it and nobody has seen what follows."""
+        """The only record of a read that begins at `begin`, where an earlier one began it and
+        nobody has seen what follows.
+        """
         if len(records) != 1 or not self._doubtful or records[0].offset >= begin:
             return None
         known = self._framer.kept >= COMMON_BYTES and self._framer.damage is None
@@ -148,7 +161,9 @@ class DirtyReads:
         return [LeftOver(offset, rest)]
 
     def _without_end(self) -> list[LeftOver]:
-        """What was kept never goes on: a record that a read cut, or what was left over and looked like its beginning."""
+        """What was kept never goes on: a record that a read cut, or what was left over and looked
+        like its beginning.
+        """
         framer = self._framer
         rest, offset = framer.rest, framer.offset
         if self.record_is_kept():
@@ -162,7 +177,10 @@ class DirtyReads:
         return self._sure or may_begin(self._framer.rest, self._largest)
 
     def _written(self, chunk: bytes) -> int:
-        """Behind which byte everything is as it was in the buffer; what was never seen before does not count."""
+        """Behind which byte everything is as it was in the buffer.
+
+        What was never seen before does not count.
+        """
         before = bytes(self._buffer[: len(chunk)])
         self._buffer[: len(chunk)] = chunk
         if chunk.startswith(before):
@@ -199,7 +217,10 @@ def begins_record(data: bytes, largest: int) -> bool:
 
 
 def may_begin(data: bytes, largest: int) -> bool:
-    """Whether so few bytes may be the beginning of a header; zeros, as of a new buffer, are none."""
+    """Whether so few bytes may be the beginning of a header.
+
+    Zeros, as of a new buffer, are none.
+    """
     whole = data + bytes(max(0, 8 - len(data)))
     header, payload = int.from_bytes(whole[:4], "big"), int.from_bytes(whole[4:8], "big")
     return any(data) and header <= largest and header + payload <= largest and _SCHEME.startswith(data[8:12])

@@ -1,4 +1,5 @@
-"""The layout of a captured table: the columns and types that the text of a TABSCHEM record describes, checked against its header.
+"""The layout of a captured table: the columns and types that the text of a TABSCHEM record
+describes, checked against its header.
 
 Of a type it is known what it is, how many bytes it takes, and what SQL calls it.
 """
@@ -44,10 +45,12 @@ PLACES: Final = {"year": 5, "month": 4, "day": 3, "hour": 2, "minute": 1, "secon
 
 
 class ColumnType(Struct, frozen=True, kw_only=True):
-    """A type. `size` is None where each value says its own; `sql` is the name that other databases understand.
+    """A type. `size` is None where each value says its own; `sql` is the name that other databases
+    understand.
 
-    `precision` is that of a decimal, or how many digits an interval's first field has; `scale` are a decimal's
-    decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or an interval.
+    `precision` is that of a decimal, or how many digits an interval's first field has; `scale` are
+    a decimal's decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or
+    an interval.
     """
 
     form: ValueForm
@@ -120,7 +123,10 @@ def _characters(numbers: list[int]) -> ColumnType:
 
 
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
-    """`decimal` floats with 16 digits, `decimal(p)` with p; money has always decimals, two if nothing is said."""
+    """`decimal` floats with 16 digits, `decimal(p)` with p.
+
+    Money has always decimals, two if nothing is said.
+    """
     precision = numbers[0] if numbers else 16
     scale = numbers[1] if len(numbers) > 1 else 2 if name == "money" else None
     if scale == 255:
@@ -184,7 +190,9 @@ class CapturedColumn(Struct, frozen=True, kw_only=True):
 
 
 class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
-    """What the rows with a label look like: first the columns of fixed length, then those of varying length."""
+    """What the rows with a label look like: first the columns of fixed length, then those of
+    varying length.
+    """
 
     label: int
     columns: tuple[CapturedColumn, ...]
@@ -203,7 +211,10 @@ class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def read_layout(data: bytes, header_size: int) -> CapturedLayout:
-    """The layout that a TABSCHEM record holds; DataError when its text and the numbers in its header contradict."""
+    """The layout that a TABSCHEM record holds.
+
+    DataError when its text and the numbers in its header contradict.
+    """
     label, _, fixed_bytes, nfixed, nvar = _header(data, 16)
     try:
         text = data[header_size:].partition(b"\0")[0].decode("utf-8")

@@ -1,4 +1,5 @@
-"""The records of the stream: what they say and what their headers hold, and how bytes in any cut become records.
+"""The records of the stream: what they say and what their headers hold, and how bytes in any cut
+become records.
 
 Records are cut by the sizes in their headers alone: this knows no layouts, and does no I/O.
 """
@@ -39,7 +40,9 @@ class CdcRecord(IntEnum):
 
 
 ROWS: Final = frozenset((CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT))
-"""The records that carry a row, and behind the fields of their header the sizes of its variable columns."""
+"""The records that carry a row, and behind the fields of their header the sizes of its variable
+columns.
+"""
 
 
 class HeaderField(Struct, frozen=True):
@@ -98,7 +101,9 @@ _common = Binary(">4I").unpack_from
 
 
 class RecordFrame(Struct, frozen=True, gc=False):
-    """One record: where it begins in the stream, its number, how long its header is, and all its bytes."""
+    """One record: where it begins in the stream, its number, how long its header is, and all its
+    bytes.
+    """
 
     offset: int
     number: int
@@ -113,8 +118,9 @@ class RecordFrame(Struct, frozen=True, gc=False):
 class Framer:
     """Cuts what it is fed into records and keeps the beginning of the next one.
 
-    Damage is raised once everything before it was handed out: by the call that finds nothing else to give. A record of
-    another packet scheme is damage too, unless it is to be skipped by its length.
+    Damage is raised once everything before it was handed out: by the call that finds nothing else
+    to give. A record of another packet scheme is damage too, unless it is to be skipped by its
+    length.
     """
 
     def __init__(self, *, largest: int = RECORD_BYTES, skip_schemes: bool = False) -> None:
@@ -153,7 +159,10 @@ class Framer:
         return found
 
     def drop(self) -> int:
-        """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it; says how much it was."""
+        """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it.
+
+        Says how much it was.
+        """
         dropped, self._kept = self._kept, 0
         self.offset += dropped
         self._pieces.clear()
@@ -162,7 +171,9 @@ class Framer:
         return dropped
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        """DamageError when there was any that nobody has heard of, or when the last record never
+        came whole.
+        """
         self._raise_damage()
         if self._kept:
             missing = self._needed - self._kept

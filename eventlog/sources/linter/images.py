@@ -1,7 +1,9 @@
-"""From queue rows to images of what was committed, in the order of the commits. Does no I/O and reads no clock.
+"""From queue rows to images of what was committed, in the order of the commits.
 
-Rows come in the order of SYSLOG_ADDR; those of one operation are looked at together when its transaction ends, so
-that a row which is missing has until then to come.
+Does no I/O and reads no clock.
+
+Rows come in the order of SYSLOG_ADDR; those of one operation are looked at together when its
+transaction ends, so that a row which is missing has until then to come.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
-"""How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
+"""How far back a later commit's time may lie before it is told.
+
+Log files' numbers might be used again.
+"""
 
 ROW_BYTES: Final = 600
 """Bytes that a queue row takes in memory beside its DATA."""
@@ -34,10 +39,11 @@ _COMMIT, _ROLLBACK, _END = Action.COMMIT, Action.ROLLBACK, Action.END
 
 
 class CommittedRows:
-    """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
+    """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are
+    too many for memory.
 
-    What ended before the place `begin` was handed out formerly. `lose` hears of rows that are left out although they
-    may say something, and of how many.
+    What ended before the place `begin` was handed out formerly. `lose` hears of rows that are left
+    out although they may say something, and of how many.
     """
 
     def __init__(
@@ -83,7 +89,10 @@ class CommittedRows:
         return chain.from_iterable(self.transactions(rows))
 
     def transactions(self, rows: Iterable[QueueRow]) -> Iterator[Iterator[Image]]:
-        """The images of each transaction that these rows end; they are made when somebody asks for them."""
+        """The images of each transaction that these rows end.
+
+        They are made when somebody asks for them.
+        """
         action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
         held, reached = self._open, -1
         for row in rows:
@@ -108,7 +117,10 @@ class CommittedRows:
                 reached = addr
 
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
-        """The images of a transaction that ends; one that nobody did anything in is empty, and no matter."""
+        """The images of a transaction that ends.
+
+        One that nobody did anything in is empty, and no matter.
+        """
         addr = row.syslog_addr
         if row.len1 or row.len2:
             self._report(f"{action} at {address(addr)} comes with {row.len1} + {row.len2} bytes, which are ignored.")
@@ -136,7 +148,10 @@ class CommittedRows:
         return iter(sorted(rows, key=lambda row: (row.syslog_addr, row.extdata)))
 
     def _chosen_end(self, row: QueueRow) -> tuple[Action, str | None]:
-        """What an end without an outcome is taken as; nothing is applied unless somebody said so."""
+        """What an end without an outcome is taken as.
+
+        Nothing is applied unless somebody said so.
+        """
         chosen = self._settings.unknown_end
         if chosen == "commit":
             return _COMMIT, None
@@ -147,7 +162,10 @@ class CommittedRows:
         return _COMMIT, f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
 
     def _committed(self, row: QueueRow) -> dt.datetime | None:
-        """When it was committed; time that runs back is reported, for the addresses may have begun anew."""
+        """When it was committed.
+
+        Time that runs back is reported, for the addresses may have begun anew.
+        """
         try:
             time = self._utc(row.oper_date)
         except DataError as error:

@@ -1,4 +1,5 @@
-"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API.
+"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the
+DB-API.
 
 At the end it is made and filled with the emulator's rows, for tests and for users without a server.
 """
@@ -64,7 +65,9 @@ class Queue:
         return found
 
     def rows(self, transactions: Iterable[int], until: int) -> Iterator[QueueRow]:
-        """All rows of the transactions up to a place, in the order of the system log, or as they arrived."""
+        """All rows of the transactions up to a place, in the order of the system log, or as they
+        arrived.
+        """
         found = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
         rows = (queue_row(values, self._page) for values in found)
         return arrived(rows) if self._receiving else rows
@@ -86,7 +89,9 @@ class Queue:
         return queue_statement(query, **self._holes, **holes)
 
     def _range(self, first: int, last: int | None) -> str:
-        """Unsigned places in SQL's signed numbers: the upper half is negative and comes behind the other."""
+        """Unsigned places in SQL's signed numbers: the upper half is negative and comes behind the
+        other.
+        """
         address = self._holes["address"]
         low = f"{address} >= {signed(first)}"
         from_first = f"({low} AND {address} < 0)" if first >= _half else f"({low} OR {address} < 0)"
