@@ -44,7 +44,10 @@ class StdoutSink:
         """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""
         try:
             for document in documents:
-                self._stream.write(document.body if document.body.endswith(b"\n") else document.body + b"\n")
+                body = document.body
+                if not body.endswith(b"\n"):
+                    body += b"\n"
+                self._stream.write(body)
             self._stream.flush()
         except BrokenPipeError as error:
             self._give_up()

@@ -195,8 +195,10 @@ class _Move:
 
     def _lacked_by(self, one: FormerOutput) -> set[int]:
         """The rows among those that are told apart which this output has not had for certain."""
-        new = self._waiting - self._settled
-        return (new if one.owed is None else new | (one.owed & self._waiting)) - one.has
+        lacked = self._waiting - self._settled
+        if one.owed is not None:
+            lacked |= one.owed & self._waiting
+        return lacked - one.has
 
     def _tries(self, one: FormerOutput) -> Tries:
         if one.owed is None:

@@ -108,7 +108,9 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
     least = min(outputs, key=lambda one: (len(one.lacks), one.name))
     for one in outputs:
         if more := sorted(least.lacks - one.lacks):
-            rows = ", ".join(map(str, more[:SHOWN_ROWS])) + (", …" if len(more) > SHOWN_ROWS else "")
+            rows = ", ".join(map(str, more[:SHOWN_ROWS]))
+            if len(more) > SHOWN_ROWS:
+                rows += ", …"
             wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)} for {least.name}"
             message = (
                 f"{wait} that {one.name} has, and other rows for {one.name}: a version without journal cannot say that."

@@ -93,7 +93,8 @@ class Names:
         if self._by_time:
             self.named = max(f"{identity[:TIME_DIGITS]}0", _after(self.named))
             return f"{self.named[:8]}-{self.named[8:]}"
-        return f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
+        name = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}"
+        return f"{name}-{number}" if number else name
 
 
 def _after(named: str) -> str:
@@ -153,9 +154,10 @@ class ChangeTableFiles:
             self._state = self._read()
         except OSError as error:
             raise self._failed(error) from error
-        there = self._has(plan)
-        answers = tuple(refusals(self._state.refusals)) if there else ()
-        return Resolved(last=self._state.plan, documents=None if there else frozenset(), answers=answers)
+        if not self._has(plan):
+            return Resolved(last=self._state.plan, documents=frozenset())
+        answers = tuple(refusals(self._state.refusals))
+        return Resolved(last=self._state.plan, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Writes files of each document under names that nobody looks at."""
@@ -170,19 +172,21 @@ class ChangeTableFiles:
         Answers which events have no row there.
         """
         rows, state = _rows_of(documents), self._state
-        if not rows or self._has(plan):
-            return refusals(state.refusals if self._has(plan) else ())
+        if self._has(plan):
+            return refusals(state.refusals)
+        if not rows:
+            return refusals(())
         prepared = self._prepared.pop(plan, None)
         if prepared is not None and (prepared.before is not state or prepared.documents != rows):
             prepared.hidden.discard()  # their names would not go on from what is there now
             prepared = None
-        found = prepared or self._made(plan, rows)
+        made = prepared or self._made(plan, rows)
         try:
-            self._plans.show(found.hidden, apart=1)
+            self._plans.show(made.hidden, apart=1)
         except OSError as error:
             raise self._failed(error) from error
-        self._state = found.after
-        return refusals(found.refused)
+        self._state = made.after
+        return refusals(made.refused)
 
     def close(self) -> None:
         self._forget_prepared()

@@ -78,7 +78,7 @@ class Evolution:
             target=block.target,
             owner=block.table.schema or "",
             table=block.table.name,
-            version=1 if former is None else former.version,
+            version=former.version if former is not None else 1,
             columns=block.columns,
             log=self.log,
         )
@@ -120,11 +120,10 @@ class Evolution:
     def _create(self, connection: Connection, block: RowBlock) -> None:
         table = self._table(connection, block.target, block.columns)
         table.create(connection)
-        sequence = next((column.name for column in block.columns if column.is_called("change_seq")), None)
-        if self._index and sequence is not None:
-            sa.Index(f"{block.target}_seq"[-connection.dialect.max_identifier_length :], table.c[sequence]).create(
-                connection
-            )
+        sequences = [column.name for column in block.columns if column.is_called("change_seq")]
+        if self._index and sequences:
+            name = f"{block.target}_seq"[-connection.dialect.max_identifier_length :]
+            sa.Index(name, table.c[sequences[0]]).create(connection)
 
     def _alter(
         self,
@@ -139,20 +138,27 @@ class Evolution:
         missing = [column for column in block.columns if column.name.casefold() not in have]
         if former is None and any(column.header for column in missing):
             raise ExpressionError(f"{block.target} is there and is no change table: it has no column {missing[0].name}")
-        known = {} if former is None else {column.name: column for column in former.columns}
-        retyped = [c for c in block.columns if c.name in known and known[c.name].type != c.type and c not in missing]
-        gone = [name for name in known if name not in {column.name for column in block.columns}]
+        known: dict[str, ChangeColumn] = {}
+        if former is not None:
+            known = {column.name: column for column in former.columns}
+        gone = known.keys() - {column.name for column in block.columns}
+        retyped = []
+        news: dict[str, dict[str, Any]] = {}
+        for place, column in enumerate(block.columns):
+            if column in missing:
+                news[column.name] = _told(column, "ADD", place)
+            elif column.name in known and known[column.name].type != column.type:
+                retyped.append(column)
         if former is not None and not (missing or retyped or gone):
             return
-        told = {
-            column.name: _told(column, "ADD", place) for place, column in enumerate(block.columns) if column in missing
-        }
-        told |= {column.name: _told(column, "ALTER", 0) for column in retyped}
-        told |= {name: _told(known[name], "DROP", 0) for name in gone}
+        news |= {column.name: _told(column, "ALTER", 0) for column in retyped}
+        # Said, and no more: a column with its values is never taken away.
+        news |= {name: _told(column, "DROP", 0) for name, column in known.items() if name in gone}
         if self._apply:
             self._run(connection, block.target, missing, retyped)
-        version = record.version + 1 if former is not None else 1
-        self._note(connection, replace(record, version=version), former, change_seq, "ALTER_TABLE", told)
+        if former is not None:
+            record = replace(record, version=former.version + 1)
+        self._note(connection, record, former, change_seq, "ALTER_TABLE", news)
 
     def _run(
         self, connection: Connection, target: str, missing: Sequence[ChangeColumn], retyped: Sequence[ChangeColumn]
@@ -179,18 +185,17 @@ class Evolution:
         self._control.tell_ddl(connection, record, change_seq, kind, columns)
 
     def _shaped(self, connection: Connection, block: RowBlock) -> BlockShape:
+        # A database may have made the names upper or lower case.
         there = self._columns_there(connection, block.target) or []
-        places = {name.casefold(): place for place, name in enumerate(there)}
-        own = {place: places.get(column.name.casefold()) for place, column in enumerate(block.columns)}
-        taken = tuple([place for place, there in own.items() if there is not None])
-        actual = {column.name.casefold(): column.name for column in block.columns}
-        names = {name.casefold(): name for name in there}
-        columns = [block.columns[place] for place in taken]
-        table = self._table(
-            connection, block.target, columns, {actual[key]: names[key] for key in actual if key in names}
-        )
-        known = {place: there for place, there in own.items() if there is not None}
-        return BlockShape(table=table, columns=block.columns, taken=taken, places=known)
+        standing = {name.casefold(): (place, name) for place, name in enumerate(there)}
+        places: dict[int, int] = {}
+        columns, names = [], {}
+        for own_place, column in enumerate(block.columns):
+            if column.name.casefold() in standing:
+                places[own_place], names[column.name] = standing[column.name.casefold()]
+                columns.append(column)
+        table = self._table(connection, block.target, columns, names)
+        return BlockShape(table=table, columns=block.columns, taken=tuple(places), places=places)
 
     def _table(
         self,
@@ -199,19 +204,21 @@ class Evolution:
         columns: Sequence[ChangeColumn],
         names: dict[str, str] | None = None,
     ) -> Table:
-        found, types = names or {}, dialect_of(connection).types
-        made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type, types)) for c in columns]
+        names = names or {}
+        types = dialect_of(connection).types
+        typed = [(names.get(column.name, column.name), target_type(column.type, types)) for column in columns]
+        made: list[sa.Column[Any]] = [sa.Column(name, kind) for name, kind in typed]
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 
 def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:
     """A column as the DDL history tells it."""
-    said = described(column, place + 1)
+    facts = described(column, place + 1)
     return {
         "columnNewName": None,
         "action": action,
-        **{fact: said[fact] for fact in ("type", "length", "precision", "scale")},
-        "primaryKeyPosition": said["primaryKeyPos"],
+        **{fact: facts[fact] for fact in ("type", "length", "precision", "scale")},
+        "primaryKeyPosition": facts["primaryKeyPos"],
         "nullable": True,
-        "ordinal": said["ordinal"],
+        "ordinal": facts["ordinal"],
     }

@@ -83,7 +83,9 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         file = getattr(settings, name)
         if file is not None and not Path(file).is_file():
             raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
-    protocol = f"{'sasl_' if settings.sasl != 'none' else ''}{'ssl' if settings.tls else 'plaintext'}"
+    protocol = "ssl" if settings.tls else "plaintext"
+    if settings.sasl != "none":
+        protocol = f"sasl_{protocol}"
     options: dict[str, Any] = {
         "bootstrap.servers": settings.servers,
         "client.id": settings.transactional_id,

@@ -98,8 +98,10 @@ class KafkaSink:
         """
         self._opened()
         there, refused = self._begun(plan)
-        documents = None if there is None else frozenset(there)
-        return Resolved(last=self._taken.plan, documents=documents, answers=tuple(refusals(refused)))
+        resolved = Resolved(last=self._taken.plan, documents=None, answers=tuple(refusals(refused)))
+        if there is not None:
+            resolved = replace(resolved, documents=frozenset(there))
+        return resolved
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
@@ -113,7 +115,9 @@ class KafkaSink:
 
         self._opened()
         there, before = self._begun(plan)
-        fresh = [] if there is None else [document for document in documents if document.id not in there]
+        if there is None:
+            return refusals(before)
+        fresh = [document for document in documents if document.id not in there]
         if not fresh:
             return refusals(before)
         self._listen()
@@ -186,9 +190,12 @@ class KafkaSink:
         try:
             return Producer({**self._options, "error_cb": self._hear})
         except KafkaException as refused:
-            said = str(error_of(refused).str()).rstrip(".")
-            hint = "Check the files of output.ca_file, output.client_certificate and output.client_key, and output.options."
-            raise ConfigError(f"Kafka's client refuses its settings: {said}.", hint=hint) from None
+            why = str(error_of(refused).str()).rstrip(".")
+            hint = (
+                "Check the files of output.ca_file, output.client_certificate and output.client_key,"
+                " and output.options."
+            )
+            raise ConfigError(f"Kafka's client refuses its settings: {why}.", hint=hint) from None
 
     def _begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
         """Which documents of the plan are there, and what of it was refused; None when all are."""
@@ -199,11 +206,12 @@ class KafkaSink:
 
     @property
     def _taken(self) -> Taken:
-        """The last plan: a conversion leaves that of the publisher alone, who may have to repeat
-        it.
-        """
-        standing = self._marks.standing
-        return standing.converted if self._tenure is None else standing.taken
+        """The last plan."""
+        # A conversion, which has no tenure, leaves the publisher's plan alone: that may have to be
+        # repeated.
+        if self._tenure is None:
+            return self._marks.standing.converted
+        return self._marks.standing.taken
 
     def _written(self, documents: Sequence[Document], plan: str) -> Refusals:
         """Sends the documents in one transaction.
@@ -223,19 +231,14 @@ class KafkaSink:
                 raise
             clear_frames(failed.__traceback__)
             self._abort()
-            return self._one_by_one(documents, plan)
-        return _kept(refused)
-
-    def _one_by_one(self, documents: Sequence[Document], plan: str) -> Refusals:
-        """Documents in transactions of their own where a broker refused a message: nobody else is
-        held up by it.
-
-        The mark says which of the plan are there, should something break off in between.
-        """
-        refused: Refusals = ()
+        else:
+            return _kept(refused)
+        # A broker refused a message, and nobody else is to be held up by it. The mark says which
+        # documents of the plan are there, should something break off in between.
+        kept: Refusals = ()
         for number, document in enumerate(documents, 1):
-            refused += self._alone(document, plan, whole=number == len(documents))
-        return refused
+            kept += self._alone(document, plan, whole=number == len(documents))
+        return kept
 
     def _alone(self, document: Document, plan: str, *, whole: bool) -> Refusals:
         """Sends one document without the messages that are too large, which are said; `whole` says
@@ -266,7 +269,9 @@ class KafkaSink:
         if not plan:
             return replace(former, last=last)
         there, before = self._begun(plan)
-        part = None if whole else (*(there or ()), *[document.id for document in documents])
+        part: tuple[str, ...] | None = None
+        if not whole:
+            part = (*(there or ()), *[document.id for document in documents])
         taken = Taken(plan=plan, part=part, refused=(*before, *refused))
         if self._tenure is None:
             return replace(former, last=last, converted=taken)
@@ -314,9 +319,12 @@ class KafkaSink:
                     producer.poll(ROOM_SECONDS)
 
     def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
-        options: dict[str, Any] = {} if report is None else {"on_delivery": report}
-        traced = () if message.topic == self._settings.marks_topic else tracing.headers().items()
-        headers = [*message.headers, *((name, text.encode()) for name, text in traced)]
+        options: dict[str, Any] = {}
+        if report is not None:
+            options["on_delivery"] = report
+        headers = [*message.headers]
+        if message.topic != self._settings.marks_topic:  # a mark is part of no row's way
+            headers += [(name, text.encode()) for name, text in tracing.headers().items()]
         if headers:
             options["headers"] = headers
         while True:
@@ -341,25 +349,26 @@ class KafkaSink:
     def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
         """The messages with metadata before those whose table was not told so yet."""
         tables = dict(self._marks.tables)
-        found: list[Message] = []
+        sent: list[Message] = []
         for message in messages:
             structure = message.structure
             if structure is not None:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
-                    version = structure.version if former is None else max(structure.version, former.version + 1)
-                    told = KnownStructure(structure.schema_id, version)
-                    tables[structure.table] = told
-                    time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
-                    value = structure.told(told.version, time)
-                    found.append(Message(topic=structure.topic, key=structure.key, value=value))
+                    version = structure.version
+                    if former is not None:  # consumers were told a number, and the next one is greater
+                        version = max(version, former.version + 1)
+                    tables[structure.table] = KnownStructure(structure.schema_id, version)
+                    now = self._clock().astimezone(dt.UTC).replace(tzinfo=None)
+                    value = structure.told(version, now.isoformat("T", "milliseconds"))
+                    sent.append(Message(topic=structure.topic, key=structure.key, value=value))
             if message.key is not None or message.value is not None:  # what is neither only brings its structure
-                found.append(message)
+                sent.append(message)
         topics = self._topics
         assert topics is not None
-        for topic in dict.fromkeys([message.topic for message in found]):
+        for topic in dict.fromkeys([message.topic for message in sent]):
             topics.require(topic)
-        return Share(messages=found, marks=KafkaMarks(standing=standing, tables=tables))
+        return Share(messages=sent, marks=KafkaMarks(standing=standing, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):
@@ -369,9 +378,8 @@ class KafkaSink:
             raise ConfigError("output.topic is missing: it takes documents that are no messages.")
         positions = tuple(position for positions in document.covers.values() for position in positions)
         headers: tuple[Header, ...] = (("id", document.id.encode()),)
-        key = (
-            self._settings.transactional_id.encode()
-        )  # one key, one partition: documents are right only in their order
+        # One key, one partition: documents are right only in their order.
+        key = self._settings.transactional_id.encode()
         return [Message(topic=topic, key=key, value=document.body, positions=positions, headers=headers)]
 
     def _hear(self, error: KafkaError) -> None:

@@ -119,10 +119,11 @@ def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    heard: list[KafkaError] = []
+    heard: KafkaError | None = None
 
     def hear(error: KafkaError) -> None:
-        heard[:] = [louder(heard[0] if heard else None, error)]
+        nonlocal heard
+        heard = louder(heard, error)
 
     options: dict[str, Any] = {**client_options(settings), "error_cb": hear}
     client = AdminClient(options)
@@ -130,8 +131,8 @@ def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str
         listed = client.list_topics(timeout=min(settings.timeout, TRIAL_SECONDS))
     except KafkaException as failed:
         client.poll(0)
-        told = in_words(error_of(failed), settings.servers, heard[0] if heard else None)
-        if told.hint == TRIED_AGAIN:  # not by who only asks
-            told.hint = "See that a broker listens there, or change the output's `servers`."
-        raise told from None
+        refusal = in_words(error_of(failed), settings.servers, heard)
+        if refusal.hint == TRIED_AGAIN:  # not by who only asks
+            refusal.hint = "See that a broker listens there, or change the output's `servers`."
+        raise refusal from None
     return [topic for topic in topics if topic not in listed.topics]

@@ -222,15 +222,15 @@ def _row(
     lines: list[DumpLine] = []
     for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
         at = FIXED_HEADER_BYTES + 4 * place
-        said = f"{size} ({'little' if little else 'big'}-endian)"
+        value = f"{size} (little-endian)" if little else f"{size} (big-endian)"
         data = frame.data[at : at + 4]
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=value))
     at = frame.header_size
     fixed = [column.type.size or 0 for column in layout.fixed]
     for column, size in zip((*layout.fixed, *layout.varying), (*fixed, *sizes), strict=True):
         data = frame.data[at : at + size]
-        said = _value(column, data, settings)
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"{column.name} {column.written}", value=said))
+        name, value = f"{column.name} {column.written}", _value(column, data, settings)
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=name, value=value))
         at += size
     return iter(lines)
 
@@ -242,7 +242,9 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
         return f"! is none: {error}"
     if value is None:
         return "= NULL"
-    return f"= {shortened(repr(value), 200) if isinstance(value, str | bytes) else value}"
+    if isinstance(value, str | bytes):
+        return f"= {shortened(repr(value), 200)}"
+    return f"= {value}"
 
 
 _transaction = Binary(">QI").unpack_from

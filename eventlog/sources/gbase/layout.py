@@ -106,20 +106,17 @@ def read_type(text: str) -> ColumnType:
         form, size, sql = _FIXED[name]
         return ColumnType(form=form, size=size, sql=sql)
     if name in ("char", "character", "nchar"):
-        return _characters(numbers)
+        length = numbers[0] if numbers else 1
+        if not 1 <= length <= MOST_CHARACTERS:
+            raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
+        return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
     if name in _VARYING:
         form, longest = _VARYING[name]
-        return ColumnType(form=form, size=None, sql=f"varchar({numbers[0] if numbers else longest})")
+        length = numbers[0] if numbers else longest
+        return ColumnType(form=form, size=None, sql=f"varchar({length})")
     if name in _DECIMALS:
         return _decimal(name, numbers)
     raise DataError(f"{shortened(text)!r} is not a type that can be captured.")
-
-
-def _characters(numbers: list[int]) -> ColumnType:
-    length = numbers[0] if numbers else 1
-    if not 1 <= length <= MOST_CHARACTERS:
-        raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
-    return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
 
 
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
@@ -128,9 +125,9 @@ def _decimal(name: str, numbers: list[int]) -> ColumnType:
     Money has always decimals, two if nothing is said.
     """
     precision = numbers[0] if numbers else 16
-    scale = numbers[1] if len(numbers) > 1 else 2 if name == "money" else None
-    if scale == 255:
-        scale = None
+    scale = 2 if name == "money" else None
+    if len(numbers) > 1:
+        scale = numbers[1] if numbers[1] != 255 else None  # 255 is how the server says that it floats
     if not 1 <= precision <= 32 or (scale or 0) > precision:
         raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
     if scale is None:

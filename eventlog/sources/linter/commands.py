@@ -64,7 +64,10 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     from eventlog.sources.linter.tables import SourceTables
 
     settings = msgspec.convert(chosen, ReadingSettings)
-    tables = SourceTables(catalog_from_json(content_of(schema), origin=str(schema)) if schema else None, settings)
+    catalog = None
+    if schema:
+        catalog = catalog_from_json(content_of(schema), origin=str(schema))
+    tables = SourceTables(catalog, settings)
     restart = FollowedQueue()
     dump = dumped(export_rows([file], settings), tables, settings, restart.take)
     return show_dump(dump, lambda one: "\n".join(text_of(one)), restart, ("operation",), as_json=as_json)

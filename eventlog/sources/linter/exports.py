@@ -162,9 +162,13 @@ def _typed(name: str, value: Any) -> Any:
             return int(value) if value.strip() else None
         except ValueError:
             raise DataError(f"{name} is {value!r}, which is no number") from None
-    number = name not in BINARY and name not in TEXTS
-    if value is not None and (type(value) is not int if number else not isinstance(value, str | bytes)):
-        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no {'number' if number else 'text'}")
+    if value is None:
+        return None
+    if name in BINARY or name in TEXTS:
+        if not isinstance(value, str | bytes):
+            raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no text")
+    elif type(value) is not int:
+        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no number")
     return value
 
 

@@ -85,9 +85,11 @@ def chosen(row: QueueRow) -> Action | None:
 
 def typ_of(action: Action, coding: Coding) -> int:
     """The TYP that says so; the table's where the coding decides row by row."""
-    codes = LIST if coding == "list" else TABLE | {5: Action.END} if action is Action.END else TABLE
-    if action is Action.DELETE_BLOB and coding == "auto":
+    codes = TABLE
+    if coding == "list" or (coding == "auto" and action is Action.DELETE_BLOB):
         codes = LIST
+    elif action is Action.END:
+        codes = TABLE | {5: Action.END}
     return {known: typ for typ, known in codes.items()}[action]
 
 

@@ -112,14 +112,20 @@ class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def attempts(self) -> dict[Position, int]:
         """How often each image was offered that waits."""
-        return {one.position: one.attempts for one in self.waiting}
+        return {image.position: image.attempts for image in self.waiting}
 
     def waits(self, staying: Iterable[Position], left: Collection[Position]) -> tuple[WaitingImage, ...]:
         """What waits when these images stay, each offered once more, but for those that are left
         for the next batch.
         """
         before = self.attempts
-        return tuple(WaitingImage(position=one, attempts=before.get(one, 0) + (one not in left)) for one in staying)
+        waiting = []
+        for position in staying:
+            attempts = before.get(position, 0)
+            if position not in left:
+                attempts += 1
+            waiting.append(WaitingImage(position=position, attempts=attempts))
+        return tuple(waiting)
 
 
 def read_place(text: str | None) -> StreamPlace:
@@ -228,7 +234,7 @@ class StreamSource:
         if self._batch is not None:
             notes, counted = split_counted(self._place.notes)
             return replace(self._batch, repeated=True, notes=notes, counted=counted)
-        if any(one.attempts for one in self._place.waiting):
+        if any(image.attempts for image in self._place.waiting):
             return self._again()
         return self._next(limit)
 
@@ -252,20 +258,26 @@ class StreamSource:
         staying = [image for image in batch.events if isinstance(image, Image) and image.position in new]
         left = {outcome.position for outcome in others if outcome.reason is Reason.GOES_ON}
         waiting = self._place.waits([image.position for image in staying], left)
-        begin = self._place.begin if waiting else self._begin
+        begin = self._begin
+        if waiting:  # after a restart they are found again in the stream, so it is read from there
+            begin = self._place.begin
         upto = max(self._place.upto, batch.events[-1].position)
-        failed = {one.position[0] for one in others if one.status in _FAILED} | {*self._place.failed}
-        open_ones = failed & {upto[0], *(one.position[0] for one in waiting)}
-        self._keep(
-            StreamPlace(begin=begin, upto=upto, waiting=waiting, failed=tuple(sorted(open_ones)), notes=notes or {})
-        )
+        failed = {*self._place.failed}
+        failed |= {outcome.position[0] for outcome in others if outcome.status in _FAILED}
+        # Of a transaction of which nothing more can come, nobody asks again whether it failed.
+        going_on = failed & {upto[0], *(image.position[0] for image in waiting)}
+        settled = StreamPlace(begin=begin, upto=upto, waiting=waiting, failed=tuple(sorted(going_on)))
+        self._keep(replace(settled, notes=notes or {}))
         self._batch = None
-        again = any(one.attempts for one in waiting)
-        self._waiting = staying if again else []
-        self._gathered = [] if again else staying
-        if again:
-            attempts = max(one.attempts for one in waiting)
-            self._due = self._clock() + self._backoff.delay(attempts, random.random())  # noqa: S311  # spreads attempts, hides nothing
+        # Images that were left for the next batch go on with it; one that was not taken has to wait.
+        attempts = max((image.attempts for image in waiting), default=0)
+        self._waiting, self._gathered = [], staying
+        if attempts:
+            self._waiting, self._gathered = staying, []
+            spread = random.random()  # noqa: S311  # spreads attempts, hides nothing
+            self._due = self._clock() + self._backoff.delay(attempts, spread)
+        # After the marks, for the reader may take off what is settled: the other way round a crash
+        # between the two would leave nothing to read again.
         self._reader.settled(batch.events, frozenset(failed), begin)
 
     def close(self) -> None:
@@ -288,7 +300,8 @@ class StreamSource:
                 return Batch(events=(), later=NOT_THERE_YET_SECONDS)
             if piece is None or (self._images and self._images[0].position > last):
                 break  # somebody took it out of the stream
-            self._catalog = piece.catalog if self._images else self._catalog
+            if self._images:
+                self._catalog = piece.catalog
             while self._images and self._images[0].position <= last:
                 self._waiting.append(self._images.popleft())
             self._pass(piece)
@@ -303,6 +316,8 @@ class StreamSource:
         """
         upto = self._place.in_hand
         found = not upto
+        # Images that the last batch has left are gathered already, and must not leave the next one
+        # without room.
         limit = limit and limit + len(self._place.waiting)
         while upto or not limit or len(self._gathered) < limit:
             piece = self._next_piece()
@@ -311,7 +326,8 @@ class StreamSource:
                 break
             if self._gathered and self._images and not upto and not self._fits(piece.catalog):
                 break
-            self._take(piece, upto, limit - len(self._gathered) if limit and not upto else None)
+            room = limit - len(self._gathered) if limit and not upto else None
+            self._take(piece, upto, room)
             if upto and (self._images or (self._gathered and self._gathered[-1].position == upto)):
                 found = True
                 break
@@ -347,9 +363,11 @@ class StreamSource:
         with them.
         """
         images = self._images
-        count = len(images) if room is None else min(room, len(images))
+        count = len(images)
         if upto:
             count = sum(1 for _ in takewhile(lambda image: image.position <= upto, images))
+        elif room is not None:
+            count = min(room, count)
         if count:
             self._catalog = piece.catalog
         self._gathered += [images.popleft() for _ in range(count)]
