@@ -17,10 +17,11 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.given_rights import given, take_back, taking_back
 from eventlog.capture.installed import installed
 from eventlog.capture.migrations.moving import is_moved
 from eventlog.capture.render import dropping
-from eventlog.capture.rights import given, present_companions, take_back, taking_back
+from eventlog.capture.rights import present_companions
 from eventlog.capture.track import all_drops, with_schema
 from eventlog.capture.upgraded_rights import companion_grants, give_where_allowed
 from eventlog.core.errors import ConfigError, InstallError, UsageError

@@ -6,25 +6,29 @@ Those that were not there before are kept in marks of the log, so that they can 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.asked import has_marks
+from eventlog.capture.given_rights import (
+    RoleStatement,
+    account,
+    give,
+    given,
+    quoted_role,
+    taking_back,
+)
 from eventlog.capture.installed import tracked
 from eventlog.capture.track import located, with_schema
 from eventlog.capture.wanted import named_tables
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, fetched, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import has_log
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
@@ -80,18 +84,6 @@ class RolePower(Struct, frozen=True, kw_only=True):
     role: str
     through: str
     power: str
-
-
-class RoleStatement(Struct, frozen=True, kw_only=True):
-    """A statement, and whom it is for: the part of the work, and the role as it was named.
-
-    `later` says that it is about a log that is not there yet.
-    """
-
-    part: str
-    role: str
-    sql: str
-    later: bool = False
 
 
 def planned_rights(
@@ -183,7 +175,7 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
         role = getattr(roles, part)
         if role is None:
             continue
-        user, _ = _account(dialect, role)
+        user, _ = account(dialect, role)
         if not user.strip() or user.casefold() in EVERYBODY:
             raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
     both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
@@ -205,7 +197,7 @@ def role_powers(connection: Connection, role: str) -> list[RolePower]:
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
     """What a role may do to a table beside the log, however it came by it."""
     dialect = dialect_of(connection)
-    user, host = _account(dialect, role)
+    user, host = account(dialect, role)
     asked = {
         "place": dialect.qualified(names.schema, table),
         "schema": names.schema and dialect.reported(names.schema),
@@ -321,7 +313,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._text(query, role, table=table, owner=self.dialect.quoted(place.owner or ""))
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        text = statement(self.dialect, query, role=_quoted_role(self.dialect, role), **holes)
+        text = statement(self.dialect, query, role=quoted_role(self.dialect, role), **holes)
         if text:
             yield text
 
@@ -412,116 +404,7 @@ def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: 
             )
 
 
-def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
-    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
-    user, at, host = role.rpartition("@")
-    if at and offers(dialect, "role_at_host"):
-        return user, host
-    return role, None
-
-
-def _quoted_role(dialect: Dialect, role: str) -> str:
-    user, host = _account(dialect, role)
-    if host is None:
-        return dialect.quoted(user)
-    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
-
-
 EVERYBODY: Final = frozenset({"public", "none"})
 """Names that mean everybody, in quotes too, and one that PostgreSQL takes for nobody."""
 
 MOST_SHOWN_TABLES: Final = 5
-
-PREFIX: Final = "given: "
-"""What the names of these marks begin with."""
-
-_name = r'(?:[\w$]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
-_rights = rf"[\w ]+(?: \({_name}\))?"
-_place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
-# Publishers can write marks, so what stands there must be one grant and nothing else.
-_grant = re.compile(
-    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})\s+TO (?P<role>{_name}(?:@{_name})?)"
-).fullmatch
-
-_on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
-
-
-def taking_back(grant: str) -> str | None:
-    """The statement that takes back what a grant gave; None for a statement that gave nothing."""
-    parts = _grant(grant)
-    return f"REVOKE {parts['what']} FROM {parts['role']}" if parts else None
-
-
-def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
-    """Runs statements, and keeps those that gave something new."""
-    kept, dialect = has_marks(connection, names), dialect_of(connection)
-    # What the role of the statement before had after it, so that each is asked once and not twice.
-    known: tuple[str, list[tuple[object, ...]]] | None = None
-    for written in statements:
-        role = _quoted_role(dialect, written.role)
-        grants = kept and taking_back(written.sql) is not None
-        before = []
-        if known and known[0] == role:
-            before = known[1]
-        elif grants:
-            before = _given(connection, role)
-        connection.execute(verbatim(written.sql))
-        known = None
-        if grants:
-            after = _given(connection, role)
-            known = (role, after)
-            # A right that was there before is somebody else's, and is not taken back with ours.
-            if after != before:
-                _keep(connection, names, written.sql)
-
-
-def given(connection: Connection, names: LogNames) -> list[str]:
-    """The grants that are kept, as they were run."""
-    if not has_marks(connection, names):
-        return []
-    query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
-    grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
-    return [grant for grant in grants if taking_back(grant) is not None]
-
-
-def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
-    """Takes rights back, and tells those that could not be; rights on what is gone have gone with
-    it.
-    """
-    transactional = dialect_of(connection).transactional_ddl
-    left = []
-    for grant in grants:
-        text = verbatim(taking_back(grant) or "")
-        try:
-            # Elsewhere the statement ends the transaction, and a savepoint with it.
-            with connection.begin_nested() if transactional else nullcontext():
-                connection.execute(text)
-        except SQLAlchemyError:
-            if not _is_gone(connection, grant):
-                left.append(grant)
-    return left
-
-
-def _is_gone(connection: Connection, grant: str) -> bool:
-    """Whether the table is gone that a grant was about, where the database can be asked by the
-    table's written name.
-    """
-    table = _on_table.search(grant)
-    if table is None or not offers(dialect_of(connection), "table_owner"):
-        return False
-    owners = answers(connection, "table_owner", {"place": table[1]})
-    return not any(owner for (owner,) in owners)
-
-
-def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
-    for query in ("given_rights", "given_rights_seen"):
-        if offers(dialect_of(connection), query):
-            with suppress(SQLAlchemyError), connection.begin_nested():
-                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
-    return []
-
-
-def _keep(connection: Connection, names: LogNames, grant: str) -> None:
-    query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
-    name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
-    connection.execute(query, {"name": name, "value": grant})

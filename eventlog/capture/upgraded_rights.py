@@ -10,7 +10,8 @@ from contextlib import nullcontext, suppress
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.rights import RoleStatement, give, given, held_rights, taking_back
+from eventlog.capture.given_rights import RoleStatement, give, given, taking_back
+from eventlog.capture.rights import held_rights
 from eventlog.capture.track import with_schema
 from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.names import LogNames

@@ -18,7 +18,7 @@ from eventlog.capture.clauses import ALWAYS
 from eventlog.capture.installed import Installed, TriggerCondition, compare
 from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
-from eventlog.capture.track import refuse_unfit
+from eventlog.capture.tried import refuse_unfit
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.core.sql_types import bare_type
