@@ -126,10 +126,8 @@ class OwnedFolder:
         flush(self.folder)
 
     def _latest(self) -> FolderClaim | None:
-        """The file of the highest epoch.
-
-        Who has a higher one may remove it while it is looked at.
-        """
+        """The file of the highest epoch."""
+        # Who has a higher one may remove it while it is looked at; then there is another to look at.
         while name := max(self._names(), default=""):
             with suppress(FileNotFoundError):
                 return FolderClaim(name, (self._claims / name).read_bytes())
@@ -222,20 +220,23 @@ class PlanFolder:
         Which files it showed.
         """
         try:
-            found = [path for place in self._places() for path in _hidden_in(place)]
-            taken = [one for one in map(self._taken, found) if one is not None]
+            # Taken before anybody looks at the mark, so that a former owner who goes on finds nothing.
+            hidden = [path for place in self._places() for path in _hidden_in(place)]
+            taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
             mark = self._own_mark(marks)
-            begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
-            self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
+            begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
+            self._name([file.part for file in sorted(begun, key=lambda file: file.number)], apart=1)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
-        for one in taken:
-            one.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
-        self._mark, self.plan = mark, "" if mark is None else mark.plan
-        return [one.part.target for one in begun]
+        for file in taken:
+            file.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
+        self._mark, self.plan = mark, ""
+        if mark is not None:
+            self.plan = mark.plan
+        return [file.part.target for file in begun]
 
     def make(self, folder: Path) -> None:
         """Makes a folder in this one, whose name is durable before a file is in it."""
@@ -258,10 +259,10 @@ class PlanFolder:
         """Writes files that nobody sees yet, durable when it returns."""
         maker = secrets.token_hex(4)
         whose = f"{BEGINNING}{self._holder}={maker}={quote(plan, safe='')}="
-        parts = [
-            (PartialFile(target.with_name(f"{whose}{number}={target.name}{HIDDEN}"), target), content)
-            for number, (target, content) in enumerate(files)
-        ]
+        parts = []
+        for number, (target, content) in enumerate(files):
+            temporary = target.with_name(f"{whose}{number}={target.name}{HIDDEN}")
+            parts.append((PartialFile(temporary, target), content))
         return Hidden(plan=plan, maker=maker, parts=hide_parts(parts))
 
     def show(self, hidden: Hidden, *, apart: int = 0, last: str = "") -> None:
@@ -281,14 +282,13 @@ class PlanFolder:
             self._owned.confirm()  # whoever has taken the folder over has taken the files
             raise
         finally:
+            # What was begun stays hidden when it breaks off: who comes next shows the rest of it.
             if not begun:
                 hidden.discard()
         self.plan = hidden.plan or self.plan
 
     def _begin(self, hidden: Hidden) -> None:
-        """Makes the mark. Names in one folder reach the disk in order: one file there needs no
-        flush before it.
-        """
+        """Makes the mark."""
         mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
         path = self.folder / mark.name
         if self._mark is None:
@@ -296,23 +296,26 @@ class PlanFolder:
         else:
             (self.folder / self._mark.name).replace(path)
         self._mark = mark
+        # The mark must be on the disk before the first name. Names in one folder reach it in order,
+        # so one file there needs no flush before it.
         if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
             flush(self.folder)
 
     def _name(self, parts: list[PartialFile], apart: int) -> None:
         cut = len(parts) - apart
-        for group in (parts[:cut], parts[cut:]) if apart else (parts,):
-            show_files(group)
+        show_files(parts[:cut])
+        if apart:
+            show_files(parts[cut:])
 
     def _taken(self, path: Path) -> TakenFile | None:
         """The file, as ours from now on.
 
         None if it is not there any more, such as one that just got its name.
         """
-        found = _hidden_name(path.name)
-        if found is None:
+        words = _hidden_name(path.name)
+        if words is None:
             raise _no_name_of_ours(path)
-        _, maker, plan, number, name = found.groups()
+        _, maker, plan, number, name = words.groups()
         ours = path.with_name(f"{BEGINNING}{self._holder}={maker}={plan}={number}={name}{HIDDEN}")
         try:
             path.replace(ours)
@@ -333,27 +336,27 @@ class PlanFolder:
         if ours not in there:
             make_empty(self.folder / ours.name)
             flush(self.folder)
+        # Only now: without any mark, nothing would be there of a plan whose files are half shown.
         for mark in there:
             if mark != ours:
                 (self.folder / mark.name).unlink(missing_ok=True)
         return ours
 
     def _marks(self) -> list[Mark]:
-        """All marks, the latest last.
-
-        Whoever looks once may miss one that is renamed meanwhile, in a large folder.
-        """
-        found = sorted(self._look_for_marks())
-        while (again := sorted(self._look_for_marks())) != found:
-            found = again
-        return found
+        """All marks, the latest last."""
+        # Whoever looks once may miss one that is renamed meanwhile, in a large folder.
+        marks = sorted(self._look_for_marks())
+        while (again := sorted(self._look_for_marks())) != marks:
+            marks = again
+        return marks
 
     def _look_for_marks(self) -> Iterator[Mark]:
         for path in _ours_in(self.folder, SHOWN):
-            found = _mark_name(path.name)
-            if found is None:
+            words = _mark_name(path.name)
+            if words is None:
                 raise _no_name_of_ours(path)
-            yield Mark(int(found[1]), found[2], unquote(found[3]))
+            epoch, maker, plan = words.groups()
+            yield Mark(int(epoch), maker, unquote(plan))
 
 
 def _hidden_in(place: Path) -> list[Path]:

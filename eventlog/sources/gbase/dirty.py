@@ -65,12 +65,13 @@ class DirtyReads:
             records = framer.feed(chunk)
         except DamageError:
             records = []
-        for number, one in enumerate(records):
-            at = one.offset - begin
-            if at >= written and at + len(one.data) <= ground:  # the same bytes stood there before
+        for number, record in enumerate(records):
+            at = record.offset - begin
+            # The same bytes stood there before, so an earlier read left them, and all behind them.
+            if at >= written and at + len(record.data) <= ground:
                 found += self._all_but_held(records[:number], begin + written, None)
                 framer.drop()
-                found.append(LeftOver(one.offset, chunk[at:]))
+                found.append(LeftOver(record.offset, chunk[at:]))
                 return found
         joined = self._joined(records, begin)
         if joined is not None and self._broken():
@@ -84,7 +85,9 @@ class DirtyReads:
     def last(self) -> list[RecordFrame]:
         """The record that no further read could tell anything of."""
         held, self._held = self._held, None
-        return [held] if held is not None and not self._misses_bytes() else []
+        if held is None or self._misses_bytes():
+            return []
+        return [held]
 
     def close(self) -> None:
         """DamageError when there was any that nobody has heard of, or when the last record never
@@ -110,16 +113,20 @@ class DirtyReads:
         held, self._held = self._held, None
         if held is None:
             return []
+        # It was whole if another record begins behind it: in what that read kept, in that and this
+        # read together, or at the beginning of this one.
         rest = framer.rest
-        goes_on = self._sure if len(rest) >= COMMON_BYTES else bool(rest) and begins_record(rest + chunk, self._largest)
+        if len(rest) >= COMMON_BYTES:
+            goes_on = self._sure
+        else:
+            goes_on = bool(rest) and begins_record(rest + chunk, self._largest)
         if goes_on or (begins_record(chunk, self._largest) and not self._misses_bytes()):
             return [held]
         return self._without_its_end(held)
 
     def _misses_bytes(self) -> bool:
-        """Whether the read wrote a few bytes behind the record that is held: they are its own,
-        where left-over ones took their place.
-        """
+        # The read wrote a few bytes behind the record that is held, too few for another one: they
+        # are its own, where left-over ones took their place.
         return self._sure and 0 < self._framer.kept < COMMON_BYTES
 
     def _without_its_end(self, record: RecordFrame) -> list[RecordFrame | LeftOver]:
@@ -133,8 +140,10 @@ class DirtyReads:
         """
         if len(records) != 1 or not self._doubtful or records[0].offset >= begin:
             return None
-        known = self._framer.kept >= COMMON_BYTES and self._framer.damage is None
-        return None if known else records[0]
+        # With a whole header behind it somebody has seen what follows.
+        if self._framer.kept >= COMMON_BYTES and self._framer.damage is None:
+            return None
+        return records[0]
 
     def _all_but_held(self, records: list[RecordFrame], written: int, joined: RecordFrame | None) -> list[RecordFrame]:
         """The records, but for the last where it is not sure that its end was written."""

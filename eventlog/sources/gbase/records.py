@@ -153,10 +153,13 @@ class Framer:
         self._kept += len(chunk)
         if self._kept < self._needed:  # nothing is joined before it pays: a record may come byte by byte
             return []
-        found = self._cut(b"".join(self._pieces) if len(self._pieces) > 1 else chunk)
-        if not found:
+        buffer = chunk
+        if len(self._pieces) > 1:
+            buffer = b"".join(self._pieces)
+        records = self._cut(buffer)
+        if not records:  # everything before the damage was handed out
             self._raise_damage()
-        return found
+        return records
 
     def drop(self) -> int:
         """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it.
@@ -179,17 +182,19 @@ class Framer:
             missing = self._needed - self._kept
             what = "header" if self._kept < COMMON_BYTES else "record"
             raise DamageError(
-                f"the stream ends inside a {what}: after its first {self._kept}, {counted(missing, 'byte')} more should follow",
+                f"the stream ends inside a {what}: after its first {self._kept},"
+                f" {counted(missing, 'byte')} more should follow",
                 offset=self.offset,
             )
 
     def _cut(self, buffer: bytes) -> list[RecordFrame]:
-        found: list[RecordFrame] = []
+        records: list[RecordFrame] = []
         at, end, base, largest = 0, len(buffer), self.offset, self._largest
         needed = COMMON_BYTES
         while end - at >= COMMON_BYTES:
             header, payload, scheme, number = _common(buffer, at)
             size = header + payload
+            # One look at what nearly every record passes; only what does not is asked for the reason.
             if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_BYTES)):
                 problem = self._problem(header, payload, scheme, number)
                 if problem is not None:
@@ -199,7 +204,7 @@ class Framer:
                 needed = size
                 break
             if scheme == SCHEME:
-                found.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
+                records.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
             else:
                 self.skipped += 1
             at += size
@@ -207,7 +212,7 @@ class Framer:
         self._kept = end - at
         self._pieces = [buffer[at:]] if at < end else []
         self._needed = needed
-        return found
+        return records
 
     def _problem(self, header: int, payload: int, scheme: int, number: int) -> str | None:
         """What is wrong with a common header; None when its record is only to be skipped."""
