@@ -229,17 +229,17 @@ class ChangeTableFiles:
         try:
             for place in {path.parent for path, _ in files}:
                 self._plans.make(place)
-            told = [*files, *self._partitions_told(lines), self._position(after)]
-            hidden = self._plans.hide(plan or secrets.token_hex(8), told)
+            if lines:
+                files.append(self._partitions(lines))
+            # The position comes last: what it says is there before it.
+            files.append((self.folder / POSITION, msgspec.json.encode(after)))
+            hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
             raise self._failed(error) from error
         return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
         return (Path(place) for place, _, _ in os.walk(self.folder))
-
-    def _position(self, state: FolderState) -> File:
-        return self.folder / POSITION, msgspec.json.encode(state)
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
@@ -287,25 +287,22 @@ class ChangeTableFiles:
         place = self.folder / block.place
         return [(place / f"{stem}.{self.form.ending}", data), (place / description_name(self.form, stem), said)], why
 
-    def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
-        """The list of partitions that may be read, with those that are over now.
-
-        One stands there once.
-        """
-        if not lines:
-            return []
+    def _partitions(self, lines: Sequence[dict[str, str]]) -> File:
+        """The list of partitions that may be read, with those that are over now."""
         path = self.folder / PARTITIONS
-        there = (self._plans.read(path) or b"").splitlines()
-        more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
-        return [(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))]
+        # By their lines, so that one stands there once.
+        listed = dict.fromkeys((self._plans.read(path) or b"").splitlines())
+        for line in lines:
+            listed[msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line})] = None
+        return path, b"".join(line + b"\n" for line in listed)
 
     def _read(self) -> FolderState:
         path = self.folder / POSITION
-        told = self._plans.read(path)
-        if told is None:
+        content = self._plans.read(path)
+        if content is None:
             return FolderState()
         try:
-            return msgspec.json.decode(told, type=FolderState)
+            return msgspec.json.decode(content, type=FolderState)
         except msgspec.DecodeError as error:
             raise DataError(
                 f"{path} cannot be read: {error}.",
@@ -317,7 +314,7 @@ class ChangeTableFiles:
 
 
 def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
-    return [one for one in documents if isinstance(one, RowsDocument)]
+    return [document for document in documents if isinstance(document, RowsDocument)]
 
 
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:
@@ -334,21 +331,23 @@ def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
     former = opened.get(block.folder)
     now = Open(owner=block.table.schema or "", table=block.table.name, partition=block.partition.name)
     opened[block.folder] = now
-    return [_line(former)] if former is not None and former != now else []
+    if former is None or former == now:
+        return []
+    return [_line(former)]
 
 
 def _over(opened: dict[str, Open], change_seq: str) -> list[dict[str, str]]:
     """What is over because the time has come past it."""
-    names = [name for name, one in opened.items() if read_partition(one.partition).closed_by(change_seq)]
-    return [_line(opened.pop(name)) for name in names]
+    over = [name for name, still in opened.items() if read_partition(still.partition).closed_by(change_seq)]
+    return [_line(opened.pop(name)) for name in over]
 
 
-def _line(one: Open) -> dict[str, str]:
-    partition = read_partition(one.partition)
+def _line(closed: Open) -> dict[str, str]:
+    partition = read_partition(closed.partition)
     return {
-        "partition_name": one.partition,
+        "partition_name": closed.partition,
         "partition_start_time": partition.start.isoformat(" ", "milliseconds"),
         "partition_end_time": partition.end.isoformat(" ", "milliseconds"),
-        "table_owner": one.owner,
-        "table_name": one.table,
+        "table_owner": closed.owner,
+        "table_name": closed.table,
     }

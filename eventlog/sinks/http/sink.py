@@ -68,6 +68,7 @@ class HttpLane:
             try:
                 reply = self._send(document, plan)
             except SinkError as error:
+                # What was answered before must not be lost with an error: it is said as outcomes.
                 if number == 0:
                     raise
                 _log.warning("%s", error)
@@ -127,7 +128,10 @@ class HttpSink(HttpLane):
     def __init__(self, settings: HttpSettings, poster: Poster | None = None) -> None:
         poster = poster or Poster(settings)
         super().__init__(poster)
-        _prepare_for_threads()  # also where it has one connection: each output that lags has a thread
+        # Modules that import each other fail when several threads are the first to ask for them.
+        # Also where it has one connection: each output that lags has a thread.
+        for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
+            import_module(name)
         others = [self.lane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
 
@@ -160,14 +164,6 @@ class HttpSink(HttpLane):
             lane.close()
 
 
-def _prepare_for_threads() -> None:
-    """Imports what sending needs: modules that import each other fail when several threads are the
-    first to ask for them.
-    """
-    for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
-        import_module(name)
-
-
 MEANING: Final = {
     "warning": (Status.WARNING, Reason.PUBLISHED),
     "error": (Status.ERROR, Reason.REFUSED),
@@ -193,9 +189,8 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> bool:
-        """Whether nothing may be sent after it: later changes of an object must not overtake one
-        that is still to come.
-        """
+        """Whether nothing may be sent after it."""
+        # Later changes of an object must not overtake one that is still to come.
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
@@ -203,13 +198,13 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
     Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
-    every event. `discreet` takes secrets out of what the receiver says, and not out of its markup,
-    which a password may be a word of.
+    every event. `discreet` takes secrets out of what the receiver says.
     """
     if not body.strip():
         return Reply()
     from eventlog.xds.read import read_statuses
 
+    # Out of its texts and not of its markup, which a password may be a word of.
     statuses = [replace(status, text=discreet(status.text)) for status in read_statuses(body)]
     named = {status.event_id for status in statuses if status.event_id is not None}
     return Reply(
@@ -222,10 +217,10 @@ def again_later(document: Document, why: str) -> Reply:
     """The reply of a receiver of whom nobody knows what it did with the document: it is sent once
     more.
     """
-    positions = _positions(document)
-    retries = [
-        Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why, unread=True) for one in positions
-    ]
+    retries = []
+    for position in _positions(document):
+        retry = Outcome(position=position, status=Status.NEW, reason=Reason.RETRY, note=why)
+        retries.append(replace(retry, unread=True))
     return Reply(outcomes=tuple(retries))
 
 

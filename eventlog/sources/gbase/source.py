@@ -79,7 +79,7 @@ class FileFeed:
         self._chunks = chunks_of(self._path)
         for chunk in self._chunks:
             if skipped + len(chunk) > self._read:
-                fresh = chunk[self._read - skipped :] if skipped < self._read else chunk
+                fresh = chunk[max(0, self._read - skipped) :]
                 self._read += len(fresh)
                 return fresh
             skipped += len(chunk)
@@ -145,6 +145,7 @@ class GBaseReader:
         records = RecordReader(settings, self._report, spill_to(Item, folder))
         maker = ImageMaker(settings, records, self._known)
         while True:
+            # A server says by a timeout in the stream that there is nothing at the moment.
             beats = records.met[CdcRecord.TIMEOUT]
             chunk = self._feed.read()
             for committed in records.read(framer.feed(chunk)):
@@ -168,9 +169,9 @@ def gbase_reader(
             "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
         )
         raise ConfigError("source.gbase.dirty is for finished files, and a publisher's may grow.", hint=hint)
-    feed: Feed = (
-        FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
-    )
+    feed: Feed = SessionFeed(lambda: driver_of(settings), settings, report)
+    if settings.path:
+        feed = FileFeed(Path(settings.path))
     return GBaseReader(feed, settings, known, report)
 
 
