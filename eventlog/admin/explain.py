@@ -1,4 +1,6 @@
-"""What became of one row, or would become of it now, and why: the rules run once more, and nothing is marked."""
+"""What became of one row, or would become of it now, and why: the rules run once more, and nothing
+is marked.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ class ExplainedRow(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The row, what was recorded about it, the rows it is read with, and the document that it gives.
+    """The row, what was recorded about it, the rows it is read with, and the document that it
+    gives.
 
-    `refused` says why there is no document, or what was left out of it; `policies` say what outputs are told that have any.
+    `refused` says why there is no document, or what was left out of it; `policies` say what outputs
+    are told that have any.
     """
 
     record_id: int
@@ -67,11 +71,14 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
     asked = decider_of(engine, names, config).round
     mask = None if values else mask_of(config, asked.catalog)
     log = Log(engine, names)
+    waits, now = "", None
     with log.transaction() as connection:
         status, events = _read(log, connection, asked, record_id)
         recorded = log.rows(connection, log.query("recorded"), {"record_id": record_id})
-        waits = _waits(log, connection, config, record_id) if status == Status.NEW else ""
-        now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
+        if status == Status.NEW:
+            waits = _waits(log, connection, config, record_id)
+            now = moment(log.rows(connection, log.query("clock_now"))[0][0])
+    # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
     parts = parts_of(asked, [events])
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
@@ -88,24 +95,31 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
 
 
 def _read(log: Log, connection: Connection, asked: Round, record_id: int) -> tuple[Any, list[Event]]:
-    """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
+    """The row's letter, and the events of its object near it that wait as it does, or are processed
+    as it is.
+    """
     from eventlog.sources.log.reading import events_in_utc
 
-    found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
-    if not found:
+    rows = log.rows(connection, log.query("row_status"), {"record_id": record_id})
+    if not rows:
         raise DataError(f"The event log {log.name} has no row {record_id}.", hint="`eventlog log` lists its rows.")
-    status, table, key = found[0]
-    stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": int(status == Status.NEW)}
+    status, table, key = rows[0]
+    # Waiting rows are decided together, and so were processed ones; a decision never mixes the two.
+    waiting = int(status == Status.NEW)
+    stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
     events = events_in_utc(log.rows(connection, log.query("rows_between"), stretch), log)
     identities = Identities(asked.catalog)
     object_ = identities.row_id(table, key)
-    if object_ is None:
+    if object_ is None:  # its table or key cannot be read, so nobody knows what belongs to it
         return status, [event for event in events if event.position == (record_id,)]
     return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
-    """What the row waits for, in sentences. With `on_retry = "stop"` others wait for what is offered again."""
+    """What the row waits for, in sentences.
+
+    With `on_retry = "stop"` others wait for what is offered again.
+    """
     sentences = list(said_of_places(connection, log, record_id))
     if config.publisher.on_retry == "stop" and all(sentence.endswith("It waits.") for sentence in sentences):
         retried = log.rows(connection, log.query("parked_offered_again"))
@@ -118,16 +132,22 @@ def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     if not rows or not any(rows[0][:3]):
         return waits or "Nothing more was recorded."
     letter, reason, note, settled_at = rows[0]
-    parts = [f"Recorded{f' at {settled_at}' if settled_at else ''}: {letter or '-'} {reason or ''}".strip()]
-    if note:
-        parts.append(note.removeprefix(reason) if reason and note.startswith(f"{reason} ") else f": {note}")
-    said = "".join(parts).rstrip(".") + "."
-    return f"{said} {waits}".rstrip()
+    at = f" at {settled_at}" if settled_at else ""
+    sentence = f"Recorded{at}: {letter or '-'} {reason or ''}".strip()
+    if (
+        note and reason and note.startswith(f"{reason} ")
+    ):  # a note may begin with the reason, which stands there already
+        sentence += note.removeprefix(reason)
+    elif note:
+        sentence += f": {note}"
+    return f"{sentence.rstrip('.')}. {waits}".rstrip()
 
 
 def _hidden(events: list[Event], record_id: int, mask: Mask | None) -> list[str | None]:
+    if mask is None:
+        return []
     [mine] = [event for event in events if event.position == (record_id,)]
-    return [] if mask is None else mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
+    return mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
 
 
 def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
@@ -151,18 +171,23 @@ def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
 def _document(
     parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The element of the change that the row is part of, before any policy; and what is not in it."""
+    """The element of the change that the row is part of, before any policy.
+
+    And what is not in it.
+    """
     form = xds_of(config)
     changes, catalog, missing = _change(parts, record_id, former_names_of(form))
-    notes = tuple(refusal.note for refusal in missing)
+    notes = [refusal.note for refusal in missing]
     if not changes:
-        return None, notes
+        return None, tuple(notes)
     shown = changes[0] if mask is None else mask.change(changes[0])
     if shown is None:
         return None, ("Its document is not shown: policies hide what its object is called.",)
     document, refused = _element(shown, catalog, form)
-    only = [f"Only the output {shown.only} gets it."] if shown.only else []
-    return document, (*notes, *refused, *only)
+    notes += refused
+    if shown.only:
+        notes.append(f"Only the output {shown.only} gets it.")
+    return document, tuple(notes)
 
 
 def _policies(parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None) -> tuple[PolicyResult, ...]:
@@ -172,15 +197,14 @@ def _policies(parts: Sequence[Part], record_id: int, config: Config, mask: Mask 
 
 
 def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-    """The change that the row is part of, for a superseded row its winner's; by these names, with
-    the tables of its time.
-    """
+    """The change that the row is part of, by these names, with the tables of its time."""
     winners = {outcome.position: outcome.winner for part in parts for outcome in part.decision.outcomes}
+    # A superseded row has no change of its own: its winner's says what became of it.
     position = winners.get((record_id,)) or (record_id,)
     for part in parts:
-        found = [change for change in part.decision.changes if position in change.positions]
-        if found:
-            return part.span.told(found[:1], names)
+        for change in part.decision.changes:
+            if position in change.positions:
+                return part.span.told([change], names)
     return [], parts[0].span.catalog, []
 
 
@@ -188,9 +212,11 @@ def _element(change: Change, catalog: Catalog, form: XdsFormat) -> tuple[str | N
     try:
         return form.fragment(change, catalog).rstrip("\n"), ()
     except ExpressionError as error:
-        found = [*form.writer(catalog)((change,))]
-        notes = [item.note for item in found if isinstance(item, Refusal) and item.partial]
+        # `fragment` writes all or nothing; the writer leaves out what cannot be expressed (decision
+        # 22).
+        items = [*form.writer(catalog)((change,))]
+        notes = [item.note for item in items if isinstance(item, Refusal) and item.partial]
         if not notes:
             return None, (f"It is refused: {error}.",)
-    elements = [dedent(item.text).rstrip("\n") for item in found if not isinstance(item, Refusal)]
+    elements = [dedent(item.text).rstrip("\n") for item in items if not isinstance(item, Refusal)]
     return "\n".join(elements) or None, tuple(notes)

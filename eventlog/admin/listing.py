@@ -1,7 +1,9 @@
-"""Lists of the log's rows: pages that read a bounded stretch of it and say where to look further, and the newest rows.
+"""Lists of the log's rows: pages that read a bounded stretch of it and say where to look further,
+and the newest rows.
 
-Where indexes lead to all rows by their numbers, a stretch is a run of numbers. An adopted log without such an index is read
-in stretches of the table as it lies on the disk: bounded too, and in order within a stretch.
+Where indexes lead to all rows by their numbers, a stretch is a run of numbers. An adopted log
+without such an index is read in stretches of the table as it lies on the disk: bounded too, and in
+order within a stretch.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ LATE_ROWS: Final = 1_000
 
 
 class Filters(Choice, frozen=True, kw_only=True):
-    """Which rows are asked for; what is empty asks for nothing. `text` is looked for in keys, columns, values, notes.
+    """Which rows are asked for; what is empty asks for nothing.
+
+    `text` is looked for in keys, columns, values, notes.
 
     `since` is a time by the clock of the log.
     """
@@ -59,25 +63,28 @@ class Filters(Choice, frozen=True, kw_only=True):
         return self.letters == Status.NEW
 
     def said(self) -> str:
-        """What is asked for, in a few words, but for the key and the words that are looked for: they may be values."""
-        named = {"status": self.letters, "reason": self.reason, "table": self.table}
-        hidden = {"key": "one" if self.key else "", "text": "some" if self.text else ""}
-        return ", ".join(f"{name} {what}" for name, what in (named | hidden).items() if what) or "every row"
+        """What is asked for, in a few words, but for the key and the words that are looked for:
+        they may be values.
+        """
+        asked_for = {"status": self.letters, "reason": self.reason, "table": self.table}
+        if self.key:
+            asked_for["key"] = "one"
+        if self.text:
+            asked_for["text"] = "some"
+        return ", ".join(f"{name} {what}" for name, what in asked_for.items() if what) or "every row"
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of web.sql take."""
         escaped = self.text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        since = {"since": self.since} if self.since else {}
-        return (
-            super().parameters()
-            | since
-            | {
-                "any_key": int(not self.key),
-                "key": self.key or " ",
-                "any_text": int(not self.text),
-                "pattern": f"%{escaped}%",
-            }
-        )
+        parameters = super().parameters() | {
+            "any_key": int(not self.key),
+            "key": self.key or " ",
+            "any_text": int(not self.text),
+            "pattern": f"%{escaped}%",
+        }
+        if self.since:
+            parameters["since"] = self.since
+        return parameters
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
@@ -88,7 +95,10 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """A page of rows; `further` is where to go on, None at the end. `ordered`: no row of another page is newer."""
+    """A page of rows; `further` is where to go on, None at the end.
+
+    `ordered`: no row of another page is newer.
+    """
 
     rows: tuple[LogRow, ...]
     further: Cursor | None
@@ -106,25 +116,36 @@ class _Stretch(Struct, frozen=True, kw_only=True):
 
 
 def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit: int = PAGE_ROWS) -> Listing:
-    """A page of the rows that are asked for; `numbered` says that the log has an index of its numbers."""
+    """A page of the rows that are asked for; `numbered` says that the log has an index of its
+    numbers.
+    """
     by_place = not (numbered or filters.waiting) and has_places(log)
-    step = _by_place if by_place else _by_number
-    found: list[LogRow] = []
+    page: list[LogRow] = []
     end = monotonic() + PATIENCE_SECONDS
     further: Cursor | None = cursor
     with log.transaction() as connection:
-        while further is not None and len(found) < limit:
-            wanted = limit - len(found)
-            stretch = step(log, connection, filters, further, wanted if filters == Filters() else REACH_ROWS)
+        while further is not None and len(page) < limit:
+            wanted = limit - len(page)
+            if by_place:
+                stretch = _by_place(log, connection, further)
+            else:
+                # Where every row is meant, no more need be looked through than the page still
+                # lacks.
+                reach = wanted if filters == Filters() else REACH_ROWS
+                stretch = _by_number(log, connection, filters, further, reach)
             if stretch is None:
                 further = None
                 break
-            rows = _rows(log, connection, filters, stretch, before=further.before, limit=wanted, width=WIDTH_CHARACTERS)
-            found += rows
-            further = stretch.behind if len(rows) < wanted else Cursor(before=rows[-1].record_id, place=stretch.place)
+            before = further.before
+            rows = _rows(log, connection, filters, stretch, before=before, limit=wanted, width=WIDTH_CHARACTERS)
+            page += rows
+            further = stretch.behind
+            if len(rows) == wanted:  # the stretch may have more of them
+                further = Cursor(before=rows[-1].record_id, place=stretch.place)
+            # The page is shown with what there is, and says where to look further.
             if monotonic() >= end:
                 break
-    return Listing(rows=tuple(found), further=further, ordered=not by_place)
+    return Listing(rows=tuple(page), further=further, ordered=not by_place)
 
 
 def newest(
@@ -132,7 +153,8 @@ def newest(
 ) -> Iterator[LogRow]:
     """The newest rows that are asked for, those above a number, the oldest of them first.
 
-    Of many only a part is in memory: they are walked through from the newest one down, and read on the way back.
+    Of many only a part is in memory: they are walked through from the newest one down, and read on
+    the way back.
     """
     walked: list[tuple[_Stretch, int, int]] = []
     rows: list[LogRow] = []
@@ -150,7 +172,10 @@ def newest(
 def _walk(
     log: Log, filters: Filters, limit: int, width: int, after: int, reach: int
 ) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
-    """Parts of the rows that are asked for, from the newest one down; of all but the first without their values."""
+    """Parts of the rows that are asked for, from the newest one down.
+
+    Of all but the first without their values.
+    """
     before, left = BEYOND, limit
     while left > 0:
         with log.transaction() as connection:
@@ -166,6 +191,8 @@ def _walk(
                 rows = _rows(log, connection, filters, part, before=before, limit=some, width=width)
             if rows:
                 yield replace(part, parameters={"low": rows[-1].record_id}), before, rows
+                # All but the first part are read again on the way back, so their values need not
+                # come along now.
                 left, width = left - len(rows), 1
             if len(rows) < some:
                 break
@@ -176,24 +203,27 @@ def _walk(
 
 
 def follow(log: Log, filters: Filters, *, limit: int, width: int, pause: Callable[[float], object]) -> Iterator[LogRow]:
-    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds until the next look.
+    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
+    until the next look.
 
-    A look reads the log's newest rows, which may take long where there is no index; nine tenths of the time are pauses.
+    A look reads the log's newest rows, which may take long where there is no index; nine tenths of
+    the time are pauses.
     """
     seen: dict[int, LogRow] = {}
-    spent = 0.0
-    found = newest(log, filters, limit=limit, width=width)
+    rows = newest(log, filters, limit=limit, width=width)
     while True:
         start = monotonic()
-        for row in found:
+        for row in rows:
             if seen.get(row.record_id) != row:
                 seen[row.record_id] = row
                 yield row
         spent = monotonic() - start
+        # Numbers are given before a transaction ends, so a row may appear below one that was told
+        # already.
         after = max(seen, default=LATE_ROWS) - LATE_ROWS
         seen = {number: row for number, row in seen.items() if number > after}
         pause(max(1.0, 9 * spent))
-        found = newest(log, filters, limit=BEYOND, width=width, after=after, reach=LATE_ROWS)
+        rows = newest(log, filters, limit=BEYOND, width=width, after=after, reach=LATE_ROWS)
 
 
 def has_places(log: Log) -> bool:
@@ -206,32 +236,38 @@ def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
     entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
     stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
     with log.transaction() as connection:
-        found = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=width)
-    return found[0] if found else None
+        rows = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=width)
+    return rows[0] if rows else None
 
 
 def _by_number(log: Log, connection: Connection, filters: Filters, cursor: Cursor, reach: int) -> _Stretch | None:
-    halves = offers(log.dialect, "list_halves") and not filters.waiting
-    if halves:
+    entries, condition = "list_log", "list_numbers"
+    if filters.waiting:
+        condition = "list_waiting_numbers"
+        query = log.query("list_low", among="list_waiting")
+    elif offers(log.dialect, "list_halves"):
+        # One index has the numbers of the waiting rows and another those of all others: each half
+        # is read by its own.
+        entries = "list_halves"
         query = log.query("list_low_of_all")
     else:
-        query = log.query("list_low", among="list_waiting" if filters.waiting else "list_every")
+        query = log.query("list_low", among="list_every")
     low, count = log.rows(connection, query, {"before": cursor.before, "reach": reach})[0]
     if low is None:
         return None
-    return _Stretch(
-        entries="list_halves" if halves else "list_log",
-        condition="list_waiting_numbers" if filters.waiting else "list_numbers",
-        parameters={"low": int(low)},
-        behind=Cursor(before=int(low)) if int(count) == reach else None,
-    )
+    behind = None
+    if int(count) == reach:
+        behind = Cursor(before=int(low))
+    return _Stretch(entries=entries, condition=condition, parameters={"low": int(low)}, behind=behind)
 
 
-def _by_place(log: Log, connection: Connection, _filters: Filters, cursor: Cursor, _reach: int) -> _Stretch | None:
+def _by_place(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
     table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
     end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
-    whole = -(-end // reach) * reach  # an address may name any place, and a table may have become smaller
-    end = end if cursor.place is None else min(cursor.place, whole)
+    if cursor.place is not None:
+        # An address may name any place, and a table may have become smaller.
+        last_stretch_ends = -(-end // reach) * reach
+        end = min(cursor.place, last_stretch_ends)
     if end <= 0:
         return None
     # Stretches lie where they lay for the page before, although the table has grown meanwhile.
@@ -252,15 +288,16 @@ def _rows(
     parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
     since = "list_since" if filters.since else "list_ever"
     query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
-    found = log.rows(connection, query, parameters)
-    return [_row(dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]
+    rows = log.rows(connection, query, parameters)
+    return [_row(dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in rows]
 
 
 def _row(values: dict[str, Any]) -> LogRow:
-    """A row as a list shows it. The journal has the time of the next attempt in milliseconds, or far ahead of us."""
-    due = values["next_attempt"]
-    is_time = due is not None and 0 < int(due) < NEVER
-    moment = dt.datetime.fromtimestamp(int(due) / 1000, dt.UTC) if is_time else None
-    values["next_attempt"] = None if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
+    # The journal has the time of the next attempt in milliseconds; 0 is no time, and what never
+    # comes lies far ahead.
+    due = int(values["next_attempt"] or 0)
+    values["next_attempt"] = None
+    if 0 < due < NEVER:
+        values["next_attempt"] = dt.datetime.fromtimestamp(due / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     values["attempts"] = values["attempts"] or None
     return LogRow(**values)

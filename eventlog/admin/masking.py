@@ -1,6 +1,8 @@
-"""What the page, `eventlog explain` and `purge --hide` do not tell of a log: the values that policies hide from every output.
+"""What the page, `eventlog explain` and `purge --hide` do not tell of a log: values that policies
+hide from every output.
 
-The log itself has them, for it is what policies are applied to; who may read the log, or a whole archive, sees them.
+The log itself has them, for it is what policies are applied to; who may read the log, or a whole
+archive, sees them.
 """
 
 from __future__ import annotations
@@ -27,21 +29,25 @@ NAMED: Final = ("table_name", "table_key", "column_name")
 
 
 class Mask:
-    """Hides values of attributes. What stands in no catalog is hidden whole: nobody knows what of it a policy hides."""
+    """Hides values of attributes.
+
+    What stands in no catalog is hidden whole: nobody knows what of it a policy hides.
+    """
 
     def __init__(self, hidden: Mapping[tuple[str | None, str], frozenset[str]], catalog: Catalog) -> None:
         self._hidden = hidden
         self._identities = Identities(catalog)
-        self._keys = {
-            (table.schema, table.name): frozenset(
-                spelled
-                for name, one in table.loggable.items()
-                if one.child is None and name in hidden.get((table.schema, table.name), ())
-                for spelled in (name, one.column.name, read_column_name(one.column.name).column)
-                if one.column.name in table.key
-            )
-            for table in catalog
-        }
+        self._keys: dict[tuple[str | None, str], set[str]] = {}
+        for table in catalog:
+            place = table.schema, table.name
+            keys: set[str] = set()
+            self._keys[place] = keys
+            for name, attribute in table.loggable.items():
+                column = attribute.column.name
+                if attribute.child is None and column in table.key and name in hidden.get(place, ()):
+                    # A key in a row may spell the column as the attribute, as the database, or as a
+                    # view's, with its prefix.
+                    keys |= {name, column, read_column_name(column).column}
 
     def hides(self, table: str | None, column: str | None) -> bool:
         """Whether values of a row with these names are hidden."""
@@ -59,19 +65,27 @@ class Mask:
     def key(self, table: str | None, key: str | None) -> str | None:
         """A key without what is hidden of it."""
         try:
-            found = self._identities.naming(table).table
-            if found is not None and found.whole_row and self._hidden.get((found.schema, found.name)):
-                return key and HIDDEN
-            names = self._keys[found.schema, found.name] if found is not None else None
-            if key is None or (names is not None and not names):
-                return key
+            known = self._identities.naming(table).table
+        except DataError:
+            return HIDDEN
+        if key is None:
+            return None
+        if known is None:
+            return HIDDEN
+        if known.whole_row and self._hidden.get((known.schema, known.name)):
+            return key and HIDDEN  # it is made of all that the row holds
+        names = {name.casefold() for name in self._keys[known.schema, known.name]}
+        if not names:
+            return key
+        try:
             parts = parse(key).parts
         except DataError:
             return HIDDEN
-        folded = {name.casefold() for name in names or ()}
-        if names is None or not any(name.casefold() in folded for name, _ in parts):
+        # None of its names is one that is hidden, though the table's key has such: nobody knows
+        # what of it is.
+        if not any(name.casefold() in names for name, _ in parts):
             return HIDDEN
-        return format_parts((name, HIDDEN if name.casefold() in folded else text) for name, text in parts)
+        return format_parts((name, HIDDEN if name.casefold() in names else text) for name, text in parts)
 
     def row(self, row: LogRow) -> LogRow:
         """A row of the log without what is hidden of it, in its note as well."""
@@ -94,16 +108,21 @@ class Mask:
         self, table: str | None, key: str | None, column: str | None, values: tuple[str | None, str | None]
     ) -> list[str | None]:
         """What is hidden of a row, the longest first, for one may be a part of another."""
-        found = [*values] if any(values) and self.hides(table, column) else []
+        hidden: list[str | None] = []
+        if any(values) and self.hides(table, column):
+            hidden += values
         shown = self.key(table, key)
         if key is not None and shown != key:
-            found.append(key)
+            hidden.append(key)
             with suppress(DataError):
-                found += [text for _, text in parse(key).parts if text not in (shown or "")]
-        return sorted(found, key=lambda text: -len(text or ""))
+                hidden += [text for _, text in parse(key).parts if text not in (shown or "")]
+        return sorted(hidden, key=lambda text: -len(text or ""))
 
     def change(self, change: Change) -> Change | None:
-        """A change without the attributes that are hidden; None where its object is called by one of them."""
+        """A change without the attributes that are hidden.
+
+        None where its object is called by one of them.
+        """
         place = change.row.schema, change.row.table
         if self._keys.get(place, True):
             return None
@@ -121,13 +140,14 @@ def mask_of(config: Config, catalog: Catalog | None) -> Mask | None:
     if catalog is None or not all_steps or not all(all_steps):
         return None
     policies = [Policy(steps, catalog) for steps in all_steps]
-    hidden = {
-        (table.schema, table.name): frozenset.intersection(
-            *[policy.hidden.get((table.schema, table.name), frozenset()) for policy in policies]
-        )
-        for table in catalog
-    }
-    return Mask(hidden, catalog) if any(hidden.values()) else None
+    hidden = {}
+    for table in catalog:
+        place = table.schema, table.name
+        # What one output is told is no secret of the log's.
+        hidden[place] = frozenset.intersection(*[policy.hidden.get(place, frozenset()) for policy in policies])
+    if not any(hidden.values()):
+        return None
+    return Mask(hidden, catalog)
 
 
 def without(text: str | None, secrets: list[str | None]) -> str | None:

@@ -24,8 +24,10 @@ from eventlog.sql.log import Log
 
 
 class OutputStanding(Struct, frozen=True, kw_only=True):
-    """One output. `state` is `in step`, `lagging`, `paused`, or `unknown` where the configuration does not have it; one that
-    is a `conversion` keeps rows until they are marked.
+    """One output.
+
+    `state` is `in step`, `lagging`, `paused`, or `unknown` where the configuration does not have
+    it; one that is a `conversion` keeps rows until they are marked.
     """
 
     name: str
@@ -48,13 +50,11 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
         flow, _ = read_flow(connection, log, settings)
         converting = conversions(connection, log)
     others = [name for name in flow.lags if name not in configured and name not in converting]
-    return [
-        *(
-            _standing(name, states.get(name, OutputState()), flow.lags.get(name), known=name in configured)
-            for name in (*configured, *others)
-        ),
-        *(OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()),
-    ]
+    standing = []
+    for name in (*configured, *others):
+        state, lag = states.get(name, OutputState()), flow.lags.get(name)
+        standing.append(_standing(name, state, lag, known=name in configured))
+    return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
 
 
 def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:
@@ -65,12 +65,14 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
         row = memory.outputs.get(name)
         if row is None:
             if memory.outputs.keys() - set(configured):  # one of those may be this one, under its former name
-                said = f"No publisher has worked with the output {name} yet."
-                raise UsageError(said, hint="Start it once with this configuration, and pause the output then.")
+                message = f"No publisher has worked with the output {name} yet."
+                raise UsageError(message, hint="Start it once with this configuration, and pause the output then.")
             row = journal.add(connection, memory, name)
         if row.paused is None:
             since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            paused = f"since {since} by {by}{f': {why}' if why else ''}"
+            paused = f"since {since} by {by}"
+            if why:
+                paused += f": {why}"
             connection.execute(log.query("output_pause"), {"name": name, "paused": paused})
     return row.paused is None
 
@@ -80,10 +82,14 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
     marks, journal = Marks(log), CaredJournal(log)
     with journal.transaction() as (connection, memory):  # nobody settles meanwhile: it is as far behind as we say
         row = memory.outputs.get(name)
-        if row is None or row.paused is None:
-            refuse_unknown(name, configured if row is None else {*configured, name})
+        if row is None:
+            refuse_unknown(name, configured)
+            return False
+        if row.paused is None:
             return False
         lag = read_lags(connection, log, settings).get(name, OutputLag())
+        # The mark lets it go on although it is further behind than its bound, until it was inside
+        # that once.
         if lag.rows:
             resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
             marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
@@ -92,7 +98,8 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
 
 
 def try_now(log: Log, name: str, configured: Collection[str]) -> None:
-    """Ends the waits of an output: what its receiver did not take may go again, and the publisher tries it at once.
+    """Ends the waits of an output: what its receiver did not take may go again, and the publisher
+    tries it at once.
 
     UsageError where nothing goes to it, because it is paused or no publisher has worked with it.
     """
@@ -106,12 +113,16 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
             raise UsageError(f"The output {name} is paused.", hint="Resume it: then it is tried.")
         for query in ("parked_try_now", "planned_try_now"):
             connection.execute(log.query(query), {"output": name})
-        # A publisher that sleeps after a failure sleeps in its own memory, and only a mark reaches that.
+        # A publisher that sleeps after a failure sleeps in its own memory, and only a mark reaches
+        # that.
         marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
 
 
 def kept_for(log: Log, name: str) -> Stretches:
-    """The rows that would be given up for an output; UsageError where the journal does not know it."""
+    """The rows that would be given up for an output.
+
+    UsageError where the journal does not know it.
+    """
     kept = CaredJournal(log).kept_for(name)
     if kept is None:
         hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
@@ -122,25 +133,29 @@ def kept_for(log: Log, name: str) -> Stretches:
 def skip(
     log: Log, name: str, numbers: Stretches | None, *, by: str, why: str = "", delete_from_log: bool = False
 ) -> int:
-    """Gives up rows that an output lacks, or all of them; how many. They end with a warning once no output lacks them.
+    """Gives up rows that an output lacks, or all of them; how many.
+
+    They end with a warning once no output lacks them.
 
     Rows that are being delivered to a target that can be asked stay: it says itself what it has.
     """
     kept_for(log, name)
     if is_conversion(log, name):
-        said = f"{name} is a conversion, and has converted these rows."
-        raise UsageError(
-            said, hint=f"Give its command once more; or give them back: `eventlog outputs forget {name!r}`."
-        )
-    note = f"{name}: given up by {by}{f': {why}' if why else '.'}"
+        message = f"{name} is a conversion, and has converted these rows."
+        hint = f"Give its command once more; or give them back: `eventlog outputs forget {name!r}`."
+        raise UsageError(message, hint=hint)
+    reason = f": {why}" if why else "."
+    note = f"{name}: given up by {by}{reason}"
     return CaredJournal(log, LogSettings(delete_from_log=delete_from_log)).give_up(name, numbers, note)
 
 
 def forget(log: Log, name: str, configured: Collection[str], *, by: str, delete_from_log: bool = False) -> int:
-    """Gives up an output that is not configured any more, and what is kept for it; how many rows that was.
+    """Gives up an output that is not configured any more, and what is kept for it.
 
-    The rows of the last output that a log has are not given up: whoever publishes next begins with them. Nor are those
-    of a conversion: they wait again.
+    How many rows that was.
+
+    The rows of the last output that a log has are not given up: whoever publishes next begins with
+    them. Nor are those of a conversion: they wait again.
     """
     if is_conversion(log, name):
         return FreedConversions(log).free(name)
@@ -151,6 +166,7 @@ def forget(log: Log, name: str, configured: Collection[str], *, by: str, delete_
             " take it out of the configuration to give it up.",
         )
     journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(kept_for(log, name))
+    # The rows of the last output are not given up: whoever publishes next begins with them.
     if not journal.is_alone(name):
         note = f"{name}: given up by {by}: it is not configured any more."
         kept = journal.give_up(name, None, note, planned=True)
@@ -171,7 +187,8 @@ def refuse_unknown(name: str, configured: Collection[str]) -> None:
 
 
 def refuse_unserved(log: Log, name: str) -> None:
-    """UsageError where a publisher works on the log that does not have this output: it would leave out what is for it alone."""
+    """UsageError where a publisher works on the log that does not have this output."""
+    # It would leave out what is for that output alone, and nobody would get it.
     sight = look_at(log)
     if sight.holder is None or sight.holder.is_over(sight.now):
         return
@@ -185,14 +202,18 @@ def refuse_unserved(log: Log, name: str) -> None:
 
 
 def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bool) -> OutputStanding:
-    word = "in step"
-    if lag is not None:
+    if not known:
+        word = "unknown"
+    elif lag is None:
+        word = "in step"
+    else:
         word = "paused" if lag.paused else "lagging"
+    lag = lag or OutputLag()
     return OutputStanding(
         name=name,
-        state=word if known else "unknown",
-        rows=0 if lag is None else lag.rows,
-        seconds=None if lag is None else lag.seconds,
+        state=word,
+        rows=lag.rows,
+        seconds=lag.seconds,
         document=state.document or None,
         position=None if state.position is None else written(state.position),
         at=_utc(state.at),
@@ -203,4 +224,6 @@ def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bo
 
 
 def _utc(seconds: float | None) -> str | None:
-    return None if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if seconds is None:
+        return None
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")

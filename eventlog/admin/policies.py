@@ -1,4 +1,6 @@
-"""What policies make of changes, step by step, for people to read: of a row of the log, or of samples in a file."""
+"""What policies make of changes, step by step, for people to read: of a row of the log, or of
+samples in a file.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from eventlog.core.schema import Catalog
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):
-    """What one step did: what was told before it and after it, by attribute; `note` is why nothing is told any more."""
+    """What one step did: what was told before it and after it, by attribute; `note` is why nothing
+    is told any more.
+    """
 
     step: str
     before: Mapping[str, str]
@@ -42,8 +46,10 @@ class PolicyResult(Struct, frozen=True, kw_only=True):
 
 
 class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change as somebody writes it to try a policy: `beside` is what the row has in other attributes, `looked` what rows of
-    other tables have that a step looks up, as `dept.name[id=7]`.
+    """A change as somebody writes it to try a policy.
+
+    `beside` is what the row has in other attributes, `looked` what rows of other tables have that a
+    step looks up, as `dept.name[id=7]`.
     """
 
     table: str
@@ -56,25 +62,30 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def change(self, number: int, catalog: Catalog) -> Change:
         """The change; its table is looked up as that of a row in the log is."""
-        found = catalog.find(self.table)
-        if found is None:
+        naming = catalog.find(self.table)
+        if naming is None:
             raise DataError(f"{self.table} is no table.", hint="The schema file, or the database, describes tables.")
-        names = dict.fromkeys((*self.old, *self.new))
-        edits = [
-            Edit(column=name, old=_cell(self.old.get(name, ABSENT)), new=_cell(self.new.get(name, ABSENT)))
-            for name in names
-        ]
-        beside = None if self.beside is None else {name: _cell(value) for name, value in self.beside.items()}
-        row = RowId(found.table.schema, found.table.name, self.key)
+        edits = []
+        for name in dict.fromkeys((*self.old, *self.new)):
+            old, new = self.old.get(name, ABSENT), self.new.get(name, ABSENT)
+            edits.append(Edit(column=name, old=_cell(old), new=_cell(new)))
+        beside = None
+        if self.beside is not None:
+            beside = {name: _cell(value) for name, value in self.beside.items()}
         return Change(
-            row=row, op=Op(self.op), edits=tuple(edits), positions=((number,),), beside=beside, looked=self.looked
+            row=RowId(naming.table.schema, naming.table.name, self.key),
+            op=Op(self.op),
+            edits=tuple(edits),
+            positions=((number,),),
+            beside=beside,
+            looked=self.looked,
         )
 
 
 def policies_of(config: Config) -> list[tuple[str, Steps]]:
     """The outputs that have policies, by their names, and their steps."""
-    found = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
-    return [(name, steps) for name, steps in found if steps]
+    outputs = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
+    return [(name, steps) for name, steps in outputs if steps]
 
 
 def results(
@@ -90,47 +101,53 @@ def results(
 def result(output: str, policy: Policy, change: Change, mask: Mask | None = None) -> PolicyResult:
     """What a policy makes of a change."""
     steps: list[PolicyStep] = []
-    found: Change | Refusal = change
+    last: Change | Refusal = change
     plain: Mapping[str, str] = {}
-    hidden = frozenset[str]() if mask is None else mask.names(change)
-    keys = {} if mask is None else {change.row.key: mask.key(change.row.table, change.row.key) or ""}
+    hidden, keys = frozenset[str](), {}
+    if mask is not None:
+        hidden = mask.names(change)
+        keys[change.row.key] = mask.key(change.row.table, change.row.key) or ""
 
-    def shown(one: Change, names: Mapping[str, str]) -> dict[str, str]:
-        return said(one, frozenset(name for name, source in names.items() if source in hidden), keys)
+    def shown(stage: Change, names: Mapping[str, str]) -> dict[str, str]:
+        return said(stage, frozenset(name for name, source in names.items() if source in hidden), keys)
 
     for traced in policy.trace(change):
-        found, plain = traced.after, traced.plain_after
+        last, plain = traced.after, traced.plain_after
         before = shown(traced.before, traced.plain)
-        if isinstance(found, Refusal):
-            steps.append(PolicyStep(step=traced.step, before=before, after={}, note=found.note))
+        if isinstance(last, Refusal):
+            steps.append(PolicyStep(step=traced.step, before=before, after={}, note=last.note))
             break
-        after = shown(found, plain)
-        left, came = said(traced.before), said(found)
-        steps.append(
-            PolicyStep(
-                step=traced.step,
-                before={name: text for name, text in before.items() if came.get(name) != left[name]},
-                after={name: text for name, text in after.items() if left.get(name) != came[name]},
-            )
+        after = shown(last, plain)
+        # By the values themselves: two that are hidden look alike although the step has changed
+        # them.
+        left, came = said(traced.before), said(last)
+        step = PolicyStep(
+            step=traced.step,
+            before={name: text for name, text in before.items() if came.get(name) != left[name]},
+            after={name: text for name, text in after.items() if left.get(name) != came[name]},
         )
-    if isinstance(found, Refusal):
-        outcome = "filtered" if found.filtered else "refused"
-        return PolicyResult(output=output, outcome=outcome, told={}, steps=tuple(steps), note=found.note)
-    return PolicyResult(output=output, outcome="told", told=shown(found, plain), steps=tuple(steps))
+        steps.append(step)
+    if isinstance(last, Refusal):
+        outcome = "filtered" if last.filtered else "refused"
+        return PolicyResult(output=output, outcome=outcome, told={}, steps=tuple(steps), note=last.note)
+    return PolicyResult(output=output, outcome="told", told=shown(last, plain), steps=tuple(steps))
 
 
 def said(change: Change, hidden: frozenset[str] = frozenset(), keys: Mapping[str, str] = {}) -> dict[str, str]:
     """A change, attribute by attribute: the object, then what was and what is."""
     key = keys.get(change.row.key, change.row.key)
-    told = {"": f"{change.op} {change.row.table} {key}{f' to {change.route}' if change.route else ''}"}
+    about = f"{change.op} {change.row.table} {key}"
+    if change.route:
+        about += f" to {change.route}"
+    texts = {"": about}
     for edit in change.edits:
         if edit.column in hidden:
-            told[edit.column] = HIDDEN
+            texts[edit.column] = HIDDEN
             continue
         former = "all former values" if edit.reset else _text(edit.old)
         now = _text(edit.new)
-        told[edit.column] = f"{former} -> {now}" if former else now
-    return told
+        texts[edit.column] = f"{former} -> {now}" if former else now
+    return texts
 
 
 def read_samples(file: Path, catalog: Catalog) -> Iterator[Change]:
@@ -159,7 +176,9 @@ def _text(cell: Told) -> str:
     if cell is ABSENT:
         return ""
     if isinstance(cell, tuple):
-        return json.dumps([None if one is None else str(one) for one in cell], ensure_ascii=False)
+        return json.dumps([None if value is None else str(value) for value in cell], ensure_ascii=False)
     if cell is None:
         return "NULL"
-    return repr(cell) if isinstance(cell, str) else str(cell)
+    if isinstance(cell, str):
+        return repr(cell)
+    return str(cell)

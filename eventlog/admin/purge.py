@@ -1,12 +1,14 @@
 """Takes old rows out of a log, a stretch at a time, after an archive of them is durable.
 
-An archive is Parquet files that `eventlog convert` reads, there entirely and durable or not at all. A file's name says which
-rows it holds: the log, the first and the last record_id, and a checksum of the rows. Rows that were archived and then not
-deleted, because the power went, come again in a file of the same name, which replaces the first, or in one whose numbers
-overlap it; what two files hold differently is never lost to one of them.
+An archive is Parquet files that `eventlog convert` reads, there entirely and durable or not at all.
+A file's name says which rows it holds: the log, the first and the last record_id, and a checksum of
+the rows. Rows that were archived and then not deleted, because the power went, come again in a file
+of the same name, which replaces the first, or in one whose numbers overlap it; what two files hold
+differently is never lost to one of them.
 
-Law: a row is deleted only after it stands in an archive that a power cut does not undo, if there is to be one. Each
-stretch is deleted in a transaction of its own, so that nobody waits long for its locks.
+Law: a row is deleted only after it stands in an archive that a power cut does not undo, if there is
+to be one. Each stretch is deleted in a transaction of its own, so that nobody waits long for its
+locks.
 """
 
 from __future__ import annotations
@@ -51,39 +53,48 @@ _note = COLUMNS.index("note")
 _texts = tuple(place for place, name in enumerate(COLUMNS) if name not in NUMBERS)
 
 Row = tuple[Any, ...]
-"""A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does not tell it."""
+"""A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does
+not tell it.
+"""
 
 
 class Archive:
-    """A folder of archives of one log, or objects at a place. `told` is what of a row stands in them: all of it, or not what policies hide."""
+    """A folder of archives of one log, or objects at a place.
+
+    `told` is what of a row stands in them: all of it, or not what policies hide.
+    """
 
     def __init__(self, place: Path | Bucket, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
         self._log = log
         self._told = told
-        self._arrow = _pyarrow()
-        self._objects = None if isinstance(place, Path) else place
-        if not isinstance(place, Path):
-            # A file is made here and put there whole, in one request or in parts that nobody sees before the last one.
+        require("An archive", "pyarrow")
+        import pyarrow as pa
+        import pyarrow.parquet  # loads what is reached as pa.parquet
+
+        self._arrow: Any = pa
+        self._objects: Bucket | None = None
+        if isinstance(place, Path):
+            self._folder = place
+        else:
+            # A file is made here and put there whole, in one request or in parts that nobody sees
+            # before the last one.
+            self._objects = place
             self._beside = TemporaryDirectory(prefix="eventlog-")
-            place = Path(self._beside.name)
-        self._folder = folder = place
+            self._folder = Path(self._beside.name)
         try:
-            make_folder(folder)
-            _remove_leftovers(folder)
+            make_folder(self._folder)
+            for path in self._folder.glob(".eventlog-*.part"):
+                # Left behind by a purge that was killed; another one may be at work on those of
+                # today.
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < time.time() - LEFT_BEHIND_SECONDS:
+                        path.unlink()
         except OSError as error:
-            raise _refused(folder, error) from error
+            raise _refused(self._folder, error) from error
 
     def file(self) -> ArchiveFile:
         """A new file; nothing of it is there before it is finished."""
         return ArchiveFile(self._folder, file_name(self._log), self._told, self._arrow, self._objects)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Removes hidden files that nobody has written to for a day: another purge may be at work on those of today."""
-    for path in folder.glob(".eventlog-*.part"):
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime < time.time() - LEFT_BEHIND_SECONDS:
-                path.unlink()
 
 
 class ArchiveFile:
@@ -129,6 +140,8 @@ class ArchiveFile:
                 self._objects.put(target.name, self._temporary)
                 self._temporary.unlink()
                 return f"{self._objects.place}/{target.name}"
+            # The content first, then the name: after a power cut the file is there entirely or not
+            # at all.
             flush(self._temporary)
             self._temporary.replace(target)
             flush(self._folder)
@@ -159,26 +172,32 @@ class ArchiveFile:
 
 
 def archived(row: Row) -> Row:
-    """A row as an archive keeps it: times in ISO 8601, texts that are text; an event_type that is no number goes into the note."""
-    values = [*row, None][: len(COLUMNS)]
+    """A row as an archive keeps it: times in ISO 8601, texts that are text, numbers that are
+    numbers.
+    """
+    values = [*row, None][: len(COLUMNS)]  # a log that tells no transactions has one value less
     values[0] = int(values[0])
     values[-1] = int(values[-1]) if _is_number(values[-1]) else None
     for place in _texts:
-        values[place] = None if values[place] is None else _text(values[place])
+        if values[place] is not None:
+            values[place] = _text(values[place])
     if values[_time] is not None:
         date = _date(values[_time])
         if date:
             values[_time] = f"{date[1]}T{values[_time][date.end() :]}"
-    if values[_kind] is not None and not _is_number(values[_kind]):
-        values[_note] = "; ".join(filter(None, [f"event_type was {_text(values[_kind])!r}", values[_note]]))
+    kind = values[_kind]
+    if kind is not None and _is_number(kind):
+        values[_kind] = int(kind)
+    elif kind is not None:
+        # The column has numbers only, and what stood there must not be lost.
         values[_kind] = None
-    elif values[_kind] is not None:
-        values[_kind] = int(values[_kind])
+        values[_note] = "; ".join(filter(None, [f"event_type was {_text(kind)!r}", values[_note]]))
     return tuple(values)
 
 
 def _text(value: object) -> str:
-    """What SQLite holds as text may be any bytes; they are told as \\udc41 and the like, which no reader mistakes."""
+    # What SQLite holds as text may be any bytes; they are told as \udc41 and the like, which no
+    # reader mistakes.
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
@@ -194,19 +213,11 @@ def _schema(arrow: Any) -> Any:
 
 
 def _refused(folder: Path, error: OSError) -> SinkError:
-    said = error.strerror or str(error)
+    why = error.strerror or str(error)
     return SinkError(
-        f"The archive {folder} cannot be written: {said}.",
+        f"The archive {folder} cannot be written: {why}.",
         hint="Correct that, or name another folder; no row was deleted without its copy.",
     )
-
-
-def _pyarrow() -> Any:
-    require("An archive", "pyarrow")
-    import pyarrow as pa
-    import pyarrow.parquet  # loads what is reached as pa.parquet
-
-    return pa
 
 
 STRETCH_ROWS: Final = 2000
@@ -216,7 +227,9 @@ FILE_ROWS: Final = 200_000
 """Rows after which an archive gets another file."""
 
 ENDED: Final = f"{Status.SUCCESS}{Status.WARNING}{Status.ERROR}"
-"""What is purged unless other letters are asked for: never what waits, nor what stopped the publisher."""
+"""What is purged unless other letters are asked for: never what waits, nor what stopped the
+publisher.
+"""
 
 
 class Purge(Struct, frozen=True, kw_only=True):
@@ -252,14 +265,26 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[Purged]:
-    """Purges and says after each stretch how far it is; a repeat goes on where it was broken off."""
+    """Purges and says after each stretch how far it is.
+
+    A repeat goes on where it was broken off.
+    """
     parameters = _parameters(log, wanted)
     done = Purged()
     for group in _groups(log, parameters, archive):
         done = replace(done, archived=done.archived + group.archived, files=(*done.files, *group.files))
         for stretch in group.stretches:
-            rows = _take_away(log, stretch, parameters, may_wait=Status.NEW in wanted.letters)
-            done = replace(done, rows=done.rows + rows)
+            bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
+            with log.transaction() as connection:
+                if Status.NEW in wanted.letters:
+                    # Rows that wait leave the journal in the same transaction: no output gets them,
+                    # none waits for them.
+                    leave_before_deletion(connection, log, stretch.numbers)
+                # By their age and letter as well as by number: those that wait again meanwhile
+                # stay.
+                taken = connection.execute(log.query("take_away", stretch="in_stretch"), parameters | bounds)
+                connection.execute(log.query("forget_rows"), parameters | bounds)
+            done = replace(done, rows=done.rows + int(taken.rowcount))
             yield done
     if not wanted.table:
         with log.transaction() as connection:
@@ -279,7 +304,9 @@ def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
 
 
 def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> Iterator[Group]:
-    """Stretches that may be deleted: with an archive once they fill a file of it and that is durable."""
+    """Stretches that may be deleted: with an archive once they fill a file of it and that is
+    durable.
+    """
     if archive is None:
         for stretch, _ in _stretches(log, parameters, "old_numbers"):
             yield Group(stretches=(stretch,))
@@ -299,13 +326,18 @@ def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> It
 
 def _finished(file: ArchiveFile, stretches: list[PurgeStretch]) -> Group:
     path = file.finish()
-    return Group(stretches=tuple(stretches), archived=file.rows, files=() if path is None else (path,))
+    group = Group(stretches=tuple(stretches), archived=file.rows)
+    if path is not None:
+        group = replace(group, files=(path,))
+    return group
 
 
 def _stretches(
     log: Log, parameters: dict[str, Any], query: str
 ) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
-    """The stretches of the log that have old rows, each with what the query tells of them, their numbers first."""
+    """The stretches of the log that have old rows, each with what the query tells of them, their
+    numbers first.
+    """
     place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     written = "transaction_told" if log.names.transaction is not None else ""
     old = log.query(query, stretch="in_stretch", past="in_past", transaction=written)
@@ -320,17 +352,3 @@ def _stretches(
         if rows:
             yield PurgeStretch(after=after, until=until, numbers=[int(row[0]) for row in rows]), rows
         after = until
-
-
-def _take_away(log: Log, stretch: PurgeStretch, parameters: dict[str, Any], *, may_wait: bool) -> int:
-    """Deletes the rows and what was recorded about them; those that wait again meanwhile stay.
-
-    Rows that wait leave the journal in the same transaction: no output gets them, and none waits for them.
-    """
-    bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
-    with log.transaction() as connection:
-        if may_wait:
-            leave_before_deletion(connection, log, stretch.numbers)
-        count = connection.execute(log.query("take_away", stretch="in_stretch"), parameters | bounds).rowcount
-        connection.execute(log.query("forget_rows"), parameters | bounds)
-    return int(count)

@@ -1,8 +1,8 @@
 """Row care: rows are held and released, and offered again.
 
-Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it. Each
-transaction has at most 10,000 rows, and is tried again where somebody else's lock has stopped it; a command that was
-broken off goes on when it is given again.
+Of a waiting row nothing changes but that it is held or not: the publisher alone decides what
+becomes of it. Each transaction has at most 10,000 rows, and is tried again where somebody else's
+lock has stopped it; a command that was broken off goes on when it is given again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def tried_again(work: Work) -> Work:
-    """Lets a function whose first argument is the log, and which does all in one transaction, be tried again."""
+    """Lets a function whose first argument is the log, and which does all in one transaction, be
+    tried again.
+    """
 
+    # A transaction that was stopped has left nothing, and each try has waited as long as its
+    # session may.
     @wraps(work)
     def again(log: Log, *given: Any, **named: Any) -> Any:
         for _ in range(TRIES - 1):
@@ -51,8 +55,8 @@ def tried_again(work: Work) -> Work:
 
 def stopped_by_lock(log: Log, error: SourceError) -> bool:
     """Whether somebody else held a lock that a statement needed."""
-    said = error.__cause__
-    return is_held_up(log.dialect, getattr(said, "orig", None) or said)
+    cause = error.__cause__
+    return is_held_up(log.dialect, getattr(cause, "orig", None) or cause)
 
 
 Run = tuple[int, int]
@@ -81,7 +85,9 @@ _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """Which rows are meant: their letters (none: all), their reason, and their table in whatever case."""
+    """Which rows are meant: their letters (none: all), their reason, and their table in whatever
+    case.
+    """
 
     letters: str = ""
     reason: str = ""
@@ -121,15 +127,17 @@ class LogRow(Struct, frozen=True, kw_only=True):
 
 
 def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
-    """Reads `5` and `7-9`; the runs come in order and do not overlap. UsageError names what is neither."""
-    found: list[Run] = []
+    """Reads `5` and `7-9`; the runs come in order and do not overlap.
+
+    UsageError names what is neither.
+    """
+    runs: list[Run] = []
     for text in texts:
         match = _run(text)
-        run = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if run[0] > run[1]:
+        if match is None or int(match[1]) > int(match[2] or match[1]):
             raise UsageError(f"{shortened(text)!r} is no record_id; write numbers and ranges, such as 5 7-9.")
-        found.append(run)
-    return joined_runs(sorted(found))
+        runs.append((int(match[1]), int(match[2] or match[1])))
+    return joined_runs(sorted(runs))
 
 
 def read_age(text: str) -> int:
@@ -143,15 +151,18 @@ def read_age(text: str) -> int:
 
 
 def table_meant(log: Log, table: str) -> tuple[str, str | None]:
-    """The name that the log has for a table that may be named without its schema, and what is to be said if there is none.
+    """The name that the log has for a table, and what is to be said if there is none.
 
-    UsageError for a bare name that several schemas have.
+    The table may be named without its schema; UsageError for a bare name that several schemas have.
     """
     ending = "%." + re.sub("([!%_])", r"!\1", table)
+    known: list[tuple[Any, ...]] = []
     with log.transaction() as connection:
-        found = log.rows(connection, log.query("tables_named"), {"named": table, "ending": ending})
-        known = [] if found else log.rows(connection, log.query("tables_of_log"))
-    names = {str(name).strip().casefold(): str(name).strip() for (name,) in found}
+        rows = log.rows(connection, log.query("tables_named"), {"named": table, "ending": ending})
+        if not rows:
+            known = log.rows(connection, log.query("tables_of_log"))
+    # A log of CHAR columns pads its names, and writers may have spelled one table in several ways.
+    names = {str(name).strip().casefold(): str(name).strip() for (name,) in rows}
     if not names:
         return table, f"No row of the log is about {shortened(table)}. {_known_tables(table, known)}"
     if len(names) > 1 and table.casefold() not in names:
@@ -163,7 +174,9 @@ def _known_tables(table: str, known: Iterable[tuple[Any, ...]]) -> str:
     names = {str(name).strip() for (name,) in known if name is not None}
     bare = {name.rpartition(".")[2]: name for name in names}
     near = nearest(table, names) or bare.get(nearest(table, bare) or "")
-    return f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
+    if near:
+        return f"Did you mean {near}?"
+    return "`eventlog triggers` lists what is tracked."
 
 
 class HeldRows(Struct, frozen=True, kw_only=True):
@@ -181,9 +194,12 @@ class HeldRows(Struct, frozen=True, kw_only=True):
 
 
 def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> HeldRows:
-    """Keeps waiting rows from being published until they are released; how many of the runs are held now.
+    """Keeps waiting rows from being published until they are released.
 
-    Later rows of the same objects wait behind them. Rows that an output has planned are being delivered there.
+    How many of the runs are held now.
+
+    Later rows of the same objects wait behind them. Rows that an output has planned are being
+    delivered there.
     """
     note = held_note(by, why)
     rows, late = 0, set[str]()
@@ -202,14 +218,19 @@ def release(log: Log, runs: Sequence[Run]) -> int:
 def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     """Lets processed rows wait again, as if they had never been read; says how many."""
     values = choice.parameters()
-    found = (piece for run in runs for piece in care.pieces(log, "requeue_numbers", run, values))
-    return sum(_requeue(log, piece, choice) for piece in found)
+    rows = 0
+    for run in runs:
+        for piece in care.pieces(log, "requeue_numbers", run, values):
+            rows += _requeue(log, piece, choice)
+    return rows
 
 
 def leave_before_deletion(connection: Connection, log: Log, numbers: Sequence[int]) -> None:
-    """Takes rows out of the journal that wait and are about to be deleted, in the transaction that does that.
+    """Takes rows out of the journal that wait and are about to be deleted, in the transaction that
+    does that.
 
-    Rows with a letter are in no table of the journal, and whoever deletes only such ones need not ask.
+    Rows with a letter are in no table of the journal, and whoever deletes only such ones need not
+    ask.
     """
     journal = CaredJournal(log)
     memory = journal.joined(connection)
@@ -235,27 +256,30 @@ def _requeue(log: Log, run: Run, choice: Choice) -> int:
 
 
 def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
+    rows = 0
     with log.transaction() as connection:
-        asked = [_bounds(run) | choice.parameters() for run in runs]
-        return sum(int(connection.execute(log.query("count_run"), one).scalar_one()) for one in asked)
+        for first, last in runs:
+            bounds = {"first": first, "last": last}
+            rows += int(connection.execute(log.query("count_run"), bounds | choice.parameters()).scalar_one())
+    return rows
 
 
 def held_note(by: str, why: str) -> str:
     """What is noted of a row that is held: who holds it, since when, and why."""
-    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return f"{HELD_SINCE}{since}{f' by {by}' if by else ''}{f': {why[:NOTE_CHARACTERS]}' if why else '.'}"
-
-
-def _bounds(run: Run) -> dict[str, Any]:
-    return {"first": run[0], "last": run[1]}
+    note = HELD_SINCE + datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if by:
+        note += f" by {by}"
+    if not why:
+        return f"{note}."
+    return f"{note}: {why[:NOTE_CHARACTERS]}"
 
 
 def joined_runs(runs: Iterable[Run]) -> list[Run]:
     """Runs in order, those that touch made one."""
-    found: list[Run] = []
+    joined: list[Run] = []
     for first, last in runs:
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            joined.append((first, last))
+    return joined

@@ -60,7 +60,8 @@ class Publishing(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers that are not current.
+    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers
+    that are not current.
 
     `oldest_waiting` and its lag are of the rows that nobody holds and whose time has come.
     """
@@ -100,7 +101,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     def sentences(self) -> Iterator[str]:
         """What deserves words."""
         if self.publisher is not None:  # else the next sentence says that none works
-            yield _said_of_publisher(self.publisher)
+            yield _of_publisher(self.publisher)
         yield from self.why
         if self.oldest_waiting is not None and self.state != "stuck":  # which says it already
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
@@ -110,15 +111,20 @@ class Facts(Struct, frozen=True, kw_only=True):
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
-            yield from _said_of(output, standing)
+            yield from _of_output(output, standing)
         if self.proofs:
-            equal = sum(one.equal for one in self.proofs)
+            equal = sum(proof.equal for proof in self.proofs)
             yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
-        yield from (_said_of_proof(one) for one in self.proofs if one.error or not one.equal)
+        for proof in self.proofs:
+            if proof.error or not proof.equal:
+                yield _of_proof(proof)
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
         for trigger, table in self.failing.items():
-            yield f"Every write to {table} fails: its trigger {trigger} names a column that is gone; `eventlog check` says what to do."
+            yield (
+                f"Every write to {table} fails: its trigger {trigger} names a column that is gone;"
+                " `eventlog check` says what to do."
+            )
         for trigger, state in self.triggers.items():
             yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
 
@@ -136,8 +142,10 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         proofs = read_proofs(Marks(log).get(connection, VERIFIED))
         unread = unread_tables(connection, log)
-        found, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
-    flow = replace(found, tracked=bool(triggers))
+        flow, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
+    # Asked apart: whether rows may come at all is known by the triggers, which the log does not
+    # know.
+    flow = replace(flow, tracked=bool(triggers))
     last_error = None
     if errors:
         record_id, status, reason, note, at = errors[0]
@@ -150,8 +158,8 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         lag_seconds=None if flow.oldest is None else flow.lag,
         rate=rate,
         last_error=last_error,
-        triggers={one.name: one.state for one in triggers if one.state is not TriggerCondition.CURRENT},
-        failing={one.name: one.table for one in triggers if one.fails},
+        triggers={trigger.name: trigger.state for trigger in triggers if trigger.state is not TriggerCondition.CURRENT},
+        failing={trigger.name: trigger.table for trigger in triggers if trigger.fails},
         outputs=outputs,
         publisher=publisher,
         unread=unread,
@@ -177,26 +185,32 @@ def publishing(sight: Sight) -> Publishing | None:
     )
 
 
-def _said_of_publisher(found: Publishing) -> str:
-    who = "Somebody" if found.host is None else f"Process {found.pid} on {found.host}"
-    if found.expired:
-        return f"{who} published the log until {found.lease_until} UTC, and has not given its lock back."
-    since = "" if found.since is None else f" since {found.since} UTC"
-    return f"{who} publishes the log{since}; its lease ends at {found.lease_until} UTC unless it renews it."
+def _of_publisher(publisher: Publishing) -> str:
+    who = "Somebody"
+    if publisher.host is not None:
+        who = f"Process {publisher.pid} on {publisher.host}"
+    if publisher.expired:
+        return f"{who} published the log until {publisher.lease_until} UTC, and has not given its lock back."
+    since = "" if publisher.since is None else f" since {publisher.since} UTC"
+    return f"{who} publishes the log{since}; its lease ends at {publisher.lease_until} UTC unless it renews it."
 
 
-def _said_of(output: str, standing: OutputState) -> Iterator[str]:
+def _of_output(output: str, standing: OutputState) -> Iterator[str]:
     if standing.position is not None:
         yield f"{output} took {standing.document}, up to row {written(standing.position)}, at {_utc(standing.at)}."
     if standing.error is not None and not standing.has_recovered:
-        said = without_promise(standing.error)
-        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {said}"
+        # The promise of another try was made when it failed.
+        error = without_promise(standing.error)
+        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {error}"
 
 
-def _said_of_proof(last: LastProof) -> str:
-    at = "" if last.at is None else f" at {_utc(last.at)}"
-    error = f" At {_utc(last.failed_at)} it could not be compared: {last.error}" if last.error else ""
-    return f"{last.table} at {last.output}: {last.said}{at}.{error}"
+def _of_proof(proof: LastProof) -> str:
+    sentence = f"{proof.table} at {proof.output}: {proof.said}"
+    if proof.at is not None:
+        sentence += f" at {_utc(proof.at)}"
+    if proof.error:
+        return f"{sentence}. At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
+    return f"{sentence}."
 
 
 def _utc(seconds: float | None) -> str:

@@ -1,4 +1,6 @@
-"""Capture: the log is installed, roles get their rights, and triggers write every change of a table into the log."""
+"""Capture: the log is installed, roles get their rights, and triggers write every change of a table
+into the log.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What each class was tracked with: kept in a mark of the log, compared with what its triggers say, and put under what is asked now.
+"""What each class was tracked with: kept in a mark of the log and in its triggers, and put under
+what is asked now.
 
-There are two witnesses. The mark outlives the triggers, and no owner of a table can write it. The triggers say the same in
-their marker, which no publisher can write. What would run SQL or name other tables is only believed when both say it.
+There are two witnesses. The mark outlives the triggers, and no owner of a table can write it. The
+triggers say the same in their marker, which no publisher can write. What would run SQL or name
+other tables is only believed when both say it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import msgspec
@@ -31,7 +33,8 @@ SIGN = "eventlog "
 
 
 class Marker(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The log that the trigger writes to, the class it belongs to, the options of `track`, and its text's hash.
+    """The log that the trigger writes to, the class it belongs to, the options of `track`, and its
+    text's hash.
 
     `watched` are the attributes that it was made for, where columns were left out.
     """
@@ -49,9 +52,13 @@ def hash_of(texts: Iterable[str]) -> str:
 
 
 def write_marker(marker: Marker, line_characters: int | None = None) -> str:
-    """The marker, on one line where lines may be of any length; it never ends a SQL comment, whatever the options hold."""
+    """The marker, on one line where lines may be of any length."""
+    # It stands in a SQL comment, which options that hold */ would end; \/ is the same sign to who
+    # reads JSON.
     text = SIGN + msgspec.json.encode(marker).decode().replace("*/", "*\\/").replace("/*", "\\/*")
-    return text if line_characters is None else _breakable.sub(r"\1\n", text)
+    if line_characters is None:
+        return text
+    return _breakable.sub(r"\1\n", text)
 
 
 def read_marker(text: str) -> Marker | None:
@@ -68,7 +75,8 @@ def read_marker(text: str) -> Marker | None:
 
 
 _breakable = re.compile(r"(.{900,1000}?[\w,])(?=[\w\"])")
-"""Where a line may end: never before a sign that a database's shell takes for a command of its own."""
+"""Where a line may end: never before a sign that a database's shell takes for a command of its own.
+"""
 
 PREFIX: Final = "asked: "
 """What the names of these marks begin with."""
@@ -79,7 +87,9 @@ _parameter = re.compile(r":(name|value)\b")
 
 
 class TrackRequest(Struct, frozen=True, kw_only=True):
-    """What somebody asks for now; None keeps what a class was tracked with, `reset` keeps nothing of it."""
+    """What somebody asks for now; None keeps what a class was tracked with, `reset` keeps nothing
+    of it.
+    """
 
     style: Style | None = None
     columns: tuple[str, ...] | None = None
@@ -93,9 +103,15 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
     reset: bool = False
 
     def over(self, kept: TriggerOptions) -> TriggerOptions:
-        """The options of a class that has been tracked with others; an empty condition takes the condition away."""
-        said = {name: getattr(self, name) for name in OPTIONS}
-        options = {name: getattr(kept, name) if value is None else value for name, value in said.items()}
+        """The options of a class that has been tracked with others; an empty condition takes the
+        condition away.
+        """
+        options = {}
+        for name in OPTIONS:
+            asked = getattr(self, name)
+            options[name] = getattr(kept, name) if asked is None else asked
+        # Without a key nobody finds the row again, so --whole-row alone means the one style that
+        # needs no second look.
         if self.key == (WHOLE_ROW,) and self.style is None:
             options["style"] = Style.IMAGE
         return TriggerOptions(**options | {"when": options["when"] or None})
@@ -111,7 +127,9 @@ def exactly(options: TriggerOptions) -> TrackRequest:
 
 
 class AskedClass(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A class and the options that it was tracked with, as the mark has it; `watched` is as in the marker of its triggers."""
+    """A class and the options that it was tracked with, as the mark has it; `watched` is as in its
+    triggers' marker.
+    """
 
     table: str
     options: TriggerOptions
@@ -119,8 +137,10 @@ class AskedClass(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def asked_of(connection: Connection, names: LogNames) -> dict[str, TriggerOptions]:
-    """The options of every class by its name, as the marks have them; none where there are no marks to be read."""
-    return {table: one.options for table, one in asked_classes(connection, names).items()}
+    """The options of every class by its name, as the marks have them; none where there are no marks
+    to be read.
+    """
+    return {table: asked.options for table, asked in asked_classes(connection, names).items()}
 
 
 def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedClass]:
@@ -128,12 +148,18 @@ def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedCla
     # A savepoint is gone with its statement where each is a transaction of its own.
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
-        with nullcontext() if alone else connection.begin_nested():
+        savepoint = nullcontext() if alone else connection.begin_nested()
+        with savepoint:
             rows = fetched(connection, verbatim(_statement(dialect_of(connection), names, "asked_read")))
     except SQLAlchemyError:
         return {}
-    found = [_read(str(value)) for (value,) in rows]
-    return {one.table: one for one in found if one is not None}
+    classes = {}
+    for (value,) in rows:
+        # Publishers can write marks: what is no class to us is nobody's request.
+        with suppress(msgspec.DecodeError):
+            asked = msgspec.json.decode(str(value), type=AskedClass)
+            classes[asked.table] = asked
+    return classes
 
 
 def has_marks(connection: Connection, names: LogNames) -> bool:
@@ -151,23 +177,28 @@ def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:
 
 
 def believed(table: str, kept: TriggerOptions | None, standing: Sequence[TriggerOptions]) -> TriggerOptions | None:
-    """What a class was tracked with; None when it never was, InstallError when that cannot be known for sure."""
-    told = [_comparable(one) for one in standing]
-    if kept is not None and _comparable(kept) in told:
+    """What a class was tracked with; None when it never was, InstallError when that cannot be known
+    for sure.
+    """
+    in_triggers = [_comparable(options) for options in standing]
+    if kept is not None and _comparable(kept) in in_triggers:
         return kept  # others are left of an attempt that was broken off
-    if any(one != told[0] for one in told) or (kept is not None and told and told[0] != _comparable(kept)):
-        known = [*([kept] if kept is not None else []), *standing]
-        ways = " or ".join(dict.fromkeys(words(one) for one in known))
+    witnesses = [options for options in (kept, *standing) if options is not None]
+    if not witnesses:
+        return None
+    # The mark agrees with no trigger here: it must be the only witness, or missing.
+    if any(_comparable(options) != _comparable(witnesses[0]) for options in witnesses):
+        ways = " or ".join(dict.fromkeys(words(options) for options in witnesses))
         message = f"What {table} was tracked with is not clear: {ways}."
         raise InstallError(message, hint="Say the options again, together with --reset.")
-    known_by = [one for one in (kept, *standing[:1]) if one is not None]
-    if len(known_by) == 1 and (known_by[0].when is not None or known_by[0].children):
+    options = witnesses[0]
+    # A condition runs as who tracks, and a child names somebody's table: one witness alone may have
+    # been forged.
+    if options.when is not None or options.children:
         who = "its triggers say" if kept is None else "the log says"
-        message = (
-            f"Only {who} that {table} was tracked with {words(known_by[0])}, which could be somebody else's doing."
-        )
+        message = f"Only {who} that {table} was tracked with {words(options)}, which could be somebody else's doing."
         raise InstallError(message, hint="Say the options again, together with --reset.")
-    return known_by[0] if known_by else None
+    return options
 
 
 def same(one: TriggerOptions, other: TriggerOptions) -> bool:
@@ -177,34 +208,30 @@ def same(one: TriggerOptions, other: TriggerOptions) -> bool:
 
 def words(options: TriggerOptions) -> str:
     """The options as `eventlog track` takes them."""
-    said = ["--events", options.style.value]
-    for option, names in (
-        ("--columns", options.columns),
-        ("--exclude", options.exclude),
-        ("--child", options.children),
-        ("--key", () if options.whole_row else options.key),
-    ):
-        said += [option, ",".join(names)] if names else []
-    said += ["--when", options.when] if options.when else []
+    arguments = ["--events", options.style.value]
+    lists = {"--columns": options.columns, "--exclude": options.exclude, "--child": options.children}
+    if not options.whole_row:
+        lists["--key"] = options.key
+    for option, names in lists.items():
+        if names:
+            arguments += [option, ",".join(names)]
+    if options.when:
+        arguments += ["--when", options.when]
     flags = {
         "--whole-row": options.whole_row,
         "--row-triggers": options.rows,
         "--always": options.always,
         "--follow-ddl": options.follow_ddl,
     }
-    return shlex.join([*said, *(flag for flag, given in flags.items() if given)])
+    return shlex.join([*arguments, *(flag for flag, given in flags.items() if given)])
 
 
 def _comparable(options: TriggerOptions) -> TriggerOptions:
-    """What somebody asked for, without what depends on the table: who owns it, its keys, and whether statement triggers would do."""
+    """What somebody asked for, without what depends on the table.
+
+    That is who owns it, its keys, and whether statement triggers would do.
+    """
     return replace(options, rows=False, at_once=False, foreign=False, deferred=False, repeated=())
-
-
-def _read(value: str) -> AskedClass | None:
-    try:
-        return msgspec.json.decode(value, type=AskedClass)
-    except msgspec.DecodeError:
-        return None
 
 
 def _name(table: str) -> str:

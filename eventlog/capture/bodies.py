@@ -1,4 +1,6 @@
-"""What triggers do, as SQL: a statement a fact for row triggers, one statement for all rows where they see them all."""
+"""What triggers do, as SQL: a statement a fact for row triggers, one statement for all rows where
+they see them all.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ from eventlog.sql.dialect import Dialect, statement
 SEPARATOR = ";\n"
 NO_ROW = "-"
 """Stands for a row that there is not, where the database lists columns."""
+ONE_ROW = "(VALUES (1)) AS one (row)"
+"""The source of a row trigger's facts, which has its row already."""
 _mentioned = re.compile(r"\b(old|new|sets)_(\d+)\b")
 
 
 class Argument(Struct, frozen=True, kw_only=True):
-    """A value that a trigger hands to the procedure that it runs: the parameter, its type, and what stands in the call."""
+    """A value that a trigger hands to the procedure that it runs: the parameter, its type, and what
+    stands in the call.
+    """
 
     name: str
     type: str
@@ -50,18 +56,23 @@ def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]
 
 
 def arguments(dialect: Dialect, target: str, columns: Sequence[Column], body: str) -> list[Argument]:
-    """What has to be handed over for this body: a trigger has 32 K at most, so it names no column that is not needed."""
-    found = []
+    """What has to be handed over for this body."""
+    handed = []
+    # A trigger has 32 K at most, so it names no column that is not needed.
     mentioned = {(what, int(number)) for what, number in _mentioned.findall(body)}
+    old_row, new_row = dialect.row_names
     for number, column in enumerate(columns, 1):
         name = dialect.quoted(column.name)
-        values = dict(zip(("old", "new"), (f"{alias}.{name}" for alias in dialect.row_names), strict=True))
-        values["sets"] = statement(dialect, "sets", column=dialect.literal(column.name))
-        for what, value in values.items():
+        own_type = f"{target}.{name}%TYPE"
+        sets = statement(dialect, "sets", column=dialect.literal(column.name))
+        for what, type_name, value in (
+            ("old", own_type, f"{old_row}.{name}"),
+            ("new", own_type, f"{new_row}.{name}"),
+            ("sets", "BOOLEAN", sets),
+        ):
             if (what, number) in mentioned:
-                kind = "BOOLEAN" if what == "sets" else f"{target}.{name}%TYPE"
-                found.append(Argument(name=f"{what}_{number}", type=kind, value=value))
-    return found
+                handed.append(Argument(name=f"{what}_{number}", type=type_name, value=value))
+    return handed
 
 
 class Bodies(Struct, frozen=True, kw_only=True):
@@ -77,15 +88,11 @@ class Bodies(Struct, frozen=True, kw_only=True):
     def _clauses(self, old: str, new: str, *, outer: bool = False) -> Clauses:
         """What SQL says of rows that are called so before and after."""
         columns = columns_of(self.plan, self.child)
-        before, after = [
-            Row(
-                dialect=self.dialect,
-                alias=alias,
-                columns=columns,
-                parameters=parameters(side.name.lower(), columns) if self.dialect.procedural_triggers else {},
-            )
-            for side, alias in zip(Side, (old, new), strict=True)
-        ]
+        before = Row(dialect=self.dialect, alias=old, columns=columns)
+        after = Row(dialect=self.dialect, alias=new, columns=columns)
+        if self.dialect.procedural_triggers:
+            before = replace(before, parameters=parameters("old", columns))
+            after = replace(after, parameters=parameters("new", columns))
         return Clauses(
             dialect=self.dialect,
             plan=self.plan,
@@ -96,43 +103,54 @@ class Bodies(Struct, frozen=True, kw_only=True):
             unseen=self.unseen,
         )
 
-    def _log_facts(self, source: str, found: Iterable[Mapping[str, str]]) -> str:
-        """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
-        written = "\nUNION ALL ".join(
-            statement(self.dialect, "facts_together" if "values" in holes else "fact", **holes) for holes in found
-        )
-        return statement(
-            self.dialect, _writing("log_facts", hands=self.hands), **self.log, source=source, facts=written
-        )
+    def _log_facts(self, source: str, rows: Iterable[Mapping[str, str]]) -> str:
+        """One statement that writes every fact of every row of a source, or hands them to the next
+        trigger.
+        """
+        facts = []
+        for holes in rows:
+            query = "facts_together" if "values" in holes else "fact"
+            facts.append(statement(self.dialect, query, **holes))
+        query = _writing("log_facts", hands=self.hands)
+        return statement(self.dialect, query, **self.log, source=source, facts="\nUNION ALL ".join(facts))
 
     def listed(self, when: When) -> str:
-        """The body of a trigger whose columns the database itself puts in, where the table was altered."""
-        by_statement = isinstance(self, StatementBodies)
-        clauses = self._clauses("o", "n", outer=True) if by_statement else self._clauses(*self.dialect.row_names)
-        source = self._source(clauses, when) if isinstance(self, StatementBodies) else "(VALUES (1)) AS one (row)"
+        """The body of a trigger whose columns the database itself puts in, where the table was
+        altered.
+        """
+        if isinstance(self, StatementBodies):
+            clauses = self._clauses("o", "n", outer=True)
+            source = self._source(clauses, when)
+        else:
+            clauses = self._clauses(*self.dialect.row_names)
+            source = ONE_ROW
         style = self.plan.listed or Style.FIELD
-        old = NO_ROW if when is When.INSERT else clauses.old.alias
-        new = clauses.new.alias if when in (When.INSERT, When.UPDATE) else NO_ROW
-        row = "listed_image" if style == Style.IMAGE and when is not When.INSERT else "listed_nothing"
-        image = statement(self.dialect, row)
+        old, new = clauses.old.alias, clauses.new.alias
+        image = "listed_image" if style == Style.IMAGE else "listed_nothing"
+        if when is When.INSERT:
+            old, image = NO_ROW, "listed_nothing"
+        if when not in (When.INSERT, When.UPDATE):
+            new = NO_ROW
         columns = f"eventlog{{columns:{old}:{new}}}"
-        listed = statement(self.dialect, "listed_columns", columns=columns, image=image)
+        listed = statement(self.dialect, "listed_columns", columns=columns, image=statement(self.dialect, image))
         return self._log_facts(f"{source} {listed}", self._listed_facts(clauses, style, when))
 
     def _listed_facts(self, clauses: Clauses, style: Style, when: When) -> list[dict[str, str]]:
-        moves, valued, whole = when is When.UPDATE, style != Style.FIELD_BACK, style == Style.IMAGE
+        moves, whole = when is When.UPDATE, style == Style.IMAGE
         came, stayed = (kind_text(self.dialect, kind) for kind in listed_kinds(style))
-        old, new = ("image.old", "image.new") if valued else ("NULL", "NULL")
-        found: list[dict[str, str]] = []
+        old, new = ("NULL", "NULL") if style == Style.FIELD_BACK else ("image.old", "image.new")
+        facts: list[dict[str, str]] = []
 
         def add(side: Side, fate: Fate, kind: str, column: str, old: str, new: str, condition: Sequence[str]) -> None:
             fates = clauses.fate(fate) if moves else []
-            said = {"key": clauses.key_text(side), "kind": kind, "column": column, "old": old, "new": new}
-            found.append({**said, "condition": all_of([*fates, *condition])})
+            values = {"key": clauses.key_text(side), "kind": kind, "column": column, "old": old, "new": new}
+            facts.append({**values, "condition": all_of([*fates, *condition])})
 
         if when is not When.INSERT:
-            kind, first = kind_text(self.dialect, Kind.DELETE_ROW), ["image.place = 1"]
-            add(Side.OLD, Fate.LEFT, kind, "NULL", "image.row" if whole else "NULL", "NULL", first)
+            kind, row = kind_text(self.dialect, Kind.DELETE_ROW), "image.row" if whole else "NULL"
+            # A delete is one row of the log, and the database lists a row for each column: the
+            # first stands for all.
+            add(Side.OLD, Fate.LEFT, kind, "NULL", row, "NULL", ["image.place = 1"])
         if when in (When.INSERT, When.UPDATE):
             filled = [] if whole else [statement(self.dialect, "listed_filled")]
             add(Side.NEW, Fate.CAME, came, "image.name", "NULL", new, filled)
@@ -142,7 +160,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         if moves and self.plan.others:
             only = ["image.place = 1", "NOT image.changed", clauses.rows_differ()]
             add(Side.NEW, Fate.STAYED, kind_text(self.dialect, Kind.UPDATE_ROW_BACK), "NULL", "NULL", "NULL", only)
-        return found
+        return facts
 
 
 class RowBodies(Bodies, frozen=True, kw_only=True):
@@ -150,18 +168,26 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
 
     def body(self, when: When) -> str:
         clauses = self._clauses(*self.dialect.row_names)
-        found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
+        written = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if self.dialect.procedural_triggers:  # where conditions hold no queries
-            found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
-        if not self.dialect.transition_tables:
-            statements = self._questions(clauses, when)
-            for fact in found:
-                if fact.each:
-                    statements.append(self._log_together(clauses, fact))
-                else:
-                    statements.append(statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)}))
-            return SEPARATOR.join(statements)
-        return self._log_facts("(VALUES (1)) AS one (row)", holes_of(clauses, found))
+            written = [fact for fact in written if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
+        if self.dialect.transition_tables:
+            return self._log_facts(ONE_ROW, holes_of(clauses, written))
+        statements = []
+        if self.dialect.procedural_triggers and self.plan.options.when is not None:
+            # Conditions hold no queries there, so what they speak of is asked before.
+            sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
+            statements = [clauses.question(side) for side in sides]
+        for fact in written:
+            if fact.each:
+                # For all columns of a row it is asked once whether they are written.
+                each = clauses.each(fact)
+                rows = SEPARATOR.join(statement(self.dialect, "log_row", **{**self.log, **holes}) for holes in each)
+                together = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
+                statements.append(statement(self.dialect, "log_together", **together))
+            else:
+                statements.append(statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)}))
+        return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
         """What one trigger does that fires for every event."""
@@ -174,20 +200,6 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             moved=clauses.keys_differ(),
             **{event.value: self.body(event) for event in EVERY},
         )
-
-    def _questions(self, clauses: Clauses, when: When) -> list[str]:
-        """What has to be asked before, where conditions hold no queries."""
-        if not self.dialect.procedural_triggers or self.plan.options.when is None:
-            return []
-        sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
-        return [clauses.question(side) for side in sides]
-
-    def _log_together(self, clauses: Clauses, fact: Fact) -> str:
-        """All columns of a row, for which it is asked once whether they are written."""
-        each = clauses.each(fact)
-        rows = SEPARATOR.join(statement(self.dialect, "log_row", **{**self.log, **holes}) for holes in each)
-        holes = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
-        return statement(self.dialect, "log_together", **holes)
 
 
 class StatementBodies(Bodies, frozen=True, kw_only=True):
@@ -208,10 +220,12 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
 
     def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
-        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK and not self.plan.looks_back:
+        style = self.plan.options.style
+        if when is When.UPDATE and style == Style.ROW_BACK and not self.plan.looks_back:
+            # One fact a row without a subquery, which is half the work for each row of a bulk
+            # statement.
             return self._log_each(clauses, source)
-        by_field = self.plan.options.style not in (Style.ROW_BACK, Style.IMAGE)
-        if when is When.UPDATE and self.plan.options.when is None and by_field:
+        if when is When.UPDATE and self.plan.options.when is None and style not in (Style.ROW_BACK, Style.IMAGE):
             return self._log_facts(source, self._left_or_filled(clauses))
         return self._log_facts(source, holes_of(clauses, facts(self.plan, when)))
 
@@ -220,11 +234,10 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return SEPARATOR.join(writing.written(when))
 
     def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
-        """The values of a child table, unless the parent may be emptied with it.
-
-        The parents' ends may have been logged already, and values after them would be told of objects that are no more. A
-        read-back is right in either case, for it says nothing of an object that is gone.
-        """
+        """The values of a child table, unless the parent may be emptied with it."""
+        # The parents' ends may have been logged already, and values after them would be told of
+        # objects that are no more. A read-back is right in either case, for it says nothing of an
+        # object that is gone.
         options = replace(self.plan.options, style=Style.FIELD_BACK)
         reading = replace(clauses, plan=replace(self.plan, options=options))
         unsure = self._child_statements(reading, child, When.TRUNCATE)
@@ -244,20 +257,23 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
     def _source(self, clauses: Clauses, when: When) -> str:
         if when is When.TRUNCATE:
             return f"{qualified(self.dialect, self.plan.table.schema, self.plan.table.name)} AS o"
-        if when is not When.UPDATE:
-            return "new_rows AS n" if when is When.INSERT else "old_rows AS o"
-        same = [
-            same_key(self.dialect, column, clauses.old.value(column), clauses.new.value(column))
-            for column in self.plan.key
-        ]
-        return f"old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)}"
+        if when is When.INSERT:
+            return "new_rows AS n"
+        if when is When.DELETE:
+            return "old_rows AS o"
+        rows = [(column, clauses.old.value(column), clauses.new.value(column)) for column in self.plan.key]
+        same = " AND ".join(same_key(self.dialect, column, old, new) for column, old, new in rows)
+        return f"old_rows AS o FULL JOIN new_rows AS n ON {same}"
 
     def _log_each(self, clauses: Clauses, source: str) -> str:
-        """An update's row-back facts in one: half the work for each row of a bulk statement."""
         left, came, stayed = facts(self.plan, When.UPDATE)
         conditions = [clauses.condition(fact) for fact in (left, came)]
-        # Beside "left or came" the change need not say "neither left nor came", unless a condition looks at both rows.
-        conditions.append(clauses.changed(stayed) if self.plan.options.when is None else clauses.condition(stayed))
+        # Beside "left or came" the change need not say "neither left nor came", unless a condition
+        # looks at both rows.
+        if self.plan.options.when is None:
+            conditions.append(clauses.changed(stayed))
+        else:
+            conditions.append(clauses.condition(stayed))
         holes = {
             "left": f"({clauses.missing(Side.NEW)})",
             "came": f"({clauses.missing(Side.OLD)})",
@@ -269,28 +285,29 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         return statement(self.dialect, _writing("log_each", hands=self.hands), **self.log, source=source, **holes)
 
     def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
-        """An update's field facts, one a column whether the row came or stayed: each costs a single row its own plan node.
-
-        Where a row came, all columns of the row before are NULL, so a value that is there differs.
+        """An update's field facts: that the row left, and one a column whether the row came or
+        stayed.
         """
         left, *others = facts(self.plan, When.UPDATE)
         count = len(self.plan.watched)
-        pairs = zip(others[:count], others[count : 2 * count], strict=True)
-        filled = [self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs]
-        return [clauses.holes(left), *filled, *map(clauses.holes, others[2 * count :])]
-
-    def _came_or_stayed(self, clauses: Clauses, came: Fact, stayed: Fact) -> dict[str, str]:
-        fresh, told = f"({clauses.missing(Side.OLD)})", clauses.changed(stayed)
-        if came.test is Test.FILLED_OR_ALL_EMPTY:
-            told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
-        return clauses.holes(stayed) | {
-            "kind": f"CASE WHEN {fresh} THEN {_kind(clauses, came)} ELSE {_kind(clauses, stayed)} END",
-            "condition": all_of([f"NOT ({clauses.missing(Side.NEW)})", told]),
-        }
+        written = [clauses.holes(left)]
+        # One fact for both, for each fact costs a single row its own plan node.
+        for came, stayed in zip(others[:count], others[count : 2 * count], strict=True):
+            fresh = f"({clauses.missing(Side.OLD)})"
+            # Where a row came, all columns of the row before are NULL, so a value that is there
+            # differs.
+            told = clauses.changed(stayed)
+            if came.test is Test.FILLED_OR_ALL_EMPTY:
+                told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
+            kind = f"CASE WHEN {fresh} THEN {_kind(clauses, came)} ELSE {_kind(clauses, stayed)} END"
+            condition = all_of([f"NOT ({clauses.missing(Side.NEW)})", told])
+            written.append(clauses.holes(stayed) | {"kind": kind, "condition": condition})
+        return [*written, *map(clauses.holes, others[2 * count :])]
 
 
 class _ChildStatements(Struct, frozen=True, kw_only=True):
-    """Statements about the rows of a child table, which need no key: what stood there before, without what stands now.
+    """Statements about the rows of a child table, which need no key: what stood there before,
+    without what stands now.
 
     `only` is a condition on the parent's `side.key`.
     """
@@ -302,14 +319,12 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
     only: str = ""
 
     def written(self, when: When) -> list[str]:
+        facts_of_child = child_facts(self.clauses.plan, self.child, When.INSERT)
         if self.clauses.plan.options.style == Style.ROW_BACK:
-            values = tuple(watched.column for watched in self.child.watched)
-            fact = child_facts(self.clauses.plan, self.child, When.INSERT)[0]
-            sides = self._both(when, [self._side(side, when, fact, len(values)) for side in Side])
+            fact = facts_of_child[0]
+            sides = self._both(when, [self._side(side, when, fact, len(self.child.watched)) for side in Side])
             return [self._query("log_child_reads", fact, sides)]
-        return [
-            text for fact in child_facts(self.clauses.plan, self.child, When.INSERT) for text in self._field(fact, when)
-        ]
+        return [text for fact in facts_of_child for text in self._field(fact, when)]
 
     def _field(self, fact: Fact, when: When) -> list[str]:
         old, new = (self._side(side, when, fact, 1) for side in Side)
@@ -318,10 +333,9 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         written = []
         if when is not When.INSERT:
             removed = child_facts(self.clauses.plan, self.child, When.DELETE)
-            gone = next(one for one in removed if one.column == fact.column)
-            written.append(
-                self._query(f"log_child_{'values' if gone.old else 'reads'}", gone, _without(old, new, when))
-            )
+            gone = next(end for end in removed if end.column == fact.column)
+            query = "log_child_values" if gone.old else "log_child_reads"
+            written.append(self._query(query, gone, _without(old, new, when)))
         if when in (When.INSERT, When.UPDATE):
             written.append(self._query("log_child_values", fact, _without(new, old, when)))
         return written
@@ -359,27 +373,35 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         return f"({_without(old, new, when)}) UNION ALL ({_without(new, old, when)})"
 
     def _query(self, query: str, fact: Fact, sides: str) -> str:
-        literal = self.clauses.dialect.literal
+        column = "NULL" if fact.column is None else self.clauses.dialect.literal(fact.column)
+        if self.only:
+            sides = f"SELECT side.* FROM ({sides}) AS side WHERE {self.only}"
         return statement(
             self.clauses.dialect,
             _writing(query, hands=self.hands),
             **self.log,
             kind=_kind(self.clauses, fact),
-            column=literal(fact.column) if fact.column is not None else "NULL",
+            column=column,
             old="side.value0" if fact.old else "NULL",
             new="side.value0" if fact.new else "NULL",
-            sides=f"(SELECT side.* FROM ({sides}) AS side WHERE {self.only})" if self.only else f"({sides})",
+            sides=f"({sides})",
         )
 
 
-def holes_of(clauses: Clauses, found: Iterable[Fact]) -> list[dict[str, str]]:
+def holes_of(clauses: Clauses, written: Iterable[Fact]) -> list[dict[str, str]]:
     """What fills the holes of facts; one that stands for several log rows has their values."""
-    return [clauses.holes(fact) | ({"values": values_of(clauses.each(fact))} if fact.each else {}) for fact in found]
+    rows = []
+    for fact in written:
+        holes = clauses.holes(fact)
+        if fact.each:
+            holes["values"] = values_of(clauses.each(fact))
+        rows.append(holes)
+    return rows
 
 
 def values_of(each: Iterable[Mapping[str, str]]) -> str:
     """Kind, column, old and new value of log rows, as a list of rows."""
-    return ",\n  ".join(f"({one['kind']}, {one['column']}, {one['old']}, {one['new']})" for one in each)
+    return ",\n  ".join(f"({row['kind']}, {row['column']}, {row['old']}, {row['new']})" for row in each)
 
 
 def _writing(query: str, *, hands: bool) -> str:

@@ -1,4 +1,6 @@
-"""Turns facts into SQL: whose key, which values, under which conditions; for rows called by any two names."""
+"""Turns facts into SQL: whose key, which values, under which conditions; for rows called by any two
+names.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ READ_BACK = {
 
 
 class Clauses(Struct, frozen=True, kw_only=True):
-    """The SQL of one table's facts. `child` is set when the table is a child; keys are then the parent's.
+    """The SQL of one table's facts.
 
-    `outer` says that rows before and after come from an outer join, where a row that is not there is all NULL.
-    `unseen` says that a child's parent cannot be looked up, and is taken for there.
+    `child` is set when the table is a child; keys are then the parent's.
+
+    `outer` says that rows before and after come from an outer join, where a row that is not there
+    is all NULL. `unseen` says that a child's parent cannot be looked up, and is taken for there.
     """
 
     dialect: Dialect
@@ -40,54 +44,71 @@ class Clauses(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
-        """What fills the holes of one log row; where the fact stands for several, of the first of them."""
-        first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name) if fact.each else fact
-        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._said(first)}
+        """What fills the holes of one log row; where the fact stands for several, of the first of
+        them.
+        """
+        first = fact
+        if fact.each:
+            first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name)
+        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._values(first)}
 
     def each(self, fact: Fact) -> list[dict[str, str]]:
-        """What fills the holes of the log rows that a fact stands for, one for each column; it was asked before whether
-        they are written.
-        """
-        key, alone = self.key(fact.side), [replace(fact, watched=(one,), column=one.name) for one in fact.watched]
-        return [{"key": key, "condition": ALWAYS, **self._said(one)} for one in alone]
+        """What fills the holes of the log rows that a fact stands for, one for each column."""
+        key = self.key(fact.side)
+        rows = []
+        for attribute in fact.watched:
+            alone = replace(fact, watched=(attribute,), column=attribute.name)
+            # Whether they are written was asked once for all of them.
+            rows.append({"key": key, "condition": ALWAYS, **self._values(alone)})
+        return rows
 
-    def _said(self, fact: Fact) -> dict[str, str]:
-        if self.plan.table.whole_row:
-            return self._said_of_whole_row(fact)
+    def _values(self, fact: Fact) -> dict[str, str]:
+        """Kind, column, old and new value of a log row."""
         told = self._read_back(fact)
-        old = self.old.text(fact.watched[0].column) if told.old else "NULL"
-        return {
-            "kind": kind_text(self.dialect, told.kind),
-            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
-            "old": self._image(fact) if fact.image else old,
-            "new": self.new.text(fact.watched[0].column) if told.new else "NULL",
-        }
+        column = old = new = "NULL"
+        if fact.column is not None:
+            column = self.dialect.literal(fact.column)
+        if self.plan.table.whole_row:
+            told = fact
+            text = self.whole_row(fact.side)
+            old, new = text if fact.image else "NULL", text if fact.new else "NULL"
+        else:
+            if fact.image:
+                old = self._image(fact)
+            elif told.old:
+                old = self.old.text(fact.watched[0].column)
+            if told.new:
+                new = self.new.text(fact.watched[0].column)
+        return {"kind": kind_text(self.dialect, told.kind), "column": column, "old": old, "new": new}
 
     def _image(self, fact: Fact) -> str:
-        """The row as a text of JSON: the values by the names of their columns, without those that cannot be read."""
-        seen = [one for one in fact.watched if self._seen(one.column)]
-        names = [json.dumps(one.name, ensure_ascii=False) for one in seen]
-        openings = [f"{',' if place else '{'}{name}:" for place, name in enumerate(names)] or ["{"]
-        begin = statement(self.dialect, "image_begins", text=self.dialect.literal(openings[0]))
-        literals = [begin, *map(self.dialect.literal, openings[1:])]
-        values = [statement(self.dialect, "image_value", text=self.row(fact.side).text(one.column)) for one in seen]
-        parts = [part for pair in zip(literals, values, strict=False) for part in pair] or literals
+        """The row as a text of JSON: the values by the names of their columns, without those that
+        cannot be read.
+        """
+        before = "{"
+        parts: list[str] = []
+        for attribute in fact.watched:
+            if self._seen(attribute.column):
+                name = self.dialect.literal(f"{before}{json.dumps(attribute.name, ensure_ascii=False)}:")
+                # What the first text is, all of them together are: an image may be longer than a
+                # VARCHAR2.
+                if not parts:
+                    name = statement(self.dialect, "image_begins", text=name)
+                text = self.row(fact.side).text(attribute.column)
+                parts += [name, statement(self.dialect, "image_value", text=text)]
+                before = ","
+        if not parts:
+            parts = [statement(self.dialect, "image_begins", text=self.dialect.literal("{"))]
         return joined(self.dialect, [*parts, self.dialect.literal("}")])
 
-    def _said_of_whole_row(self, fact: Fact) -> dict[str, str]:
-        text = self.whole_row(fact.side)
-        return {
-            "kind": kind_text(self.dialect, fact.kind),
-            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
-            "old": text if fact.image else "NULL",
-            "new": text if fact.new else "NULL",
-        }
-
     def whole_row(self, side: Side) -> str:
-        """The canonical text of a row (decision 60): what it has, by the names of its columns and in their order."""
-        watched = sorted(self.plan.watched, key=lambda one: one.column.name)
+        """The canonical text of a row (decision 60): what it has, by the names of its columns and
+        in their order.
+        """
         parts = []
-        for column in [one.column for one in watched]:
+        # In the order of names: an identity must not change when columns are put into another
+        # order.
+        for column in sorted((watched.column for watched in self.plan.watched), key=lambda column: column.name):
             name = self.dialect.literal(f",{json.dumps(column.name, ensure_ascii=False)}:")
             parts.append(statement(self.dialect, "whole_row_part", name=name, text=self.row(side).text(column)))
         return statement(self.dialect, "whole_row", parts=joined(self.dialect, parts))
@@ -115,7 +136,15 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def condition(self, fact: Fact) -> str:
         """All that must hold for the fact to be logged, in parentheses."""
-        parts = [*self.fate(fact.fate), *self._test(fact), *self._relevant(fact)]
+        parts = [*self.fate(fact.fate), *self._test(fact)]
+        if self.child is not None:
+            parts += self.under_a_parent(fact.side, may_be_gone=fact.side is Side.OLD)
+        elif self.plan.options.when is not None:
+            # A row that stays counts if the condition held on either side: who gets it must hear
+            # that it left, too.
+            sides = tuple(Side) if fact.fate is Fate.STAYED else (fact.side,)
+            holds = [self.holds(side) for side in sides]
+            parts.append(any_of(holds) if fact.fate is Fate.STAYED else holds[0])
         if fact.filled and self._seen(fact.watched[0].column):
             parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
@@ -145,15 +174,21 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     @property
     def compares_rows(self) -> bool:
-        """Whether rows are compared as a whole, where the database can: such a trigger does not age with its columns."""
+        """Whether rows are compared as a whole, where the database can: such a trigger does not age
+        with its columns.
+        """
         whole = self.plan.whole_rows if self.child is None else not self.child.watched
         return whole and offers(self.dialect, "row_differs")
 
     def holds(self, side: Side) -> str:
-        """What `when` says about one side of the class's own row; nothing where there is no condition."""
+        """What `when` says about one side of the class's own row; nothing where there is no
+        condition.
+        """
         if self.plan.options.when is None:
             return ALWAYS
-        return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self.question(side)
+        if self.dialect.procedural_triggers:
+            return f"{_variable(side, 'holds')} > 0"
+        return self.question(side)
 
     def question(self, side: Side) -> str:
         """The query about one side that `when` makes necessary."""
@@ -161,14 +196,17 @@ class Clauses(Struct, frozen=True, kw_only=True):
             return self._stands(side, "parent_stands")
         asked_of = self.plan.table.columns
         if self.dialect.procedural_triggers and self.plan.options.when is not None:
-            # Each column that a question brings along takes room in the trigger there: only those that `when` may name.
-            condition = self.plan.options.when.replace('""', '"').casefold()
-            asked_of = tuple(column for column in asked_of if column.name.casefold() in condition) or self.plan.key
-        columns = self.row(side).list(asked_of)
-        row = self.dialect.quoted(self.plan.table.name)
-        condition = f"({self.plan.options.when})"
+            # Each column that a question brings along takes room in the trigger there: only those
+            # that `when` may name.
+            written = self.plan.options.when.replace('""', '"').casefold()
+            asked_of = tuple(column for column in asked_of if column.name.casefold() in written) or self.plan.key
         return statement(
-            self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_variable(side, "holds")
+            self.dialect,
+            "holds",
+            columns=self.row(side).list(asked_of),
+            row=self.dialect.quoted(self.plan.table.name),
+            condition=f"({self.plan.options.when})",
+            answer=_variable(side, "holds"),
         )
 
     def parent_stands(self, side: Side) -> str:
@@ -181,9 +219,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """Whether the class has a row with this key, and one that `when` is about."""
         # `when` speaks of the parent by its own name, unless a row of the child is called so.
         name = self.plan.table.name
-        taken = {row.alias.casefold() for row in (self.old, self.new)} | {"old", "new"}
-        alias = self.dialect.quoted(f"{name}_" if name.casefold() in taken else name)
-        parent = Row(dialect=self.dialect, alias=alias)
+        if name.casefold() in {self.old.alias.casefold(), self.new.alias.casefold(), "old", "new"}:
+            name = f"{name}_"
+        parent = Row(dialect=self.dialect, alias=self.dialect.quoted(name))
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         value = parent.matched
         if self.plan.options.when is not None and any(column.made for column in self.plan.table.columns):
@@ -209,46 +247,44 @@ class Clauses(Struct, frozen=True, kw_only=True):
             parts.append(self.parent_stands(side))
         return parts
 
-    def _relevant(self, fact: Fact) -> list[str]:
-        if self.child is not None:
-            return self.under_a_parent(fact.side, may_be_gone=fact.side is Side.OLD)
-        if self.plan.options.when is None:
-            return []
-        both = fact.fate is Fate.STAYED
-        return [any_of([self.holds(Side.OLD), self.holds(Side.NEW)]) if both else self.holds(fact.side)]
-
     def fate(self, fate: Fate) -> list[str]:
         """That an update did this to the object."""
         if fate is Fate.ANY:
             return []
         if not self.outer:
-            return [f"NOT {self.moved()}" if fate is Fate.STAYED else self.moved()]
+            moved = self.moved()
+            return [f"NOT {moved}" if fate is Fate.STAYED else moved]
         gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
         return {Fate.LEFT: [gone], Fate.CAME: [fresh], Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"]}[fate]
 
     def _test(self, fact: Fact) -> list[str]:
-        if fact.test is Test.NONE:
-            return []
-        if fact.test is Test.FILLED_OR_ALL_EMPTY:
-            return [self._filled_or_all_empty(fact)]
-        if fact.test is Test.LEFT_BEHIND:
-            return self._left_behind(fact.side)
-        if fact.test is Test.CHANGED:
-            return [self.changed(fact)]
-        return [any_of([self.changed(fact), self.moved()])]
+        match fact.test:
+            case Test.NONE:
+                return []
+            case Test.FILLED_OR_ALL_EMPTY:
+                return [self._filled_or_all_empty(fact)]
+            case Test.LEFT_BEHIND:
+                return self._left_behind(fact.side)
+            case Test.CHANGED:
+                return [self.changed(fact)]
+            case Test.CHANGED_OR_MOVED:
+                return [any_of([self.changed(fact), self.moved()])]
 
     def may_stand(self, fact: Fact) -> bool:
-        """Whether something may always stand under the key that the fact is about, so that nobody has to look."""
+        """Whether something may always stand under the key that the fact is about, so that nobody
+        has to look.
+        """
         return not self._left_behind(fact.side)
 
     def _left_behind(self, side: Side) -> list[str]:
-        """That something may stand under the key: a row for which `when` holds, or child rows that wait for one.
-
-        Another transaction's row is seen by nobody yet, and a foreign owner's tables are not read: then it may always.
+        """That something may stand under the key: a row for which `when` holds, or child rows that
+        wait for one.
         """
         asked = self.plan.options
         if asked.when is not None:
             return [self._stands(side, "stands")]
+        # Another transaction's row is seen by nobody yet, and a foreign owner's tables are not
+        # read: there it may always.
         if asked.deferred or asked.foreign:
             return []
         return [any_of([self._children_stand(side, child) for child in self.plan.children])]
@@ -308,18 +344,22 @@ def any_of(parts: Sequence[str]) -> str:
 
 
 def _joined(parts: Sequence[str], word: str) -> str:
-    """The parts in one line when that is short, for SQL*Plus takes no line of more than 2499 characters."""
     line = f" {word} ".join(parts)
+    # SQL*Plus takes no line of more than 2499 characters, and a DBA may run what we print.
     return line if len(line) < 120 else f"\n  {word} ".join(parts)
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
     """A table's name as a trigger's text may say it."""
-    return dialect.qualified(schema if dialect.qualified_in_triggers else None, name)
+    if not dialect.qualified_in_triggers:
+        schema = None
+    return dialect.qualified(schema, name)
 
 
 def logged_name(plan: TriggerPlan, names: LogNames) -> str:
-    """The class as the log calls it; with its schema where that is not the log's, for bare names may be ambiguous."""
+    """The class as the log calls it; with its schema where that is not the log's, for bare names
+    may be ambiguous.
+    """
     table = plan.table
     if table.schema is None or names.schema is None or table.schema == names.schema:
         return table.name

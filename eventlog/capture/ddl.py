@@ -1,9 +1,11 @@
-"""The event trigger by which a database follows ALTER TABLE itself: what it is told of tables, how it is made and taken off.
+"""The event trigger by which a database follows ALTER TABLE itself: what it knows of tables, how it
+is made and taken off.
 
-The bridge is what it makes of a trigger's function when the table is altered, so that the trigger goes on: it is prepared when
-the table is tracked. It names no column but those of the key, and these by their numbers; where others are told, the
-database lists them as it puts the names in. Classes with child tables, and those whose keys wait for the end of their
-transaction, log rows to be read back then. `eventlog track` makes the whole trigger.
+The bridge is what it makes of a trigger's function when the table is altered, so that the trigger
+goes on: it is prepared when the table is tracked. It names no column but those of the key, and
+these by their numbers; where others are told, the database lists them as it puts the names in.
+Classes with child tables, and those whose keys wait for the end of their transaction, log rows to
+be read back then. `eventlog track` makes the whole trigger. Decision 27 says why.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from eventlog.sql.names import LogNames
 
 
 class DdlTrigger(Struct, frozen=True, kw_only=True):
-    """The event trigger of a log as the database tells of it; `current` says whether it would be made so today."""
+    """The event trigger of a log as the database tells of it; `current` says whether it would be
+    made so today.
+    """
 
     enabled: bool
     current: bool
@@ -41,37 +45,50 @@ def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
         return plan
     table = plan.table
     own = _columns(connection, table.schema, table.name)
-    keys = [own[name] for name in table.key]
-    numbers = [number for _, number, _ in keys]
-    children = []
-    for one in plan.children:
-        columns = _columns(connection, table.schema, one.child.name)
-        children.append([columns[name] for name in one.child.parent_key])
-    looked_at = [(held[0][0], [number for _, number, _ in held]) for held in children] if plan.looks_back else []
-    watch = watching(keys[0][0], numbers if plan.whole_rows else None, looked_at=looked_at)
-    own_table = _numbered(connection, keys, watch)
+    key = [own[name] for name in table.key]
+    own_number, key_numbers = key[0].table, [column.number for column in key]
+    child_keys = []
+    for child in plan.children:
+        columns = _columns(connection, table.schema, child.child.name)
+        child_keys.append([columns[name] for name in child.child.parent_key])
+    looked_at = []
+    if plan.looks_back:
+        looked_at = [(held[0].table, [column.number for column in held]) for held in child_keys]
+    # A trigger that compares whole rows ages with no column but those of its key.
+    watched_numbers = key_numbers if plan.whole_rows else None
+    own_table = _numbered(connection, key, watching(own_number, watched_numbers, looked_at=looked_at))
     if plan.options.columns or plan.options.exclude:
-        own_table = replace(own_table, columns=tuple([own[one.column.name][1] for one in plan.watched]))
-    others = [_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)) for held in children]
+        chosen = [own[attribute.column.name].number for attribute in plan.watched]
+        own_table = replace(own_table, columns=tuple(chosen))
+    watched_children = [(held, watching(held[0].table, None, own_number, key_numbers)) for held in child_keys]
+    others = [_numbered(connection, held, watch) for held, watch in watched_children]
     return replace(plan, numbered=(own_table, *others))
 
 
-def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[int, int, int]]:
-    """Number of table, column and type by the column's name."""
+class _NumberedColumn(Struct, frozen=True):
+    table: int
+    number: int
+    type: int
+
+
+def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, _NumberedColumn]:
     rows = answers(connection, "numbered_columns", {"schema": schema, "table": table})
-    return {row.name: (row.relation, row.number, row.type) for row in rows}
+    return {row.name: _NumberedColumn(row.relation, row.number, row.type) for row in rows}
 
 
-def _numbered(connection: Connection, keys: list[tuple[int, int, int]], watch: str) -> Numbered:
+def _numbered(connection: Connection, key: list[_NumberedColumn], watch: str) -> Numbered:
     dialect = dialect_of(connection)
-    shape = statement(dialect, "shape_of", watch=dialect.literal(watch))
-    found = connection.execute(verbatim(statement(dialect, "shape_now", shape=shape))).scalar_one()
-    pairs = tuple([(number, kind) for _, number, kind in keys])
-    return Numbered(number=keys[0][0], keys=pairs, watch=watch, shape=str(found))
+    # The event trigger computes the shape by the same expression, so that both find the same text.
+    expression = statement(dialect, "shape_of", watch=dialect.literal(watch))
+    shape = connection.execute(verbatim(statement(dialect, "shape_now", shape=expression))).scalar_one()
+    pairs = tuple([(column.number, column.type) for column in key])
+    return Numbered(number=key[0].table, keys=pairs, watch=watch, shape=str(shape))
 
 
 def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> Iterator[str]:
-    """What has to run so that the event trigger of a log stands where a table wants it, and nowhere else."""
+    """What has to run so that the event trigger of a log stands where a table wants it, and nowhere
+    else.
+    """
     standing = standing_ddl(connection, names)
     if not followed:
         yield from ddl_drops(connection, names)
@@ -110,16 +127,18 @@ def ddl_drops(connection: Connection, names: LogNames) -> list[str]:
 def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
     """The event trigger of a log, which must carry its schema."""
     dialect = dialect_of(connection)
-    found = answers(connection, "standing_ddl_trigger", {"trigger": ddl_trigger_name(dialect, names)})
-    if not found:
+    rows = answers(connection, "standing_ddl_trigger", {"trigger": ddl_trigger_name(dialect, names)})
+    if not rows:
         return None
-    [row] = found
+    [row] = rows
     current = bool(row.whole) and row.source.strip() in _function(dialect, names)
     return DdlTrigger(enabled=bool(row.enabled), current=current, owner=row.owner, mine=bool(row.mine))
 
 
 def ddl_trigger_name(dialect: Dialect, names: LogNames) -> str:
-    """What the event trigger of a log is called; a database has one list of them, whatever the schema."""
+    """What the event trigger of a log is called; a database has one list of them, whatever the
+    schema.
+    """
     return dialect.shortened("_".join(filter(None, ("eventlog", names.schema, names.table, "ddl"))))
 
 
@@ -149,9 +168,9 @@ def _function(dialect: Dialect, names: LogNames) -> str:
 def _texts(dialect: Dialect) -> dict[str, str]:
     """The fragments that make a text of a value, as constants of the function that lists columns."""
     kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
-    found = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
-    found["made"] = statement(dialect, "made_type", value=VALUE)
-    return {f"{kind}_text": dialect.literal(text) for kind, text in found.items()}
+    fragments = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
+    fragments["made"] = statement(dialect, "made_type", value=VALUE)
+    return {f"{kind}_text": dialect.literal(text) for kind, text in fragments.items()}
 
 
 def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
@@ -170,8 +189,10 @@ SCHEMA: Final = "eventlog{}"
 
 
 class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A function in two parts, with numbers in place of names; the trigger's table, the class's, its key, its marker, and
-    the columns that are told, where these are not all.
+    """A function in two parts, with numbers in place of names.
+
+    And the trigger's table, the class's, its key, its marker, and the columns that are told, where
+    these are not all.
     """
 
     head: str
@@ -184,24 +205,26 @@ class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
-    """The plan with every name that may change replaced by a number, and without all other columns: the database lists
-    them, or rows are read back.
+    """The plan with every name that may change replaced by a number.
+
+    And without all other columns: the database lists them, or rows are read back.
     """
-    listed = plan.options.style != Style.ROW_BACK and not (plan.children or plan.looks_back)
     own, *others = plan.numbered
-    key = tuple(
-        replace(column, name=_column(own, place), key=place + 1) for place, column in enumerate(plan.table.key_columns)
-    )
+    key = []
+    for place, column in enumerate(plan.table.key_columns):
+        key.append(replace(column, name=_column(own, place), key=place + 1))
     children = [_child(child.child, numbered) for child, numbered in zip(plan.children, others, strict=True)]
-    table = replace(plan.table, name=_table(own), schema=SCHEMA, columns=key, children=tuple(children))
-    return TriggerPlan(
+    table = replace(plan.table, name=_table(own), schema=SCHEMA, columns=tuple(key), children=tuple(children))
+    bridge = TriggerPlan(
         table=table,
         options=replace(plan.options, style=Style.ROW_BACK, columns=(), exclude=()),
         watched=(),
         children=tuple([ChildPlan(child=child, watched=()) for child in children]),
-        listed=plan.options.style if listed else None,
         others=bool(plan.options.exclude),
     )
+    if plan.options.style != Style.ROW_BACK and not (plan.children or plan.looks_back):
+        bridge = replace(bridge, listed=plan.options.style)
+    return bridge
 
 
 def _child(child: Child, numbered: Numbered) -> Child:
@@ -213,11 +236,12 @@ def _child(child: Child, numbered: Numbered) -> Child:
 
 def bridge_comment(bridge: Bridge, this: Numbered, own: Numbered) -> str:
     """A comment that the event trigger reads: what to watch, how that looks now, and the bridge."""
-    keys = [
-        [one.number, number, kind] for one in {this.number: this, own.number: own}.values() for number, kind in one.keys
-    ]
-    told = b64encode(msgspec.json.encode({"keys": keys, **msgspec.to_builtins(bridge)})).decode()
-    return f"/* eventlog ddl {this.watch} {this.shape} {told} */"
+    # By their numbers, so that a class's own table, which is both, is told once.
+    tables = {this.number: this, own.number: own}.values()
+    keys = [[table.number, number, kind] for table in tables for number, kind in table.keys]
+    # Base64, for the bridge holds a function's text, which may end a comment.
+    content = b64encode(msgspec.json.encode({"keys": keys, **msgspec.to_builtins(bridge)})).decode()
+    return f"/* eventlog ddl {this.watch} {this.shape} {content} */"
 
 
 def watching(
@@ -227,11 +251,13 @@ def watching(
     key: Sequence[int] = (),
     looked_at: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> str:
-    """What to watch of a trigger's own table, all of it or some columns, and of the parent of a child table its key.
+    """What to watch of a trigger's own table, all of it or some columns, and of the parent of a
+    child table its key.
 
-    `looked_at` are tables with columns that the trigger asks for, and that may go: the bridge asks for none of them.
+    `looked_at` are tables with columns that the trigger asks for, and that may go: the bridge asks
+    for none of them.
     """
-    watch: list[list[object]] = [[this, None if numbers is None else sorted(numbers)]]
+    watch: list[list[object]] = [[this, numbers and sorted(numbers)]]
     if own is not None:
         watch.append([own, sorted(key)])
     watch += [[other, sorted(columns), True] for other, columns in looked_at]

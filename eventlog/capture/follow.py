@@ -1,4 +1,6 @@
-"""Follows the schema: tracks classes anew whose tables have changed, with the options that their triggers have."""
+"""Follows the schema: tracks classes anew whose tables have changed, with the options that their
+triggers have.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.asked import TrackRequest, asked_of, believed
 from eventlog.capture.installed import Installed, TriggerCondition, TriggerState, installed
-from eventlog.capture.plan import TriggerOptions
 from eventlog.capture.track import located, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.sql.connect import in_words
@@ -18,28 +19,39 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes, parts_of
 
 BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
-"""States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has no table."""
+"""States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has
+no table.
+"""
 
 
 class Followed(Struct, frozen=True, kw_only=True):
-    """What became of a class whose triggers were behind: `error` says why they still are, `again` that waiting may help."""
+    """What became of a class whose triggers were behind.
+
+    `error` says why they still are, `again` that waiting may help.
+    """
 
     owner: str
     error: str | None = None
     again: bool = False
 
 
-def behind(found: Iterable[TriggerState]) -> list[str]:
-    """The classes that tracking anew would mend: triggers that went along when their table got another name, too."""
-    found = list(found)
-    disabled = {one.owner for one in found if one.state is TriggerCondition.DISABLED}
-    renamed = [one for one in found if one.state is TriggerCondition.STRAY and one.table != parts_of(one.owner)[1]]
-    waiting = [one.owner for one in found if one.state in BEHIND or one in renamed]
-    return [owner for owner in dict.fromkeys(waiting) if owner not in disabled]
+def behind(states: Iterable[TriggerState]) -> list[str]:
+    """The classes that tracking anew would mend."""
+    disabled: set[str] = set()
+    waiting: dict[str, None] = {}
+    for trigger in states:
+        if trigger.state is TriggerCondition.DISABLED:
+            disabled.add(trigger.owner)
+        # A stray trigger on a table of another name went along when its table was renamed.
+        renamed = trigger.state is TriggerCondition.STRAY and trigger.table != parts_of(trigger.owner)[1]
+        if trigger.state in BEHIND or renamed:
+            waiting[trigger.owner] = None
+    return [owner for owner in waiting if owner not in disabled]
 
 
 def follow(engine: Engine, names: LogNames, owners: Sequence[str], since: int | None = None) -> list[Followed]:
-    """Tracks these classes anew, each by itself: what one of them meets is no reason to leave another one behind.
+    """Tracks these classes anew, each by itself: what one of them meets is no reason to leave
+    another one behind.
 
     `since` is the newest row of the log when somebody saw tables as their triggers know them.
     """
@@ -52,26 +64,35 @@ def _followed(engine: Engine, names: LogNames, owner: str, since: int | None) ->
     except EventlogError as error:
         return Followed(owner=owner, error=str(error), again=isinstance(error, SourceError) and error.may_pass)
     except SQLAlchemyError as error:
-        told = in_words(error, f"The triggers of {owner} cannot be made again")
-        return Followed(owner=owner, error=str(told), again=isinstance(told, SourceError) and told.may_pass)
+        in_our_words = in_words(error, f"The triggers of {owner} cannot be made again")
+        may_pass = isinstance(in_our_words, SourceError) and in_our_words.may_pass
+        return Followed(owner=owner, error=str(in_our_words), again=may_pass)
     return Followed(owner=owner)
 
 
 def retrack(engine: Engine, names: LogNames, owner: str, since: int | None = None) -> list[TriggerState]:
-    """Makes the triggers of one class current, with what it was tracked with: never with a column that was excluded."""
+    """Makes the triggers of one class current, with what it was tracked with: never with a column
+    that was excluded.
+    """
     with engine.connect() as connection:
         log = located(connection, names)
-        there = [one for one in installed(connection, log) if one.marker.table == owner]
-        standing = [one.marker.options for one in there]
+        triggers = [trigger for trigger in installed(connection, log) if trigger.marker.table == owner]
+        standing = [trigger.marker.options for trigger in triggers]
         if not standing:
             message = f"All triggers of {owner} are gone, so somebody may have taken them off."
             raise InstallError(
                 message, hint="Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
             )
-        options = believed(owner, asked_of(connection, log).get(owner), standing)
-        called = _name_today(connection, owner, there)
-        request = _fitting_today(connection, called, options or standing[0])
-    return track(engine, [called], request, log, since=since)
+        options = believed(owner, asked_of(connection, log).get(owner), standing) or standing[0]
+        name = _name_today(connection, owner, triggers)
+        table = Classes(connection).one(name, options.children, options.key)
+        known = {written.casefold() for written in table.attributes}
+        known |= {own.column.name.casefold() for own in table.attributes.values() if own.child is None}
+        # Chosen columns that are gone are left out, for a trigger that names one fails every
+        # writer. An excluded one that is gone may have another name now, so nothing is guessed
+        # about it (decision 27).
+        columns = tuple(chosen for chosen in options.columns if chosen.casefold() in known)
+    return track(engine, [name], TrackRequest(columns=columns or None), log, since=since)
 
 
 def _name_today(connection: Connection, owner: str, standing: Sequence[Installed]) -> str:
@@ -79,18 +100,9 @@ def _name_today(connection: Connection, owner: str, standing: Sequence[Installed
     classes = Classes(connection)
     if classes.has(owner):
         return owner
-    children = {child.rpartition(".")[2] for one in standing for child in one.marker.options.children}
-    names = {(one.schema, one.table) for one in standing if one.table not in children}
-    found = [f"{schema}.{table}" if schema else table for schema, table in names]
-    return found[0] if len(found) == 1 else owner
-
-
-def _fitting_today(connection: Connection, owner: str, options: TriggerOptions) -> TrackRequest:
-    """What the class was tracked with. Of columns that were chosen, those that are gone are left out, for a trigger that
-    names one fails every writer. One that was excluded and is gone may have another name now, so nothing is guessed.
-    """
-    table = Classes(connection).one(owner, options.children, options.key)
-    known = {name.casefold() for name in table.attributes}
-    known |= {found.column.name.casefold() for found in table.attributes.values() if found.child is None}
-    kept = tuple(name for name in options.columns if name.casefold() in known)
-    return TrackRequest(columns=kept or None)
+    children = {child.rpartition(".")[2] for trigger in standing for child in trigger.marker.options.children}
+    tables = {(trigger.schema, trigger.table) for trigger in standing if trigger.table not in children}
+    if len(tables) != 1:
+        return owner
+    schema, table = tables.pop()
+    return f"{schema}.{table}" if schema else table

@@ -1,4 +1,6 @@
-"""Puts the log table and its companions into a database, by migration; what it runs it can also print for a DBA."""
+"""Puts the log table and its companions into a database, by migration; what it runs it can also
+print for a DBA.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
 from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.given_rights import given, take_back, taking_back
 from eventlog.capture.installed import installed
 from eventlog.capture.migrations.moving import is_moved
 from eventlog.capture.render import dropping
-from eventlog.capture.rights import given, present_companions, take_back, taking_back
+from eventlog.capture.rights import present_companions
 from eventlog.capture.track import all_drops, with_schema
 from eventlog.capture.upgraded_rights import companion_grants, give_where_allowed
 from eventlog.core.errors import ConfigError, InstallError, UsageError
@@ -37,9 +40,11 @@ MOVING = "0007"
 SEQUENCE = "log sequence"
 """The mark that names the sequence that was made with the log."""
 TABLESPACE = "log tablespace"
-"""The mark that names the tablespace that was asked for, so that an upgrade's tables lie there too."""
+"""The mark that names the tablespace that was asked for, so that an upgrade's tables lie there too.
+"""
 UNSEEN = """\
--- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack` removes them.
+-- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack`\
+ removes them.
 -- If {log} was there before eventlog, leave out the statement that drops it.
 
 """
@@ -52,10 +57,10 @@ def install(
     columns: str | Sequence[str] = "auto",
     storage: Storage = UNSAID,
 ) -> bool:
-    """Makes what is missing, and says whether the log itself was. A log that somebody else made gets companions and is not
-    altered; twice is once.
+    """Makes what is missing, and says whether the log itself was; twice is once.
 
-    `columns` is how those of a log that is there already are found.
+    A log that somebody else made gets companions and is not altered. `columns` is how those of a
+    log that is there already are found.
     """
     names = names or LogNames()
     writing(dialect_of(engine).stored, storage, dialect_of(engine).name)
@@ -65,6 +70,7 @@ def install(
         if is_new:
             refuse_sorted(columns)
         elif _found_revision(connection, names) is None:
+            # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
     return is_new
@@ -102,7 +108,8 @@ def upgrade(
     *,
     agree: Callable[[MigrationPlan], None] = lambda _plan: None,
 ) -> None:
-    """Brings an installed log to the newest migration, or `to` another one, which may be a former one.
+    """Brings an installed log to the newest migration, or `to` another one, which may be a former
+    one.
 
     `agree` is told from where to where before anything is done, and may raise.
     """
@@ -110,6 +117,7 @@ def upgrade(
     with engine.connect() as connection:
         agree(MigrationPlan(standing=_revision(connection, names), goal=_goal(to)))
     with ddl_transaction(engine) as connection:
+        # Asked again: somebody else may have upgraded while this one made up their mind.
         revision = _revision(connection, names)
         goal = _goal(to)
         if goal < revision:
@@ -131,10 +139,11 @@ def _bring_up(
     *,
     storage: Storage,
 ) -> None:
-    """Brings a log to a later migration; who was given rights on its companions gets them on new ones in the same step."""
+    """Brings a log to a later migration."""
     before = present_companions(connection, names)
     _run(connection, names, "upgrade", goal, order, storage=storage)
     if before:
+        # In the same step, for a publisher at work has no right on the new tables, and would stop.
         new = [table for table in present_companions(connection, names) if table not in before]
         give_where_allowed(connection, names, list(companion_grants(connection, names, new)))
 
@@ -145,22 +154,29 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     with engine.connect() as connection:
         revision, goal = _revision(connection, names), _goal(to)
         if min(revision, goal) < MOVING <= max(revision, goal) and is_moved(connection, names):
-            message = f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal}; no script can do that."
+            message = (
+                f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal};"
+                " no script can do that."
+            )
             raise InstallError(message, hint="Run `eventlog upgrade` without --sql, while no publisher works.")
         marks = _marks(connection, names)
-        present = present_companions(connection, names)
-        new = [table for table in names.own[1:] if table not in present] if goal == NEWEST_MIGRATION else []
-        grants = [one.sql for one in companion_grants(connection, names, new)]
+        new = []
+        if goal == NEWEST_MIGRATION:
+            present = present_companions(connection, names)
+            new = [table for table in names.own[1:] if table not in present]
+        grants = [grant.sql for grant in companion_grants(connection, names, new)]
     url = engine.url.render_as_string(hide_password=False)
     return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, storage=_storage(marks), marks=marks, after=grants)
 
 
 def _goal(to: str | None) -> str:
     """The migration that was asked for; UsageError for one that this program does not know."""
-    goal = NEWEST_MIGRATION if to is None else to
-    if not (goal.isdecimal() and len(goal) == len(NEWEST_MIGRATION) and "0001" <= goal <= NEWEST_MIGRATION):
-        raise UsageError(f"There is no migration {goal}.", hint=f"They are called 0001 to {NEWEST_MIGRATION}.")
-    return goal
+    if to is None:
+        return NEWEST_MIGRATION
+    # All have the same length, so that they compare as texts.
+    if not (to.isdecimal() and len(to) == len(NEWEST_MIGRATION) and "0001" <= to <= NEWEST_MIGRATION):
+        raise UsageError(f"There is no migration {to}.", hint=f"They are called 0001 to {NEWEST_MIGRATION}.")
+    return to
 
 
 def uninstall(
@@ -170,10 +186,11 @@ def uninstall(
     purge: bool = False,
     agree: Callable[[Leaving], None] = lambda _leaving: None,
 ) -> list[str]:
-    """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to be thrown away.
+    """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to
+    be thrown away.
 
-    An adopted log stays. `agree` is told what goes before anything does, and may raise. Tells the grants that stay,
-    because whoever uninstalls may not take them back.
+    An adopted log stays. `agree` is told what goes before anything does, and may raise. Tells the
+    grants that stay, because whoever uninstalls may not take them back.
     """
     names = names or LogNames()
     with engine.connect() as connection:
@@ -186,7 +203,8 @@ def uninstall(
             connection.execute(verbatim(text))
         _run(connection, names, "downgrade", "base", leaving=True)
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
-        # Last, for who uninstalls may need them; those on the log's own tables have gone with these on most databases.
+        # Last, for who uninstalls may need them; those on the log's own tables have gone with these
+        # on most databases.
         return [grant for grant in take_back(connection, leaving.grants) if not _is_own(leaving, grant)]
 
 
@@ -205,7 +223,8 @@ def _is_own(leaving: Leaving, grant: str) -> bool:
 
 
 def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:
-    """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a log made as asked for.
+    """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a
+    log made as asked for.
 
     Nobody but the database knows its triggers, and whether it was somebody else who made the log.
     """
@@ -219,16 +238,18 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
         drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
-        found: dict[str, Any] = {"marks": _marks(connection, names), "before": drops}
+        marks = _marks(connection, names)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
     url = where.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, **found)
+    return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, marks=marks, before=drops)
 
 
 def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
-    """The migration that this log is at, None for one without companions, and the newest that there is."""
+    """The migration that this log is at, None for one without companions, and the newest that there
+    is.
+    """
     with engine.connect() as connection:
         return _found_revision(connection, names), NEWEST_MIGRATION
 
@@ -240,7 +261,7 @@ def _check_sequence(dialect: Dialect, names: LogNames) -> None:
 
 
 def _version_drop(dialect: Dialect, names: LogNames) -> str:
-    """Alembic keeps its table when nothing is left to keep a version of."""
+    # Alembic keeps its table when nothing is left to keep a version of.
     return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
 
 
@@ -254,8 +275,8 @@ def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
 def noted(names: LogNames) -> dict[str, str]:
     """What was noted about the log that a migration runs on; offline, what was found before."""
     if context.is_offline_mode():
-        found: dict[str, str] = context.config.attributes.get("marks", {})
-        return found
+        marks: dict[str, str] = context.config.attributes.get("marks", {})
+        return marks
     return _marks(op.get_bind(), names)
 
 
@@ -273,9 +294,9 @@ def _revision(connection: Connection, names: LogNames) -> str:
 
 def _found_revision(connection: Connection, names: LogNames) -> str | None:
     options = {"version_table": names.version, "version_table_schema": names.schema}
-    found = MigrationContext.configure(connection, opts=options).get_current_revision()
-    refuse_newer(names, found)
-    return found
+    revision = MigrationContext.configure(connection, opts=options).get_current_revision()
+    refuse_newer(names, revision)
+    return revision
 
 
 def _run(
@@ -299,18 +320,24 @@ def _run(
 def _printed(
     url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **found: Any
 ) -> str:
-    """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
-    write = writing(dialect_of(url).stored, storage, dialect_of(url).name)
-    transactional = dialect_of(url).transactional_ddl
+    """The statements of a way up, or down where the goal is the base; `found` is what a database
+    was asked before.
+    """
+    dialect = dialect_of(url)
+    write = writing(dialect.stored, storage, dialect.name)
+    transactional = dialect.transactional_ddl
     config = _config(names, order, url=read_url(url), transactional=transactional, storage=storage, **found)
     config.output_buffer = StringIO()
-    first, _, last = goal.partition(":")
-    down = last == "base" or (bool(last) and last < first)
-    (command.downgrade if down else command.upgrade)(config, goal, sql=True)
-    dialect, written = dialect_of(url), config.output_buffer.getvalue()
+    first, _, last = goal.rpartition(":")
+    if last == "base" or last < first:
+        run_once = "run_down_once"
+        command.downgrade(config, goal, sql=True)
+    else:
+        run_once = "run_once"
+        command.upgrade(config, goal, sql=True)
+    written = config.output_buffer.getvalue()
     if offers(dialect, "run_once"):
-        versions = (first, last) if last else ("", NEWEST_MIGRATION)
-        written = _to_run_again(dialect, names, written, versions, "run_down_once" if down else "run_once", write)
+        written = _to_run_again(dialect, names, written, (first, last), run_once, write)
     return dialect.script_head + written + dialect.script_commit
 
 
@@ -325,9 +352,8 @@ def _to_run_again(
     query: str,
     write: Callable[[str], str],
 ) -> str:
-    """A script that can be run again when it failed half-way, for a database where each DDL is a transaction of its own.
-
-    What stands there already, or is gone, is no error; and the version is recorded when all else is done.
+    """A script that can be run again when it failed half-way, for a database where each DDL is a
+    transaction of its own.
     """
     table = dialect.qualified(names.schema, names.version)
     written = rf"(?:\S+\.)?\"?{re.escape(names.version)}\b"
@@ -335,23 +361,29 @@ def _to_run_again(
     parts = []
     for part in re.split(r"\n+/\n+", script):
         comments = _comments.match(part)
-        text = part[comments.end() if comments else 0 :].rstrip()
-        before = part[: comments.end() if comments else 0].strip()
-        if text and not records.match(text):
-            once = re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text)
-            text = statement(dialect, query, statement=dialect.literal(write(text))) if once else text
-            parts.append(f"{before}\n\n{text}".strip())
+        end = comments.end() if comments else 0
+        before, text = part[:end].strip(), part[end:].rstrip()
+        # Alembic records the version after each step; a script that is run again would then begin
+        # in the middle.
+        if not text or records.match(text):
+            continue
+        # What stands there already, or is gone, is no error.
+        if re.match(r"(?:CREATE (?!OR REPLACE)|ALTER TABLE|DROP|INSERT INTO) ?", text):
+            text = statement(dialect, query, statement=dialect.literal(write(text)))
+        parts.append(f"{before}\n\n{text}".strip())
     first, last = versions
     if last != "base":
+        # Last of all, when all else is done.
         record = "version_update" if first else "version_insert"
-        parts.append(
-            statement(dialect, record, version=table, first=dialect.literal(first), last=dialect.literal(last))
-        )
+        versions_written = {"first": dialect.literal(first), "last": dialect.literal(last)}
+        parts.append(statement(dialect, record, version=table, **versions_written))
     return "".join(f"{part}\n\n/\n\n" for part in parts)
 
 
 def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
-    """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it to."""
+    """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it
+    to.
+    """
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", "eventlog.capture:migrations")
@@ -365,7 +397,10 @@ MOST_SHOWN_ROWS = 20
 
 
 class Leaving(Struct, frozen=True, kw_only=True):
-    """What goes, by name; `grants` are the statements that gave the rights. An adopted log stays and keeps its rows."""
+    """What goes, by name; `grants` are the statements that gave the rights.
+
+    An adopted log stays and keeps its rows.
+    """
 
     triggers: tuple[str, ...]
     functions: tuple[str, ...]
@@ -379,28 +414,36 @@ class Leaving(Struct, frozen=True, kw_only=True):
         """Lines for who decides."""
         lines = [f"table {name}" for name in self.tables]
         rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
-        lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
+        if self.adopted:
+            rows = f"nothing of the log itself, which was adopted: {rows}"
+        lines.append(rows)
         for what, names in (("trigger", self.triggers), ("function", self.functions)):
             lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
-            lines += [counted(len(names) - MOST_SHOWN_ROWS, f"more {what}")] * (len(names) > MOST_SHOWN_ROWS)
+            if len(names) > MOST_SHOWN_ROWS:
+                lines.append(counted(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
         return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
 
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
     """What is there of a log, as the database tells it now."""
-    companions = present_companions(connection, names)
     dialect = dialect_of(connection)
-    standing, log = has_log(connection, names), with_schema(connection, names)
-    event_trigger = (f"{ddl_trigger_name(dialect, log)} on ALTER TABLE",) if standing_ddl(connection, log) else ()
+    log = with_schema(connection, names)
+    triggers = [f"{trigger.name} on {trigger.table}" for trigger in installed(connection, log)]
+    if standing_ddl(connection, log):
+        triggers.insert(0, f"{ddl_trigger_name(dialect, log)} on ALTER TABLE")
+    tables = present_companions(connection, names)
+    if not adopted:
+        tables.append(names.table)
+    rows = waiting = 0
+    if has_log(connection, names):
+        rows, waiting = (_count(connection, names, query) for query in ("count_rows", "count_waiting"))
     return Leaving(
-        triggers=event_trigger + tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
+        triggers=tuple(triggers),
         functions=tuple(left_functions(connection, names)),
-        tables=tuple(
-            dialect.qualified(log.schema, table) for table in (*companions, *(() if adopted else (names.table,)))
-        ),
+        tables=tuple(dialect.qualified(log.schema, table) for table in tables),
         grants=tuple(given(connection, names)),
-        rows=_count(connection, names, "count_rows") if standing else 0,
-        waiting=_count(connection, names, "count_waiting") if standing else 0,
+        rows=rows,
+        waiting=waiting,
         adopted=adopted,
     )
 

@@ -46,10 +46,11 @@ class Installed(Struct, frozen=True, kw_only=True):
 
 
 class TriggerState(Struct, frozen=True, kw_only=True):
-    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is.
+    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs
+    to, and how it is.
 
-    `fails` says that it names a column which is gone: whoever writes to the table meets an error. `asked` is what the class was
-    tracked with, in the words of `eventlog track`.
+    `fails` says that it names a column which is gone: whoever writes to the table meets an error.
+    `asked` is what the class was tracked with, in the words of `eventlog track`.
     """
 
     name: str
@@ -63,77 +64,86 @@ class TriggerState(Struct, frozen=True, kw_only=True):
 
 
 def installed(connection: Connection, names: LogNames) -> list[Installed]:
-    """Our triggers that write to this log; names must carry the log's schema where the database has schemas."""
-    log = names.whole
+    """Our triggers that write to this log; names must carry the log's schema where the database has
+    schemas.
+    """
     dialect = dialect_of(connection)
-    found = []
+    triggers = []
     for row in answers(connection, "our_triggers"):
         marker = read_marker(row.marker)
-        if marker is not None and marker.log == log:
-            trigger = Installed(
-                name=row.trigger_name,
-                schema=row.table_schema,
-                table=row.table_name,
-                marker=marker,
-                source=dialect.told(_exact(connection, dialect, row)),
-                enabled=bool(row.enabled),
-            )
-            found.append(trigger)
-    return found
+        if marker is None or marker.log != names.whole:
+            continue
+        trigger = Installed(
+            name=row.trigger_name,
+            schema=row.table_schema,
+            table=row.table_name,
+            marker=marker,
+            source=dialect.told(_exact(connection, dialect, row)),
+            enabled=bool(row.enabled),
+        )
+        triggers.append(trigger)
+    return triggers
 
 
-def by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str) -> dict[str, list[Installed]]:
+def by_owner(triggers: Iterable[Installed], spelled: Callable[[str], str] = str) -> dict[str, list[Installed]]:
     """Triggers by the class that they belong to, whose name may be spelled in any case."""
     owners: dict[str, list[Installed]] = {}
-    for trigger in found:
+    for trigger in triggers:
         owners.setdefault(spelled(trigger.marker.table), []).append(trigger)
     return owners
 
 
 def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
-    """A trigger's text; asked for by itself where the catalog may tell quoted names in another spelling."""
+    # The catalog may tell quoted names in another spelling; then the text would look OUTDATED, so
+    # it is asked for itself.
     if not dialect.tells_roughly or "`" not in row.source:
         return str(row.source)
     query = statement(dialect, "trigger_text", trigger=dialect.qualified(row.table_schema, row.trigger_name))
-    told = str(connection.execute(verbatim(query)).one()[2])
-    return told.partition("FOR EACH ROW ")[2]
+    definition = str(connection.execute(verbatim(query)).one()[2])
+    return definition.partition("FOR EACH ROW ")[2]
 
 
 def compare(
     wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str, options: TriggerOptions | None = None
 ) -> list[TriggerState]:
-    """The state of every trigger that is wanted or there, for one class that was tracked with these options."""
+    """The state of every trigger that is wanted or there, for one class that was tracked with these
+    options.
+    """
     there = {(trigger.table, trigger.name): trigger for trigger in standing}
     states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner, options) for trigger in wanted]
-    return states + [_told(trigger, TriggerCondition.STRAY) for trigger in there.values()]
+    return states + [_described(trigger, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     """The state of every trigger of the log, each class planned again from its table as it is now."""
     asked = asked_of(connection, names)
     by_class = by_owner(installed(connection, names))
+    # All triggers of a class may be gone, and the mark still says that it is tracked.
     by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
-    classes, needs = Classes(connection), TableNeeds(connection)
-    found = [
-        state
-        for owner, standing in by_class.items()
-        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing, asked.get(owner))
-    ]
-    following = [
-        owner for owner, standing in by_class.items() if any(one.marker.options.follow_ddl for one in standing)
-    ]
-    return found + [_ddl_state(connection, names, owner) for owner in following[:1]]
+    classes, needs, dialect = Classes(connection), TableNeeds(connection), dialect_of(connection)
+    states: list[TriggerState] = []
+    following = None
+    for owner, standing in by_class.items():
+        states += _class_states(classes, needs, dialect, names, owner, standing, asked.get(owner))
+        if following is None and any(trigger.marker.options.follow_ddl for trigger in standing):
+            following = owner
+    if following is not None:
+        # A log has one event trigger. It is told as one of the first class's, which makes it stand
+        # when it is tracked anew.
+        states.append(_ddl_state(connection, names, following))
+    return states
 
 
 def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
-    """The state of the event trigger of the log, as if it were one of this class's: tracking it anew makes it stand."""
     standing = standing_ddl(connection, names)
     if standing is None:
         state = TriggerCondition.MISSING
     elif not standing.enabled:
         state = TriggerCondition.DISABLED
+    elif not standing.current:
+        state = TriggerCondition.OUTDATED
     else:
-        state = TriggerCondition.CURRENT if standing.current else TriggerCondition.OUTDATED
+        state = TriggerCondition.CURRENT
     name = ddl_trigger_name(dialect_of(connection), names)
     return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=_ddl_notes.get(state))
 
@@ -145,33 +155,39 @@ _ddl_notes = {
 
 
 def _sees(connection: Connection, owner: str) -> bool:
-    """Whether triggers of a class that are not seen are not there; some databases hide those of others' tables."""
+    """Whether triggers of a class that are not seen are not there; some databases hide those of
+    others' tables.
+    """
     schema, _, table = owner.rpartition(".")
     return all(seen for (seen,) in answers(connection, "sees_triggers", {"schema": schema or None, "table": table}))
 
 
 def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:
-    """The classes that somebody tracks and whose triggers the database does not tell the connected user of: what was left
-    out there, nobody is to read back.
+    """The classes that somebody tracks and whose triggers the database does not tell the connected
+    user of.
+
+    What was left out there, nobody is to read back.
     """
-    asked = asked_classes(connection, names)
-    return {owner: one for owner, one in asked.items() if owner not in seen and not _sees(connection, owner)}
+    classes = asked_classes(connection, names)
+    return {owner: asked for owner, asked in classes.items() if owner not in seen and not _sees(connection, owner)}
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
-    """The classes that have triggers of the log, with the columns that are captured; what `eventlog catalog` shows."""
-    known: dict[str, Marker | AskedClass] = {
-        trigger.marker.table: trigger.marker for trigger in installed(connection, names)
-    }
+    """The classes that have triggers of the log, with the columns that are captured; what `eventlog
+    catalog` shows.
+    """
+    triggers = installed(connection, names)
+    known: dict[str, Marker | AskedClass] = {trigger.marker.table: trigger.marker for trigger in triggers}
     known |= unseen(connection, names, known)
-    found, classes = [], Classes(connection)
-    for table, told in known.items():
-        asked = told.options
+    tables, classes = [], Classes(connection)
+    for name, witness in known.items():
+        options = witness.options
         try:
-            found.append(captured(classes.present(table, asked.children, asked.key), asked, told.watched))
+            table = classes.present(name, options.children, options.key)
+            tables.append(captured(table, options, witness.watched))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
-    return found
+    return tables
 
 
 def _class_states(
@@ -183,40 +199,45 @@ def _class_states(
     standing: Sequence[Installed],
     asked: TriggerOptions | None,
 ) -> Iterable[TriggerState]:
-    options = standing[0].marker.options if standing else asked or TriggerOptions()
+    options = asked or TriggerOptions()
+    if standing:
+        options = standing[0].marker.options
     if asked is not None:
+        # What was asked is in the mark; what the table needed when it was tracked is in the
+        # triggers alone.
         options = replace(asked, rows=options.rows, foreign=options.foreign)
     try:
         table = classes.present(owner, options.children)
     except EventlogError as error:
-        return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
+        return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
         wanted = render(needs.numbered(plan(table, needs.needed(table, options))), dialect, names)
     except EventlogError as error:
-        found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
+        states = [_described(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     else:
         differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
-        compared = compare(wanted, standing, owner, options)
-        found = [_differing(one, options) if one.name in differing else one for one in compared]
+        states = compare(wanted, standing, owner, options)
+        states = [_differing(state, options) if state.name in differing else state for state in states]
+    # The event trigger leaves a marker without a hash. After a renaming its triggers stand under
+    # the former name, so they are not strays, and those that would be made now are not missing.
     if any(not trigger.marker.hash for trigger in standing):
-        found = [_renamed(one) for one in found if one.state is not TriggerCondition.STRAY]
+        states = [_renamed(state) for state in states if state.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
-    return [with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+    return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
 
 
-def _renamed(found: TriggerState) -> TriggerState:
-    """A trigger that stands under another name, since the event trigger has followed a table to another name."""
-    if found.state is not TriggerCondition.MISSING:
-        return found
-    return replace(found, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
+def _renamed(state: TriggerState) -> TriggerState:
+    if state.state is not TriggerCondition.MISSING:
+        return state
+    return replace(state, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
 
 
-def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:
+def _differing(state: TriggerState, options: TriggerOptions) -> TriggerState:
     """A trigger that says of itself that something else was asked for."""
-    if found.state in (TriggerCondition.STRAY, TriggerCondition.DISABLED):
-        return found
-    return replace(found, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
+    if state.state in (TriggerCondition.STRAY, TriggerCondition.DISABLED):
+        return state
+    return replace(state, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
 
 
 def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
@@ -229,8 +250,10 @@ def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect)
     gone = gone_columns(text, [column.name for column in columns[state.table]], dialect)
     if not gone:
         return state
-    said = f"every write fails, for the column {', '.join(gone)} is gone"
-    return replace(state, fails=True, note=said if state.note is None else f"{said}. {state.note}")
+    note = f"every write fails, for the column {', '.join(gone)} is gone"
+    if state.note is not None:
+        note = f"{note}. {state.note}"
+    return replace(state, fails=True, note=note)
 
 
 def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
@@ -239,37 +262,42 @@ def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[st
     known = {name.casefold() for name in exact}
     rows = "|".join((*dialect.row_names, "o", "n"))
     read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.("(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*)""", text)
-    names = dict.fromkeys((name[0] in '"`', _bare(name)) for name in read)
-    return [name for quoted, name in names if not (name in exact or (not quoted and name.casefold() in known))]
-
-
-def _bare(name: str) -> str:
-    quote = name[0]
-    return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
+    gone = []
+    for written in dict.fromkeys(read):
+        quote = written[0]
+        if quote in '"`':
+            name = written[1:-1].replace(quote * 2, quote)
+            is_there = name in exact
+        else:
+            name = written
+            is_there = name.casefold() in known  # nobody quoted it, so its case does not matter
+        if not is_there and name not in gone:
+            gone.append(name)
+    return gone
 
 
 def _state(trigger: Trigger, standing: Installed | None, owner: str, options: TriggerOptions | None) -> TriggerState:
     if standing is None:
-        return TriggerState(
-            name=trigger.name,
-            table=trigger.table,
-            owner=owner,
-            state=TriggerCondition.MISSING,
-            style=options.style if options else None,
-            asked=words(options) if options else None,
-        )
+        missing = TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=TriggerCondition.MISSING)
+        if options is not None:
+            missing = replace(missing, style=options.style, asked=words(options))
+        return missing
     if not standing.enabled:
-        return _told(standing, TriggerCondition.DISABLED)
-    return _told(standing, TriggerCondition.CURRENT if is_current(trigger, standing) else TriggerCondition.OUTDATED)
+        return _described(standing, TriggerCondition.DISABLED)
+    if is_current(trigger, standing):
+        return _described(standing, TriggerCondition.CURRENT)
+    return _described(standing, TriggerCondition.OUTDATED)
 
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
-    """Whether marker and text are what would be made now; databases tell the text whole or without its head."""
+    """Whether marker and text are what would be made now."""
+    # Databases tell the text whole or without its head. An empty text is a part of every other, and
+    # proves nothing.
     text = standing.source.strip()
     return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
 
 
-def _told(trigger: Installed, state: TriggerCondition, note: str | None = None) -> TriggerState:
+def _described(trigger: Installed, state: TriggerCondition, note: str | None = None) -> TriggerState:
     return TriggerState(
         name=trigger.name,
         table=trigger.table,

@@ -1,8 +1,10 @@
-"""Plans what the triggers of a class watch: pure, from its table and the options of `eventlog track`.
+"""Plans what the triggers of a class watch: pure, from its table and the options of `eventlog
+track`.
 
-And which log rows each event of a table writes, under which conditions; the same for every database. A fact is one log row
-that a trigger writes when its condition holds. For an update the rows before and after are seen together; a row whose key
-changed has *left* under its old key and *come* under its new one.
+And which log rows each event of a table writes, under which conditions; the same for every
+database. A fact is one log row that a trigger writes when its condition holds. For an update the
+rows before and after are seen together; a row whose key changed has *left* under its old key and
+*come* under its new one.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from eventlog.core.tablekey import SPECIAL
 
 
 class Style(StrEnum):
-    """What a change is logged as: the row to read back, its fields with or without values, or all fields of the row."""
+    """What a change is logged as: the row to read back, its fields with or without values, or all
+    fields of the row.
+    """
 
     ROW_BACK = "row-back"
     FIELD = "field"
@@ -35,18 +39,20 @@ VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
 
 
 class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked for; it is remembered in the triggers, so that they can be planned again from today's schema.
+    """What was asked for; it is remembered in the triggers, so that they can be planned again from
+    today's schema.
 
-    `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
-    `key` names the columns that tell rows apart, where that is not the primary key; `WHOLE_ROW` stands for all.
-    `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
-    `always` asks for triggers that also fire for sessions which replicate from elsewhere.
-    `follow_ddl` asks for triggers that the database itself changes when their table is altered.
-    `foreign` says that a table belongs to somebody who must not get the rights of who installs.
-    `deferred` says that two rows may have one key until their transaction ends.
-    `at_once` says that triggers of others may write to these tables before a statement ends: then what a row's change means is
-    written before they do, and not together with the statement's other rows.
-    `repeated` are the attributes of child tables of which several rows under one parent may have the same value.
+    `when` is a SQL condition on the class's columns by their bare names: a row for which it never
+    held is not logged. `key` names the columns that tell rows apart, where that is not the primary
+    key; `WHOLE_ROW` stands for all. `rows` asks for row triggers where the database also has
+    statement triggers that see all rows at once. `always` asks for triggers that also fire for
+    sessions which replicate from elsewhere. `follow_ddl` asks for triggers that the database itself
+    changes when their table is altered. `foreign` says that a table belongs to somebody who must
+    not get the rights of who installs. `deferred` says that two rows may have one key until their
+    transaction ends. `at_once` says that triggers of others may write to these tables before a
+    statement ends: then what a row's change means is written before they do, and not together with
+    the statement's other rows. `repeated` are the attributes of child tables of which several rows
+    under one parent may have the same value.
     """
 
     style: Style = Style.ROW_BACK
@@ -77,10 +83,11 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
 
 
 class Numbered(Struct, frozen=True, kw_only=True):
-    """A table of a class as the catalog numbers it: its own number, and number and type of each key column.
+    """A table of a class as the catalog numbers it: its own number, and number and type of each key
+    column.
 
-    `shape` changes when something of it does that its triggers depend on, or of what else `watch` names. `columns` are the
-    numbers of what is watched, where that is not all of it.
+    `shape` changes when something of it does that its triggers depend on, or of what else `watch`
+    names. `columns` are the numbers of what is watched, where that is not all of it.
     """
 
     number: int
@@ -91,10 +98,12 @@ class Numbered(Struct, frozen=True, kw_only=True):
 
 
 class TriggerPlan(Struct, frozen=True, kw_only=True):
-    """What the triggers of one class have to do; `numbered` are its table and child tables, where DDL is followed.
+    """What the triggers of one class have to do; `numbered` are its table and child tables, where
+    DDL is followed.
 
-    With `listed` the database itself puts the columns into their text: it says in which style they are told. With `others`
-    a row in which only columns have changed that are not told is to be read back: nobody has said whether they may be.
+    With `listed` the database itself puts the columns into their text: it says in which style they
+    are told. With `others` a row in which only columns have changed that are not told is to be read
+    back: nobody has said whether they may be.
     """
 
     table: Table
@@ -107,11 +116,13 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def remembered(self) -> tuple[str, ...]:
-        """The attributes that are watched, where columns were left out; with all of them, new columns may come in."""
+        """The attributes that are watched, where columns were left out; with all of them, new
+        columns may come in.
+        """
         if not self.options.exclude:
             return ()
         watched = itertools.chain(self.watched, *(child.watched for child in self.children))
-        return tuple(one.name for one in watched)
+        return tuple(attribute.name for attribute in watched)
 
     @property
     def key(self) -> tuple[Column, ...]:
@@ -120,60 +131,74 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def looks_back(self) -> bool:
-        """Whether a key that a row left may still mean something that its delete does not tell of.
-
-        Another row may have it already, where keys may wait for the end of their transaction. Or child rows stand there and
-        wait for a parent that comes again, whose values nobody would tell anew.
-        """
-        if self.table.view or self.table.whole_row or (self.options.foreign and self.options.when is not None):
+        """Whether a key that a row left may still mean something that its delete does not tell of."""
+        if self.table.view or self.table.whole_row:
             return False
+        # Nobody could say whether the condition holds for a row there: a foreign owner's table is
+        # not read (decision 29).
+        if self.options.foreign and self.options.when is not None:
+            return False
+        # Another row may have the key already, where keys may wait for the end of their
+        # transaction. Or child rows stand there and wait for a parent that comes again, whose
+        # values nobody would tell anew.
         return self.options.deferred or (bool(self.children) and self.options.style != Style.ROW_BACK)
 
     @property
     def whole_rows(self) -> bool:
         """Whether any change of a row counts, and nothing but the key is told of it."""
         asked = self.options
-        return asked.style == Style.ROW_BACK and not (asked.columns or asked.exclude or asked.when or self.table.view)
+        is_limited = asked.columns or asked.exclude or asked.when or self.table.view
+        return asked.style == Style.ROW_BACK and not is_limited
 
 
 def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
-    """What to watch; InstallError where the table cannot be captured, UsageError where the options do not fit it."""
+    """What to watch; InstallError where the table cannot be captured, UsageError where the options
+    do not fit it.
+    """
     options = options or TriggerOptions()
     _check_key(table)
     if table.whole_row:
         _check_whole_row(table, options)
     chosen = _chosen(table, options)
     children = [ChildPlan(child=child, watched=_of(chosen, child.name)) for child in table.children]
-    names = {one.name for one in chosen}
+    names = {attribute.name for attribute in chosen}
     options = replace(options, repeated=tuple(name for name in options.repeated if name in names))
+    # Where only the key or child tables are of interest, nothing would tell of an insert but a
+    # column of the key.
+    first = table.key_columns[0]
     return TriggerPlan(
         table=table,
         options=options,
-        watched=_own(table, chosen),
+        watched=_of(chosen, None) or (Attribute(name=first.name, column=first),),
         children=tuple(child for child in children if child.watched),
     )
 
 
 def captured(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
-    """The class without the columns that are not captured: a read-back or a full load would publish them otherwise.
+    """The class without the columns that are not captured: a read-back or a full load would publish
+    them otherwise.
 
-    `watched` are the attributes that its triggers were made for, where columns were left out: a column that came later, or
-    has another name since, may be what nobody is to see.
+    `watched` are the attributes that its triggers were made for, where columns were left out.
     """
     if options.style == Style.IMAGE:
         table = replace(table, images=True)
     if not (options.columns or options.exclude):
         return table
     known = _attribute_names(table)
-    only = {known[name.casefold()] for name in watched or options.columns if name.casefold() in known}
+    # A column that came later, or has another name since, may be what nobody is to see: what the
+    # triggers know counts.
+    wanted = watched or options.columns
+    only = {known[name.casefold()] for name in wanted if name.casefold() in known}
     never = {known[name.casefold()] for name in options.exclude if name.casefold() in known}
-    all_of_them = not (watched or options.columns)
-    chosen = [one for name, one in table.attributes.items() if (name in only or all_of_them) and name not in never]
-    names = {(found.child, found.column.name) for found in chosen}
+    chosen: list[Attribute] = []
+    left_out: list[Attribute] = []
+    for name, attribute in table.attributes.items():
+        is_chosen = (name in only or not wanted) and name not in never
+        (chosen if is_chosen else left_out).append(attribute)
+    names = {(attribute.child, attribute.column.name) for attribute in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
-    children = [replace(one, columns=_among(one.columns, one.name, names)) for one in table.children]
-    left_out = [one for one in table.attributes.values() if one not in chosen]
+    children = [replace(child, columns=_among(child.columns, child.name, names)) for child in table.children]
     return replace(
         table,
         columns=_among(table.columns, None, names),
@@ -186,22 +211,16 @@ def _among(columns: Iterable[Column], child: str | None, names: set[tuple[str | 
     return tuple([column for column in columns if (child, column.name) in names])
 
 
-def _own(table: Table, chosen: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    """The class's own columns; where only its key or its child tables are of interest, the first key column.
-
-    Nothing else would tell of an insert.
-    """
-    first = table.key_columns[0]
-    return _of(chosen, None) or (Attribute(name=first.name, column=first),)
-
-
 def _of(chosen: Iterable[Attribute], child: str | None) -> tuple[Attribute, ...]:
-    return tuple(found for found in chosen if found.child == child)
+    return tuple(attribute for attribute in chosen if attribute.child == child)
 
 
 def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
     only, never = _named(table, options.columns), _named(table, options.exclude)
-    chosen = [found for name, found in table.attributes.items() if (name in only or not only) and name not in never]
+    chosen = []
+    for name, attribute in table.attributes.items():
+        if (name in only or not only) and name not in never:
+            chosen.append(attribute)
     if not chosen and table.attributes:
         raise UsageError(f"With these columns left out, nothing of {table.name} is watched; leave out fewer.")
     return chosen
@@ -218,11 +237,14 @@ def _named(table: Table, names: Iterable[str]) -> set[str]:
 
 
 def _attribute_names(table: Table) -> dict[str, str]:
-    """The attributes by the names that people write: `fname`, `usr_phone.phoneno`, or a view's column with its prefix."""
+    """The attributes by the names that people write: `fname`, `usr_phone.phoneno`, or a view's
+    column with its prefix.
+    """
     known = {name.casefold(): name for name in table.attributes}
-    return known | {
-        found.column.name.casefold(): name for name, found in table.attributes.items() if found.child is None
-    }
+    for name, attribute in table.attributes.items():
+        if attribute.child is None:
+            known[attribute.column.name.casefold()] = name
+    return known
 
 
 def _check_key(table: Table) -> None:
@@ -232,8 +254,8 @@ def _check_key(table: Table) -> None:
         if not table.view:
             why = "no primary key, and no unique index over columns that are NOT NULL"
             hint = (
-                "Give it one, use --key A,B if you know which columns identify a row, --whole-row if none do, or track its"
-                " parent with --child."
+                "Give it one, use --key A,B if you know which columns identify a row,"
+                " --whole-row if none do, or track its parent with --child."
             )
         raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
     for name in table.key:
@@ -295,10 +317,12 @@ class Test(Enum):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """One log row: its kind, whose key it has, the column, which of its values, and when it is written.
+    """One log row: its kind, whose key it has, the column, which of its values, and when it is
+    written.
 
-    `filled` asks that the side has a value in the first of the watched columns. `each` says that it stands for a log row
-    of each watched column, whatever stands there; `image` that its old value is the whole row.
+    `filled` asks that the side has a value in the first of the watched columns. `each` says that it
+    stands for a log row of each watched column, whatever stands there; `image` that its old value
+    is the whole row.
     """
 
     kind: Kind
@@ -334,34 +358,42 @@ def facts(plan: TriggerPlan, when: When) -> list[Fact]:
         return _arrival(plan, Fate.ANY)
     if when is When.UPDATE:
         return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME), *_changes(plan), *_looks_back(plan, Fate.LEFT)]
-    return [_end(plan, Fate.ANY), *(_looks_back(plan, Fate.ANY) if when is When.DELETE else ())]
+    if when is When.DELETE:
+        return [_end(plan, Fate.ANY), *_looks_back(plan, Fate.ANY)]
+    return [_end(plan, Fate.ANY)]
 
 
 def _end(plan: TriggerPlan, fate: Fate) -> Fact:
-    image = plan.options.style == Style.IMAGE
-    return Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=fate, image=image, watched=plan.watched if image else ())
+    end = Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=fate)
+    # A row of type 4 for each column would be a delete for each, so one row carries the whole image
+    # (decision 28).
+    if plan.options.style == Style.IMAGE:
+        end = replace(end, image=True, watched=plan.watched)
+    return end
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """What stands under a key that was left is read back, whoever's transaction brought it there.
-
-    As an insert: the end of the key was told just before.
-    """
+    """What stands under a key that was left is read back, whoever's transaction brought it there."""
     if not plan.looks_back:
         return []
+    # As an insert, for the end of the key was told just before: readers of change tables see no
+    # update after a delete.
     return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.OLD, fate=fate, test=Test.LEFT_BEHIND)]
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """One row for each value that is there. An object without any must not be lost: then its first column speaks."""
+    """One row for each value that is there.
+
+    An object without any must not be lost: then its first column speaks.
+    """
     style = plan.options.style
     if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
+    image = Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True)
     if plan.table.whole_row:
-        kind = Kind.INSERT_FIELD
-        return [Fact(kind=kind, side=Side.NEW, fate=fate, watched=plan.watched, column=WHOLE_ROW, new=True)]
+        return [replace(image, column=WHOLE_ROW)]
     if style == Style.IMAGE:
-        return [Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True, each=True)]
+        return [replace(image, each=True)]
     kind, new = _inserted[style], style != Style.FIELD_BACK
     first = plan.watched[0]
     speaker = Fact(
@@ -383,8 +415,9 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
         return [stayed]
     if style == Style.IMAGE:
         return [replace(stayed, kind=Kind.UPDATE_FIELD, old=True, new=True, each=True)]
-    kind, valued = _updated[style], style != Style.FIELD_BACK
-    return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
+    valued = style != Style.FIELD_BACK
+    field = replace(stayed, kind=_updated[style], old=valued, new=valued)
+    return [replace(field, watched=(attribute,), column=attribute.name) for attribute in watched]
 
 
 def listed_kinds(style: Style) -> tuple[Kind, Kind]:
@@ -397,18 +430,19 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     style = plan.options.style
     if style == Style.ROW_BACK:
         return _child_read_back(Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched), when)
+    facts = []
     if style == Style.FIELD_BACK:
-        each = [_value(Kind.UPDATE_FIELD_BACK, one, Side.NEW, valued=False) for one in child.watched]
-        return [fact for one in each for fact in _child_read_back(one, when)]
+        for attribute in child.watched:
+            facts += _child_read_back(_value(Kind.UPDATE_FIELD_BACK, attribute, Side.NEW, valued=False), when)
+        return facts
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE
     sides = {When.INSERT: (Side.NEW,), When.UPDATE: (Side.OLD, Side.NEW)}.get(when, (Side.OLD,))
     kinds = {Side.OLD: Kind.UPDATE_FIELD, Side.NEW: Kind.INSERT_FIELD}
-    facts = []
-    for one in child.watched:
+    for attribute in child.watched:
         for side in sides:
-            fact = _value(kinds[side], one, side, test=test)
-            # Other rows under the parent may have the value too, and end it for this row alone: who reads all of them
-            # back knows if it is still there.
+            fact = _value(kinds[side], attribute, side, test=test)
+            # Other rows under the parent may have the value too, and end it for this row alone: who
+            # reads all of them back knows if it is still there.
             if side is Side.OLD and fact.column in plan.options.repeated:
                 fact = replace(fact, kind=Kind.UPDATE_FIELD_BACK, old=False)
             facts.append(fact)
@@ -428,7 +462,9 @@ def _child_read_back(fact: Fact, when: When) -> list[Fact]:
 def _value(
     kind: Kind, watched: Attribute, side: Side, *, fate: Fate = Fate.ANY, test: Test = Test.NONE, valued: bool = True
 ) -> Fact:
-    """A row about the value that one side has in one column; without the value where it is to be read back."""
+    """A row about the value that one side has in one column; without the value where it is to be
+    read back.
+    """
     return Fact(
         kind=kind,
         side=side,

@@ -1,4 +1,6 @@
-"""Renders a plan as the triggers of one database: pure, from `plan` and the dialect to statements with a hash."""
+"""Renders a plan as the triggers of one database: pure, from `plan` and the dialect to statements
+with a hash.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ ROWS = {
 
 
 class TriggerPart(Enum):
-    """What a trigger does of its work: all of it, or only the reading, or only the writing of what was read."""
+    """What a trigger does of its work: all of it, or only the reading, or only the writing of what
+    was read.
+    """
 
     WHOLE = auto()
     READING = auto()
@@ -38,8 +42,8 @@ PARTS = (TriggerPart.READING, TriggerPart.WRITING)
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
-    """A trigger: the table it stands on, how to make it and how to take it off, what it runs, and the text that the database
-    keeps.
+    """A trigger: where it stands, how to make it and how to take it off, what it runs, and the text
+    that the database keeps.
     """
 
     name: str
@@ -68,51 +72,52 @@ class _Writer(Struct, frozen=True, kw_only=True):
             yield self._trigger(child, EVERY, TriggerPart.WHOLE)
             return
         for when in When:
-            if when is not When.TRUNCATE or (self.dialect.truncate_triggers and not self.plan.table.view):
-                parts = PARTS if self._apart(child, when) else (TriggerPart.WHOLE,)
-                yield from (self._trigger(child, (when,), part) for part in parts)
-
-    def _apart(self, child: ChildPlan | None, when: When) -> bool:
-        """Whether the trigger reads a table that belongs to somebody else: then that is done with the writer's rights.
-
-        What a user's condition reads is the user's business, so it counts as reading.
-        """
-        options = self.plan.options
-        if not options.foreign:
-            return False
-        reads = child is not None and when is not When.INSERT
-        return reads or when is When.TRUNCATE or options.when is not None
+            if when is When.TRUNCATE and (self.plan.table.view or not self.dialect.truncate_triggers):
+                continue
+            parts: tuple[TriggerPart, ...] = (TriggerPart.WHOLE,)
+            # A table of somebody else's is read with the writer's rights, by a trigger of its own
+            # (decision 13). What a user's condition reads is the user's business, so it counts as
+            # reading.
+            looks_up = child is not None and when is not When.INSERT
+            if self.plan.options.foreign and (looks_up or when is When.TRUNCATE or self.plan.options.when is not None):
+                parts = PARTS
+            for part in parts:
+                yield self._trigger(child, (when,), part)
 
     def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: TriggerPart) -> Trigger:
-        name = self._part_name(self._base(child, events[0] if len(events) == 1 else "change"), part)
+        event = events[0] if len(events) == 1 else "change"
+        name = self._part_name(self._base(child, event), part)
         table = child.child.name if child else self.plan.table.name
         function = "reading_function" if part is TriggerPart.READING else "function"
         holes = self._holes(child, events, name, table, part) | self._log()
         if self.plan.numbered:
             holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
-        body = ("function_body",) if offers(self.dialect, "function_body") else ()
+        body = ["function_body"] if offers(self.dialect, "function_body") else []
+        # The marker holds the hash, so the hash is one of the texts without it.
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, *body, form))
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
         mark = self.dialect.marked(write_marker(self._marker(digest), self.dialect.line_characters))
-        always = ("always_trigger",) if self.plan.options.always else ()
-        owned = ("own_function",) if self.plan.numbered else ()
-        queries = (
-            *("before_trigger", function, *body, *owned, "guard_function", form),
-            *("mark_trigger", *always, "after_trigger"),
-        )
+        queries = ["before_trigger", function, *body]
+        if self.plan.numbered:
+            queries.append("own_function")
+        queries += ["guard_function", form, "mark_trigger"]
+        if self.plan.options.always:
+            queries.append("always_trigger")
+        queries.append("after_trigger")
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:
             message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
             raise InstallError(message, hint="Choose --events row-back, or fewer columns with --columns.")
+        drops = (self._statement(query, **holes) for query in ("drop_trigger", "drop_function"))
         return Trigger(
             name=name,
             table=table,
             schema=self.plan.table.schema,
             create=tuple(text for text in texts.values() if text),
-            drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
+            drop=tuple(text for text in drops if text),
             function=called,
             source=self.dialect.told("\n".join((texts[function], texts[form]))),
             hash=digest,
@@ -124,56 +129,56 @@ class _Writer(Struct, frozen=True, kw_only=True):
         function = function_name(self.dialect, self.names, self.plan.table.schema, name)
         target = qualified(self.dialect, self.plan.table.schema, table)
         body = self._body(child, events, function, part)
-        return self._handed_over(child, target, body) | {
+        handed_over = {}
+        if self.dialect.procedural_triggers:
+            # A line for each: SQL*Plus takes no long ones.
+            handed = arguments(self.dialect, target, columns_of(self.plan, child), body)
+            handed_over["parameters"] = "".join(f",\n    {argument.name} {argument.type}" for argument in handed)
+            handed_over["values"] = "".join(f",\n{argument.value}" for argument in handed)
+        is_image = self.plan.options.style == Style.IMAGE
+        result = "NULL"
+        if self.plan.table.view:
+            # What a function returns; a view's must let the next trigger, which does the writing,
+            # have its turn.
+            old_row, new_row = self.dialect.row_names
+            result = old_row if events[0] is When.DELETE else new_row
+        return handed_over | {
             "trigger": self._trigger_name(name),
             "function": function,
             "target": target,
-            "old_type": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2",
-            "old_kept": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2(32767)",
+            "old_type": "CLOB" if is_image else "VARCHAR2",
+            "old_kept": "CLOB" if is_image else "VARCHAR2(32767)",
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
-            # What a function returns; a view's must let the next trigger, which does the writing, have its turn.
-            "result": self.dialect.row_names[0 if events[0] is When.DELETE else 1] if self.plan.table.view else "NULL",
+            "result": result,
             "declared": declarations(self.dialect, self.names, body),
             "guard": self._guard(child, events[0]) if part is TriggerPart.WHOLE else "",
             "body": body,
             "settings": self._settings(child, events[0]) if part is not TriggerPart.WRITING else "",
         }
 
-    def _handed_over(self, child: ChildPlan | None, target: str, body: str) -> dict[str, str]:
-        """What fills the holes of a procedure that is handed the values of a row, and of the trigger that calls it."""
-        if not self.dialect.procedural_triggers:
-            return {}
-        found = arguments(self.dialect, target, columns_of(self.plan, child), body)
-        # A line for each: SQL*Plus takes no long ones.
-        return {
-            "parameters": "".join(f",\n    {one.name} {one.type}" for one in found),
-            "values": "".join(f",\n{one.value}" for one in found),
-        }
-
     def _guard(self, child: ChildPlan | None, when: When) -> str:
-        """Looks whether the columns still have types of the database, where somebody else may change them."""
-        columns = [one for one in self._spoken_of(child, when) if one.made is None and one.formula is None]
+        """Looks whether the columns still have types of the database, where somebody else may
+        change them.
+        """
+        style = self.plan.options.style
+        if child is not None:
+            spoken_of = child.child.columns
+        elif (when is When.DELETE and style != Style.IMAGE) or (when is When.INSERT and style == Style.ROW_BACK):
+            spoken_of = self.plan.key
+        else:
+            spoken_of = self._read(None)
+        columns = [column for column in spoken_of if column.made is None and column.formula is None]
         if not self.plan.options.foreign or when is When.TRUNCATE or not columns:
             return ""
-        by_statement, gone = self._by_statement(when), when is When.DELETE
+        by_statement = self._by_statement(when)
         old, new = ("o", "n") if by_statement else self.dialect.row_names
-        alias = old if gone else new
+        alias, source = (old, "old_rows AS o") if when is When.DELETE else (new, "new_rows AS n")
         row = Row(dialect=self.dialect, alias=alias)
         types = ", ".join(f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns))
         query = "guard_rows" if by_statement else "guard_row"
-        return self._statement(query, types=f"({types})", source="old_rows AS o" if gone else "new_rows AS n") + ";"
-
-    def _spoken_of(self, child: ChildPlan | None, when: When) -> tuple[Column, ...]:
-        """The columns of the trigger's own table that it speaks of."""
-        if child is not None:
-            return child.child.columns
-        back = self.plan.options.style == Style.ROW_BACK
-        image = self.plan.options.style == Style.IMAGE
-        if (when is When.DELETE and not image) or (back and when is When.INSERT):
-            return self.plan.key
-        return self._read(None)
+        return self._statement(query, types=f"({types})", source=source) + ";"
 
     def _settling(self, name: str, digest: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
@@ -193,12 +198,16 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _log(self) -> dict[str, str]:
         """What fills the holes of a row of the log that are the same for all."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
-        log = self.names if self.dialect.qualified_in_triggers else replace(self.names, schema=None)
+        log = self.names
+        if not self.dialect.qualified_in_triggers:
+            log = replace(log, schema=None)
         own = {"table": table} | common_holes(self.dialect)
         return log_holes(self.dialect, log) | own | number_holes(self.dialect, log) | self._transaction()
 
     def _transaction(self) -> dict[str, str]:
-        """What a trigger says of its transaction, where the log has a column for it that no default fills."""
+        """What a trigger says of its transaction, where the log has a column for it that no default
+        fills.
+        """
         column = self.names.transaction
         if column is None or not offers(self.dialect, "transaction_declared"):
             return {"transaction_declared": "", "transaction_name": "", "transaction_value": ""}
@@ -216,23 +225,25 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return RowBodies(dialect=self.dialect, plan=self.plan, child=child, log=log).by_event()
         if part is TriggerPart.READING:
             return self._reading(child, events[0], log)
-        bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
+        kind_of_bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
+        bodies = kind_of_bodies(dialect=self.dialect, plan=self.plan, child=child, log=log)
         if self.plan.listed is not None:
-            return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).listed(events[0])
-        return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).body(events[0])
+            return bodies.listed(events[0])
+        return bodies.body(events[0])
 
     def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
-        """What is found with the writer's rights; the constants of the log's types are not for a writer to name."""
+        """What is found with the writer's rights."""
+        # The constants have the types of the log's columns, which are not for a writer to name.
         dialect = replace(self.dialect, declared_constants=False)
-        bodies = StatementBodies if self._by_statement(when) else RowBodies
-        found = bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
+        kind_of_bodies = StatementBodies if self._by_statement(when) else RowBodies
+        bodies = kind_of_bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
         if self.plan.listed is not None:
-            return found.listed(when)
+            return bodies.listed(when)
         if child is None or when in (When.INSERT, When.TRUNCATE) or self.plan.options.when is not None:
-            return found.body(when)
+            return bodies.body(when)
         parent = self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name))
-        unseen = replace(found, unseen=True).body(when)
-        return self._statement("if_seen", parent=parent, body=found.body(when), unseen=unseen)
+        unseen = replace(bodies, unseen=True).body(when)
+        return self._statement("if_seen", parent=parent, body=bodies.body(when), unseen=unseen)
 
     def _by_statement(self, when: When) -> bool:
         if when is When.TRUNCATE:
@@ -248,12 +259,19 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return "statement_trigger" if self._by_statement(when) else "row_trigger"
 
     def _settings(self, child: ChildPlan | None, when: When) -> str:
-        queries = ["settings_of_statements"] if self._by_statement(when) else []
+        by_statement = self._by_statement(when)
         looks_up = child is not None or (self.plan.looks_back and bool(self.plan.children))
-        queries += ["settings_of_children"] if looks_up and when in (When.UPDATE, When.DELETE) else []
-        queries += ["settings_of_pairs"] if self._by_statement(when) and when is When.UPDATE and child is None else []
-        settles = self.plan.listed is None and settled(self.dialect, self._read(child))
-        queries += [] if settles else ["settings"]
+        queries = []
+        if by_statement:
+            queries.append("settings_of_statements")
+        if looks_up and when in (When.UPDATE, When.DELETE):
+            queries.append("settings_of_children")
+        if by_statement and when is When.UPDATE and child is None:
+            queries.append("settings_of_pairs")
+        # Dates and floats have another text in another session, and the database may list one of
+        # them itself.
+        if self.plan.listed is not None or not settled(self.dialect, self._read(child)):
+            queries.append("settings")
         return " ".join(statement(self.dialect, query) for query in queries)
 
     def _read(self, child: ChildPlan | None) -> tuple[Column, ...]:
@@ -265,13 +283,17 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return self.plan.key + tuple(one.column for one in self.plan.watched)
 
     def _bridge(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
-        """A comment with what the database makes of this function when the table is altered: it names the key only."""
+        """A comment with what the database makes of this function when the table is altered: it
+        names the key only.
+        """
         plan = bridge_plan(self.plan)
-        place = 1 + self.plan.children.index(child) if child else 0
-        writer = replace(self, plan=plan)
-        text = writer.bridging(plan.children[place - 1] if child else None, events, name, part)
+        own = this = self.plan.numbered[0]
+        numbered_child = None
+        if child:
+            place = self.plan.children.index(child)
+            numbered_child, this = plan.children[place], self.plan.numbered[place + 1]
+        text = replace(self, plan=plan).bridging(numbered_child, events, name, part)
         head, body, _ = text.split(BODY_QUOTE)
-        own, this = self.plan.numbered[0], self.plan.numbered[place]
         bridge = Bridge(
             head=head,
             body=body,
@@ -301,19 +323,25 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _base(self, child: ChildPlan | None, what: str) -> str:
         table = self.plan.table
-        foreign = table.schema if table.schema != self.names.schema else None
-        owner = "_".join(filter(None, (self.names.table, foreign, table.name)))
+        parts = [self.names.table, table.name]
+        if table.schema and table.schema != self.names.schema:
+            parts.insert(1, table.schema)
+        owner = "_".join(parts)
         return f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}"
 
     def _part_name(self, base: str, part: TriggerPart) -> str:
-        """Triggers fire in the order of their names: the one that reads comes before the one that writes."""
-        names = [self.dialect.shortened(base)]
+        name = self.dialect.shortened(base)
         if part is not TriggerPart.WHOLE:
-            names = sorted([*names, self.dialect.shortened(f"{base}_written")], key=str.encode)
-        return self.dialect.beside(names[-1 if part is TriggerPart.WRITING else 0], self.plan.table.name)
+            # Triggers fire in the order of their names, and the one that reads must come before the
+            # one that writes. Names are sorted here because a shortened one ends in a hash, which
+            # may stand before or after the other's.
+            reading, writing = sorted([name, self.dialect.shortened(f"{base}_written")], key=str.encode)
+            name = writing if part is TriggerPart.WRITING else reading
+        return self.dialect.beside(name, self.plan.table.name)
 
     def _trigger_name(self, name: str) -> str:
-        """A trigger lives in its table's schema, where the database does not already say so by the table."""
+        # A trigger lives in its table's schema, where the database does not already say so by the
+        # table.
         schema = self.plan.table.schema if self.dialect.triggers_in_schemas else None
         return self.dialect.qualified(schema, name)
 
@@ -322,12 +350,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
 
 def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger: str, digest: str = "") -> str:
-    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on the log.
-
-    There its name changes with its text. So a trigger that is replaced goes from one to the other in one step, and nobody who
-    writes meanwhile meets a trigger with another one's procedure.
+    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on
+    the log.
     """
     if dialect.procedural_triggers:
+        # Its name changes with its text. So a trigger that is replaced goes from one to the other
+        # in one step, and nobody who writes meanwhile meets a trigger with another one's procedure.
         return dialect.qualified(schema, package_name(dialect, trigger, digest))
     return dialect.qualified(names.schema, trigger)
 

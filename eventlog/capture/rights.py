@@ -1,29 +1,34 @@
-"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or printed.
+"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or
+printed.
 
 Those that were not there before are kept in marks of the log, so that they can be taken back.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.asked import has_marks
+from eventlog.capture.given_rights import (
+    RoleStatement,
+    account,
+    give,
+    given,
+    quoted_role,
+    taking_back,
+)
 from eventlog.capture.installed import tracked
 from eventlog.capture.track import located, with_schema
 from eventlog.capture.wanted import named_tables
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, fetched, verbatim
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import has_log
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.reflect import Classes
@@ -41,7 +46,8 @@ class Roles(Struct, frozen=True, kw_only=True):
 class CapturedTable(Struct, frozen=True, kw_only=True):
     """A captured table, view or child table, and who owns it where tables have owners.
 
-    `power` says what a member of the owner's role could do besides, in words; None where that is nothing.
+    `power` says what a member of the owner's role could do besides, in words; None where that is
+    nothing.
     """
 
     schema: str | None
@@ -55,10 +61,11 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):
-    """What rights are about: the log, whether it is there already, the captured tables, and what was given before.
+    """What rights are about: the log, whether it is there already, the captured tables, and what
+    was given before.
 
-    `companions` are the tables beside the log that are there, or all that there will be where there is none yet. With `read_apart` another
-    login than the publisher's reads captured tables.
+    `companions` are the tables beside the log that are there, or all that there will be where there
+    is none yet. With `read_apart` another login than the publisher's reads captured tables.
     """
 
     names: LogNames
@@ -70,23 +77,13 @@ class RightsScope(Struct, frozen=True, kw_only=True):
 
 
 class RolePower(Struct, frozen=True, kw_only=True):
-    """A role that somebody has by a membership, what it may do, and the first step of the way to it."""
+    """A role that somebody has by a membership, what it may do, and the first step of the way to
+    it.
+    """
 
     role: str
     through: str
     power: str
-
-
-class RoleStatement(Struct, frozen=True, kw_only=True):
-    """A statement, and whom it is for: the part of the work, and the role as it was named.
-
-    `later` says that it is about a log that is not there yet.
-    """
-
-    part: str
-    role: str
-    sql: str
-    later: bool = False
 
 
 def planned_rights(
@@ -98,9 +95,11 @@ def planned_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """The statements that `give_rights` would run, also those that need a log which is not there yet.
+    """The statements that `give_rights` would run, also those that need a log which is not there
+    yet.
 
-    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader is at work whom nobody names.
+    Tables are names or patterns, by default those that are tracked; `read_apart` says that a reader
+    is at work whom nobody names.
     """
     with engine.connect() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
@@ -108,10 +107,15 @@ def planned_rights(
 
 
 def rights_script(statements: Sequence[RoleStatement]) -> str:
-    """The statements as a script. What is about a log that is not there yet stands behind a line that says so."""
-    now = [f"{one.sql};\n" for one in statements if not one.later]
-    later = [f"{one.sql};\n" for one in statements if one.later]
-    return "".join([*now, "-- After `eventlog install`:\n" * bool(later), *later])
+    """The statements as a script.
+
+    What is about a log that is not there yet stands behind a line that says so.
+    """
+    lines = [f"{written.sql};\n" for written in statements if not written.later]
+    later = [f"{written.sql};\n" for written in statements if written.later]
+    if later:
+        lines += ["-- After `eventlog install`:\n", *later]
+    return "".join(lines)
 
 
 def give_rights(
@@ -123,18 +127,21 @@ def give_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
+    """Gives the roles what they need, and tells the statements; InstallError when the writer still
+    reaches the log.
+    """
     with engine.begin() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
         done = list(rights(dialect_of(connection), roles, site))
-        if any(one.later for one in done):
+        if any(written.later for written in done):
             raise no_log(names or LogNames())
-        for role in filter(None, map(roles.__getattribute__, Roles.__struct_fields__)):
-            if answers(connection, "no_role", {"role": role}):
-                raise UsageError(
-                    f"There is no role {role} on this server.", hint="Create it first; eventlog makes none."
-                )
+        for named in filter(None, (roles.installer, roles.writer, roles.publisher, roles.reader)):
+            if answers(connection, "no_role", {"role": named}):
+                message = f"There is no role {named} on this server."
+                raise UsageError(message, hint="Create it first; eventlog makes none.")
         give(connection, site.names, done)
+    # What a role has by a membership or a grant of somebody else is seen only when the statements
+    # have run.
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
@@ -153,18 +160,22 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
     grants = _Grants(dialect=dialect, site=site)
     for part in Roles.__struct_fields__:
         role = getattr(roles, part)
+        if role is None:
+            continue
         later = not site.standing and part != "installer"
-        for sql in getattr(grants, part)(role) if role is not None else ():
+        for sql in getattr(grants, part)(role):
             yield RoleStatement(part=part, role=role, sql=sql, later=later)
 
 
 def _refuse_names(dialect: Dialect, roles: Roles) -> None:
-    """Refuses a name that would mean everybody, and one that is to have what another part must not have."""
+    """Refuses a name that would mean everybody, and one that is to have what another part must not
+    have.
+    """
     for part in Roles.__struct_fields__:
         role = getattr(roles, part)
         if role is None:
             continue
-        user, _ = _account(dialect, role)
+        user, _ = account(dialect, role)
         if not user.strip() or user.casefold() in EVERYBODY:
             raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
     both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
@@ -174,7 +185,9 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
 
 
 def role_powers(connection: Connection, role: str) -> list[RolePower]:
-    """What a role has, or could have by its memberships, that is more than rights on tables; worst first."""
+    """What a role has, or could have by its memberships, that is more than rights on tables; worst
+    first.
+    """
     return [
         RolePower(role=str(row.role), through=str(row.through), power=str(row.power))
         for row in answers(connection, "role_powers", {"role": role})
@@ -184,7 +197,7 @@ def role_powers(connection: Connection, role: str) -> list[RolePower]:
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
     """What a role may do to a table beside the log, however it came by it."""
     dialect = dialect_of(connection)
-    user, host = _account(dialect, role)
+    user, host = account(dialect, role)
     asked = {
         "place": dialect.qualified(names.schema, table),
         "schema": names.schema and dialect.reported(names.schema),
@@ -194,12 +207,13 @@ def held_rights(connection: Connection, names: LogNames, table: str, role: str) 
     }
     try:
         with connection.begin_nested():
-            found = answers(connection, "held_rights", asked)
+            rights = answers(connection, "held_rights", asked)
     except SQLAlchemyError:
+        # Who may not read the lists of all rights sees those on their own tables in another view.
         if not offers(dialect, "held_rights_seen"):
             raise
-        found = answers(connection, "held_rights_seen", asked)
-    return [str(right) for (right,) in found]
+        rights = answers(connection, "held_rights_seen", asked)
+    return [str(right) for (right,) in rights]
 
 
 class _Grants(Struct, frozen=True, kw_only=True):
@@ -246,7 +260,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from (taking_back(sql) or "" for sql in reads if sql in self.site.given)
 
     def reader(self, role: str) -> Iterator[str]:
-        """Who reads captured tables has no right on the log: what their owners bring along runs with the reader's rights."""
+        # It has no right on the log: what the owners of captured tables bring along runs with the
+        # reader's rights.
         yield from self.writer(role)
         yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
 
@@ -259,8 +274,9 @@ class _Grants(Struct, frozen=True, kw_only=True):
         if not owned:
             return
         (owner, power), tables = next(iter(owned.items()))
-        more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
-        listed = f"{', '.join(tables[:MOST_SHOWN_TABLES])}{more}"
+        listed = ", ".join(tables[:MOST_SHOWN_TABLES])
+        if len(tables) > MOST_SHOWN_TABLES:
+            listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
         raise InstallError(
             f"{role} would become a member of {owner}, which owns {listed} and {power}.",
             hint=f"Let a plain role own the table (ALTER TABLE {tables[0]} OWNER TO ROLE), let {owner} run what"
@@ -297,7 +313,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._text(query, role, table=table, owner=self.dialect.quoted(place.owner or ""))
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
-        text = statement(self.dialect, query, role=_quoted_role(self.dialect, role), **holes)
+        text = statement(self.dialect, query, role=quoted_role(self.dialect, role), **holes)
         if text:
             yield text
 
@@ -338,7 +354,9 @@ def present_companions(connection: Connection, names: LogNames) -> list[str]:
 
 
 def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
-    """The classes that names and patterns mean, those that are tracked with all of their child tables."""
+    """The classes that names and patterns mean, those that are tracked with all of their child
+    tables.
+    """
     children = {child.name for table in known.values() for child in table.children}
     for table in classes.named(named_tables(classes, asked, log, children, lambda _note: None)):
         yield known.get(table.whole, table)
@@ -347,140 +365,46 @@ def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping
 def _places(connection: Connection, table: Table, powers: dict[str, str | None]) -> Iterator[CapturedTable]:
     """A class's tables; `powers` keeps what was found about their owners."""
     for name in (table.name, *(child.name for child in table.children)):
-        place = CapturedTable(schema=table.schema, name=name)
-        owner = _owner(connection, place)
-        if owner is not None and owner not in powers:
-            powers[owner] = _power(connection, owner)
-        yield replace(place, owner=owner, power=None if owner is None else powers[owner])
+        captured = CapturedTable(schema=table.schema, name=name)
+        owner = _owner(connection, captured)
+        if owner is not None:
+            if owner not in powers:
+                powers[owner] = _power(connection, owner)
+            captured = replace(captured, owner=owner, power=powers[owner])
+        yield captured
 
 
 def _power(connection: Connection, owner: str) -> str | None:
     """What a member of this role could do besides, in words."""
-    found = role_powers(connection, owner)
-    if not found:
+    powers = role_powers(connection, owner)
+    if not powers:
         return None
-    worst = found[0]
-    return worst.power if worst.role == owner else f"is a member of {worst.role}, which {worst.power}"
+    worst = powers[0]
+    if worst.role == owner:
+        return worst.power
+    return f"is a member of {worst.role}, which {worst.power}"
 
 
 def _owner(connection: Connection, place: CapturedTable) -> str | None:
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
-        return place.schema if dialect.schemas else None
-    found = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
-    return str(found[0][0]) if found else None
+        return place.schema if dialect.schemas else None  # a user's schema belongs to that user there
+    owners = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
+    return str(owners[0][0]) if owners else None
 
 
 def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    own = (site.names.table, *site.companions)
-    held = {table: held_rights(connection, site.names, table, role) for table in own}
-    reached = {table: rights for table, rights in held.items() if rights}
-    if reached:
-        table, found = next(iter(reached.items()))
-        raise InstallError(
-            f"The {called} {role} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
-            hint="Take that from it, or give the log a schema or database of its own.",
-        )
-
-
-def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
-    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
-    user, at, host = role.rpartition("@")
-    return (user, host) if at and offers(dialect, "role_at_host") else (role, None)
-
-
-def _quoted_role(dialect: Dialect, role: str) -> str:
-    user, host = _account(dialect, role)
-    if host is None:
-        return dialect.quoted(user)
-    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
+    for table in (site.names.table, *site.companions):
+        reached = held_rights(connection, site.names, table, role)
+        if reached:
+            rights_held = ", ".join(reached)
+            raise InstallError(
+                f"The {called} {role} may still {rights_held} on {table}, by a role, an ownership or a wider grant.",
+                hint="Take that from it, or give the log a schema or database of its own.",
+            )
 
 
 EVERYBODY: Final = frozenset({"public", "none"})
 """Names that mean everybody, in quotes too, and one that PostgreSQL takes for nobody."""
 
 MOST_SHOWN_TABLES: Final = 5
-
-PREFIX: Final = "given: "
-"""What the names of these marks begin with."""
-
-_name = r'(?:[\w$]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
-_rights = rf"[\w ]+(?: \({_name}\))?"
-_place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
-# Publishers can write marks, so what stands there must be one grant and nothing else.
-_grant = re.compile(
-    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})\s+TO (?P<role>{_name}(?:@{_name})?)"
-).fullmatch
-
-_on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
-
-
-def taking_back(grant: str) -> str | None:
-    """The statement that takes back what a grant gave; None for a statement that gave nothing."""
-    found = _grant(grant)
-    return f"REVOKE {found['what']} FROM {found['role']}" if found else None
-
-
-def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
-    """Runs statements, and keeps those that gave something new."""
-    kept, dialect = has_marks(connection, names), dialect_of(connection)
-    known: tuple[str, list[tuple[object, ...]]] | None = None
-    for one in statements:
-        role = _quoted_role(dialect, one.role)
-        grants = kept and taking_back(one.sql) is not None
-        before = []
-        if known and known[0] == role:
-            before = known[1]
-        elif grants:
-            before = _given(connection, role)
-        connection.execute(verbatim(one.sql))
-        known = (role, _given(connection, role)) if grants else None
-        if known and known[1] != before:
-            _keep(connection, names, one.sql)
-
-
-def given(connection: Connection, names: LogNames) -> list[str]:
-    """The grants that are kept, as they were run."""
-    if not has_marks(connection, names):
-        return []
-    query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
-    found = [str(value) for (value,) in fetched(connection, verbatim(query))]
-    return [grant for grant in found if taking_back(grant) is not None]
-
-
-def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
-    """Takes rights back, and tells those that could not be; rights on what is gone have gone with it."""
-    whole = dialect_of(connection).transactional_ddl
-    left = []
-    for grant in grants:
-        text = verbatim(taking_back(grant) or "")
-        try:
-            # Elsewhere the statement ends the transaction, and a savepoint with it.
-            with connection.begin_nested() if whole else nullcontext():
-                connection.execute(text)
-        except SQLAlchemyError:
-            left += [] if _is_gone(connection, grant) else [grant]
-    return left
-
-
-def _is_gone(connection: Connection, grant: str) -> bool:
-    """Whether the table is gone that a grant was about, where the database can be asked by the table's written name."""
-    found = _on_table.search(grant)
-    if found is None or not offers(dialect_of(connection), "table_owner"):
-        return False
-    owners = answers(connection, "table_owner", {"place": found[1]})
-    return not any(owner for (owner,) in owners)
-
-
-def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
-    for query in ("given_rights", "given_rights_seen"):
-        if offers(dialect_of(connection), query):
-            with suppress(SQLAlchemyError), connection.begin_nested():
-                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
-    return []
-
-
-def _keep(connection: Connection, names: LogNames, grant: str) -> None:
-    query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
-    name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
-    connection.execute(query, {"name": name, "value": grant})

@@ -1,8 +1,9 @@
-"""Fits what was asked for to the tables as they are: row triggers where others would miss something, and words about it.
+"""Fits what was asked for to the tables as they are: row triggers where others would miss
+something, and words about it.
 
-Foreign keys may change a row twice in one statement. Statement triggers see that as two rows before and two rows after, and
-nothing tells which belong together; a statement's updates are heard before its deletes or after them, as it happens. Row
-triggers hear each change in its turn.
+Foreign keys may change a row twice in one statement. Statement triggers see that as two rows before
+and two rows after, and nothing tells which belong together; a statement's updates are heard before
+its deletes or after them, as it happens. Row triggers hear each change in its turn (decision 21).
 """
 
 from __future__ import annotations
@@ -31,18 +32,20 @@ class TableNeeds:
         self._references: list[Reference] | None = None
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """The options as these tables need them; nothing of a foreign owner's may run with our rights."""
+        """The options as these tables need them; nothing of a foreign owner's may run with our
+        rights.
+        """
         return replace(self.needed(table, options), foreign=any(self._asked(table, "foreign_owners")))
 
     def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
-        key, or a value, where two rows may.
+        """Row triggers where statement triggers would not see every change, or not in its turn.
+
+        And a look at who else has a key, or a value, where two rows may.
         """
-        rows = options.rows or any(True for _ in self._why_rows(table))
         repeated = self._repeated(table) if options.style in VALUED else ()
         return replace(
             options,
-            rows=rows,
+            rows=options.rows or any(True for _ in self._why_rows(table)),
             at_once=not table.view and any(self._asked(table, "triggers_between")),
             deferred=self._is_deferred(table),
             repeated=tuple(repeated),
@@ -53,7 +56,9 @@ class TableNeeds:
         return numbered(self._connection, plan)
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
-        """What somebody should know who tracks a class: what was chosen for them, and what no trigger will see."""
+        """What somebody should know who tracks a class: what was chosen for them, and what no
+        trigger will see.
+        """
         if not options.rows:
             yield from self._why_rows(table)
         if not self._dialect.cascades_fire_triggers:
@@ -68,8 +73,8 @@ class TableNeeds:
         between = sorted({str(name) for name in self._asked(table, "triggers_between")})
         if between:
             yield (
-                f"{', '.join(between)} may write to {table.name} before a statement ends. So each row is logged at once, and bulk"
-                " statements take longer."
+                f"{', '.join(between)} may write to {table.name} before a statement ends."
+                " So each row is logged at once, and bulk statements take longer."
             )
         yield from self._asked(table, "remarks_on")
 
@@ -81,40 +86,48 @@ class TableNeeds:
                 yield f"{name} gets row triggers, because it has partitions or is changed by way of another table."
             elif (root := changed_twice_by((schema, name), self.references)) is not None:
                 yield (
-                    f"{name} gets row triggers, because foreign keys may change one of its rows twice when {root[1]} is"
-                    " changed; bulk statements take longer with them."
+                    f"{name} gets row triggers, because foreign keys may change one of its rows twice"
+                    f" when {root[1]} is changed; bulk statements take longer with them."
                 )
 
     def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
-        """Where foreign keys change rows and no trigger fires; what goes with its own parent needs none."""
+        """Where foreign keys change rows and no trigger fires."""
         for place, (schema, name) in enumerate(_names(table)):
-            found = acting((schema, name), self.references)
-            if place:
-                found = [one for one in found if one.clears or (one.follows and options.style != Style.ROW_BACK)]
-            parents = ", ".join(sorted({one.referred[1] for one in found}))
+            references = acting((schema, name), self.references)
+            if place > 0:
+                # A child's row that goes with its own parent needs no trigger: the parent's end
+                # tells of it.
+                back = options.style == Style.ROW_BACK
+                references = [key for key in references if key.clears or (key.follows and not back)]
+            parents = ", ".join(sorted({reference.referred[1] for reference in references}))
             if parents:
                 yield (
-                    f"{name} is changed by foreign keys when {parents} is changed, and this database fires no trigger then:"
-                    " such changes are not logged."
+                    f"{name} is changed by foreign keys when {parents} is changed,"
+                    " and this database fires no trigger then: such changes are not logged."
                 )
 
-    def _of_repeated(self, one: TriggerPlan) -> Iterator[str]:
-        """Where two rows of a child may have one value, and a receiver would take both for gone with the first."""
-        for child in one.children:
-            names = [watched.column.name for watched in child.watched if watched.name in one.options.repeated]
+    def _of_repeated(self, planned: TriggerPlan) -> Iterator[str]:
+        """Where two rows of a child may have one value, and a receiver would take both for gone
+        with the first.
+        """
+        for child in planned.children:
+            names = [watched.column.name for watched in child.watched if watched.name in planned.options.repeated]
             if names:
                 yield (
-                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)}). So, when such a value"
-                    " is deleted, the values that are left are read back. A unique index that also has"
-                    f" {', '.join(child.child.parent_key)} makes this unnecessary."
+                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)})."
+                    " So, when such a value is deleted, the values that are left are read back. A unique index that also"
+                    f" has {', '.join(child.child.parent_key)} makes this unnecessary."
                 )
 
     def _repeated(self, table: Table) -> Iterator[str]:
-        """The attributes of child tables of which several rows under one parent may have the same value."""
+        """The attributes of child tables of which several rows under one parent may have the same
+        value.
+        """
         for child in table.children:
             unique = unique_columns(self._connection, table.schema, child.name)
-            for name, found in table.attributes.items():
-                if found.child == child.name and not _holds(unique, (*child.parent_key, found.column.name)):
+            for name, attribute in table.attributes.items():
+                value_of_child = (*child.parent_key, attribute.column.name)
+                if attribute.child == child.name and not _holds(unique, value_of_child):
                     yield name
 
     def _is_deferred(self, table: Table) -> bool:
@@ -131,17 +144,19 @@ class TableNeeds:
         return self._references
 
     def _asked(self, table: Table, query: str) -> list[Any]:
-        """What the catalog answers about a table and each of its child tables; nothing where it has no such question."""
+        """What the catalog answers about a table and each of its child tables; nothing where it has
+        no such question.
+        """
         return [answer for schema, name in _names(table) for answer in self._one(schema, name, query)]
 
     def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
-        found = answers(self._connection, query, {"table": name, "schema": schema})
-        return [row[0] for row in found if row[0]]
+        rows = answers(self._connection, query, {"table": name, "schema": schema})
+        return [row[0] for row in rows if row[0]]
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
     """Whether no two rows have the same in all of these columns."""
-    return any(one <= {*columns} for one in unique)
+    return any(index <= {*columns} for index in unique)
 
 
 def _names(table: Table) -> list[Name]:
@@ -174,7 +189,9 @@ SETS: Final = frozenset({"SET NULL", "SET DEFAULT"})
 
 
 class Reference(Struct, frozen=True, kw_only=True):
-    """A foreign key: whose columns hold which columns of which table, and what happens when those are deleted or changed."""
+    """A foreign key: whose columns hold which of which table, and what happens when those are
+    deleted or changed.
+    """
 
     table: Name
     columns: frozenset[str]
@@ -200,70 +217,77 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
     """The foreign keys of a table that delete or change its rows."""
-    return [one for one in references if one.table == table and (one.deletes or one.clears or one.follows)]
+    return [key for key in references if key.table == table and (key.deletes or key.clears or key.follows)]
 
 
 def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | None:
-    """A table of which one statement may change or delete rows, and so change a row of this one twice; None without such."""
+    """A table of which one statement may change or delete rows, and so change a row of this one
+    twice.
+    """
     own = acting(table, references)
-    if not any(one.clears or one.follows for one in own):
+    if not any(reference.clears or reference.follows for reference in own):
         return None  # a row is deleted once, however many foreign keys do so
-    reached = _above(table, references)
-    return next((root for root in sorted(reached, key=str) if _is_changed_twice(table, root, reached[root])), None)
+    above, taking_part = _above(table, references)
+    for root in sorted(above, key=str):
+        if _is_changed_twice(table, root, taking_part):
+            return root
+    return None
 
 
-def _above(table: Name, references: Sequence[Reference]) -> dict[Name, list[Reference]]:
-    """Every table from which actions lead to this one, each with all references that take part."""
-    found: dict[Name, None] = {table: None}
-    waiting = [table]
-    while waiting:
-        for one in acting(waiting.pop(), references):
-            if one.referred not in found:
-                found[one.referred] = None
-                waiting.append(one.referred)
-    parts = [one for name in found for one in acting(name, references)]
-    return dict.fromkeys(found, parts)
+def _above(table: Name, references: Sequence[Reference]) -> tuple[list[Name], list[Reference]]:
+    """Every table from which actions lead to this one, and all references that take part."""
+    above, taking_part = [table], []
+    for name in above:  # grows while it is walked
+        for reference in acting(name, references):
+            taking_part.append(reference)
+            if reference.referred not in above:
+                above.append(reference.referred)
+    return above, taking_part
 
 
 def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> bool:
-    """Whether a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row of the table twice.
-
-    What the statement itself does is done before any foreign key acts. So a row that it deletes is met by no action, and
-    one that it updates is heard as updated before an action deletes it. To be deleted is to be met once, by whatever.
+    """Whether a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row
+    of the table twice.
     """
     deleted = _deleted(root, references)
-    # How often each reference may update one row. One leads to another, so it is asked until nothing changes; more than
-    # twice is twice, else a circle of them would never end.
+    # How often each reference may update one row. One leads to another, so it is asked until
+    # nothing changes; more than twice is twice, else a circle of them would never end.
     updates, before = [0] * len(references), None
     while updates != before:
         before = updates
-        updates = [min(2, _times(one, root, references, before, deleted)) for one in references]
-    own = [(one, times) for one, times in zip(references, updates, strict=True) if one.table == table]
-    if not any(times for _, times in own):
-        return False
-    # A reference either deletes a row or updates it when the one row changes that it points to.
-    met = sum(max(times, one.deletes and (one.referred == root or one.referred in deleted)) for one, times in own)
-    return met > 1 or table == root
+        updates = [min(2, _times(reference, root, references, before, deleted)) for reference in references]
+    met, updated = 0, 0
+    for reference, times in zip(references, updates, strict=True):
+        if reference.table == table:
+            # It either deletes a row or updates it when the one row changes that it points to. To
+            # be deleted is to be met once, by whatever.
+            deletes = reference.deletes and (reference.referred == root or reference.referred in deleted)
+            met += max(times, int(deletes))
+            updated += times
+    # What the statement itself does is done before any foreign key acts. So a row that it deletes
+    # is met by no action, and one that it updates is heard as updated before an action deletes it.
+    return updated > 0 and (met > 1 or table == root)
 
 
 def _deleted(root: Name, references: list[Reference]) -> set[Name]:
     """The tables of which foreign keys delete rows when some of `root` are deleted."""
-    found: set[Name] = set()
+    deleted: set[Name] = set()
     grown = True
     while grown:
-        more = {one.table for one in references if one.deletes and (one.referred == root or one.referred in found)}
-        grown = not more <= found
-        found |= more
-    return found
+        more = {key.table for key in references if key.deletes and (key.referred == root or key.referred in deleted)}
+        grown = not more <= deleted
+        deleted |= more
+    return deleted
 
 
-def _times(one: Reference, root: Name, references: list[Reference], times: list[int], deleted: set[Name]) -> int:
+def _times(reference: Reference, root: Name, references: list[Reference], times: list[int], deleted: set[Name]) -> int:
     """How often what the reference points to is deleted or gets another key, so far as is known."""
-    by_root = one.referred == root and (one.clears or one.follows)  # a row of the root is either deleted or updated
-    by_delete = one.clears and one.referred in deleted
-    by_update = sum(
-        often
-        for other, often in zip(references, times, strict=True)
-        if one.follows and other.table == one.referred and other.columns & one.referred_columns
-    )
+    # A row of the root is either deleted or updated, so both together are one time.
+    by_root = reference.referred == root and (reference.clears or reference.follows)
+    by_delete = reference.clears and reference.referred in deleted
+    by_update = 0
+    if reference.follows:
+        for other, often in zip(references, times, strict=True):
+            if other.table == reference.referred and other.columns & reference.referred_columns:
+                by_update += often
     return by_root + by_delete + by_update

@@ -1,7 +1,7 @@
 """Makes triggers stand as planned, takes them off, and prints the statements for a DBA instead.
 
-What they need is tried before one is touched. A log that does not take what they write would fail every writer; a trigger
-that was taken off and cannot be made again would lose changes.
+What they need is tried before one is touched. A log that does not take what they write would fail
+every writer; a trigger that was taken off and cannot be made again would lose changes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from eventlog.capture.asked import (
 )
 from eventlog.capture.ddl import ddl_drops, ddl_needed, refused
 from eventlog.capture.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
-from eventlog.capture.plan import TriggerOptions, TriggerPlan, captured
+from eventlog.capture.plan import TriggerOptions, captured
 from eventlog.capture.render import Trigger, dropping, function_name, render
-from eventlog.capture.tried import try_log, try_triggers
+from eventlog.capture.tried import refuse_unfit, try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
-from eventlog.capture.words import Row
-from eventlog.core.errors import InstallError, UsageError
-from eventlog.core.schema import Table
-from eventlog.sql.access import answers, is_denied, verbatim
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import is_denied, verbatim
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
@@ -61,13 +59,15 @@ def track(
 ) -> list[TriggerState]:
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone.
 
-    A request is put over what a class was tracked with before, None asks for just that; options are all that is wanted.
-    `note` hears what is kept and what is changed, `leave` why a table of a pattern cannot be tracked: an error without it.
-    `since` is the newest row of the log while tables still looked as their triggers know them, where these follow later.
+    A request is put over what a class was tracked with before, None asks for just that; options are
+    all that is wanted. `note` hears what is kept and what is changed, `leave` why a table of a
+    pattern cannot be tracked: an error without it. `since` is the newest row of the log while
+    tables still looked as their triggers know them, where these follow later.
     """
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
-        # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told apart.
+        # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told
+        # apart.
         if zone_of(log.clock) is not None:
             message = f"The times in {log.whole} are those of {log.clock}, and triggers of eventlog write UTC."
             raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
@@ -75,7 +75,8 @@ def track(
         try_log(connection, log)
         try:
             wanted = _kept_as_planned(connection, tables, _request(options), log, schema, note, leave)
-            # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
+            # All of it is known before the first of it runs, for not every database takes back what
+            # ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
                 _make(connection, statement_text)
             for statement_text in _to_keep(connection, log, wanted):
@@ -86,9 +87,9 @@ def track(
             for query in ("after_trigger", "release_table"):
                 _execute(connection, statement(dialect_of(connection), query))
         standing, states = by_owner(installed(connection, log)), []
-        for one in wanted:
-            triggers = render(one.plan, dialect_of(connection), log)
-            states += compare(triggers, standing.get(one.owner, []), one.owner)
+        for tracked_class in wanted:
+            triggers = render(tracked_class.plan, dialect_of(connection), log)
+            states += compare(triggers, standing.get(tracked_class.owner, []), tracked_class.owner)
         return states
 
 
@@ -117,19 +118,23 @@ def untrack(
     *,
     agree: Callable[[list[str]], None] = lambda _names: None,
 ) -> list[str]:
-    """Takes the triggers of these classes off, and tells their names; InstallError where a class has none.
+    """Takes the triggers of these classes off, and tells their names; InstallError where a class
+    has none.
 
     `agree` is told the names before anything is done, and may raise.
     """
     with engine.connect() as connection:
-        agree([trigger.name for trigger in _of_owners(connection, located(connection, names), tables, schema)[0]])
+        asked_about, _, _ = _of_owners(connection, located(connection, names), tables, schema)
+        agree([trigger.name for trigger in asked_about])
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        # Looked up again: somebody may have taken long to agree.
         removed, owners, asked = _of_owners(connection, log, tables, schema)
         for trigger in removed:
             for text in _drops(dialect_of(connection), log, trigger):
                 _execute(connection, text)
-        if not any(one.marker.options.follow_ddl for one in installed(connection, log)):
+        # The event trigger is one for the whole log, and goes with the last class that wants it.
+        if not any(trigger.marker.options.follow_ddl for trigger in installed(connection, log)):
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
         for owner in owners:
@@ -147,47 +152,52 @@ def _kept_as_planned(
     note: Note,
     leave: Note | None,
 ) -> list[WantedClass]:
-    """The classes as they are, and stay while the transaction lasts, where the database can lock what tables look like.
-
-    Planned from a catalog that somebody alters a moment later, a trigger would name a column that is gone, and fail each
-    writer: it would take the place of what an event trigger has just made of it. So each table is locked, and looked at again.
+    """The classes as they are, and stay while the transaction lasts, where the database can lock
+    what tables look like.
     """
-    kept: set[tuple[str | None, str]] = set()
+    # Planned from a catalog that somebody alters a moment later, a trigger would name a column that
+    # is gone, and fail each writer: it would take the place of what an event trigger has just made
+    # of it. So each table is locked, and looked at again, until no look brings a table that is not
+    # locked.
+    can_lock = offers(dialect_of(connection), "keep_shape")
+    locked: set[tuple[str | None, str]] = set()
     while True:
-        said: list[str] = []
-        left: list[str] = []
-        add = None if leave is None else left.append
-        wanted = wanted_classes(connection, tables, request, names, schema, said.append, add)
-        new = _tables_of(wanted) - kept if offers(dialect_of(connection), "keep_shape") else ()
-        if not new:
+        # Each round says the same again, so only the last one is heard.
+        notes: list[str] = []
+        left_out: list[str] = []
+        leave_out = None if leave is None else left_out.append
+        wanted = wanted_classes(connection, tables, request, names, schema, notes.append, leave_out)
+        new = _tables_of(wanted) - locked
+        if not (can_lock and new):
             break
-        for place in sorted(new, key=str):
-            _keep_shape(connection, *place)
-        kept.update(new)
-    for text in said:
+        for table_schema, table in sorted(new, key=str):
+            _keep_shape(connection, table_schema, table)
+        locked |= new
+    for text in notes:
         note(text)
-    for text in left:
+    for text in left_out:
         (leave or note)(text)
     return wanted
 
 
 def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
     """The tables that triggers would name; a view that others replace keeps its columns."""
-    return {
-        (one.plan.table.schema, name)
-        for one in wanted
-        if not one.plan.table.view
-        for name in (one.plan.table.name, *(child.child.name for child in one.plan.children))
-    }
+    tables = set()
+    for planned in wanted:
+        table = planned.plan.table
+        if not table.view:
+            tables.add((table.schema, table.name))
+            tables |= {(table.schema, child.child.name) for child in planned.plan.children}
+    return tables
 
 
 def _keep_shape(connection: Connection, schema: str | None, table: str) -> None:
-    """Who may make triggers on a table, and not read it, makes them without this."""
     dialect = dialect_of(connection)
     try:
         with connection.begin_nested():
             _execute(connection, statement(dialect, "keep_shape", target=dialect.qualified(schema, table)))
     except DBAPIError as error:
+        # Who may make triggers on a table, and not read it, makes them without the lock.
         if not is_denied(dialect, error.orig):
             raise
 
@@ -195,17 +205,23 @@ def _keep_shape(connection: Connection, schema: str | None, table: str) -> None:
 def _of_owners(
     connection: Connection, log: LogNames, tables: Sequence[str], schema: str | None
 ) -> tuple[list[Installed], list[str], dict[str, str]]:
-    """The triggers of the classes that are named, the classes, and how each was called when it was tracked."""
-    found = by_owner(installed(connection, log), str.casefold)
+    """The triggers of the classes that are named, the classes, and how each was called when it was
+    tracked.
+    """
+    standing = by_owner(installed(connection, log), str.casefold)
+    # A class whose triggers are all gone is still in the marks, and is untracked by them.
     asked = {table.casefold(): table for table in asked_of(connection, log)}
     classes = Classes(connection, schema)
-    standing = [one for ones in found.values() for one in ones]
-    whole = [f"{one.schema}.{one.table}" if one.schema else one.table for one in standing]
-    children = {name.casefold(): one.marker.table for name, one in zip(whole, standing, strict=True)}
-    owners = dict.fromkeys(
-        owner for name in tables for owner in _owners(classes, name, {**found, **asked}, children, log.table)
-    )
-    return [trigger for owner in owners for trigger in found.get(owner, [])], [*owners], asked
+    class_of_table = {}
+    for triggers in standing.values():
+        for trigger in triggers:
+            table = f"{trigger.schema}.{trigger.table}" if trigger.schema else trigger.table
+            class_of_table[table.casefold()] = trigger.marker.table
+    owners: dict[str, None] = {}
+    for name in tables:
+        owners |= dict.fromkeys(_owners(classes, name, {**standing, **asked}, class_of_table, log.table))
+    removed = [trigger for owner in owners for trigger in standing.get(owner, [])]
+    return removed, [*owners], asked
 
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
@@ -228,174 +244,120 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:
-    """The log with the schema and the columns that it has in this database; InstallError when it is not there."""
+    """The log with the schema and the columns that it has in this database; InstallError when it is
+    not there.
+    """
     log = with_schema(connection, names or LogNames())
     return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
 
 
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
-    """The log with the schema that its bare name means, because a trigger runs in another search path."""
+    """The log with the schema that its bare name means, because a trigger runs in another search
+    path.
+    """
     return replace(names, schema=Schema(connection, names.schema).name)
 
 
 def script(statements: Sequence[str], dialect: Dialect) -> str:
     """Statements one after another, each ended as the database's own shell expects."""
-    head = (dialect.script_head + dialect.script_start) * bool(statements)
+    if not statements:
+        return ""
+    head = dialect.script_head + dialect.script_start
     return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
 def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
-    """What has to run so that the classes are tracked as planned: what stands in the way goes before what is new comes."""
+    """What has to run so that the classes are tracked as planned."""
     standing = by_owner(installed(connection, names))
-    dialect, owners = dialect_of(connection), {one.owner for one in wanted}
-    for one in wanted:
-        refuse_unfit(connection, one.plan, names)
-        triggers = render(one.plan, dialect, names)
-        renamed = standing.get(one.former, ()) if one.former is not None else ()
-        mine = {trigger.name: trigger for trigger in (*renamed, *standing.get(one.owner, ()))}
-        for trigger in triggers:
+    dialect = dialect_of(connection)
+    for planned in wanted:
+        refuse_unfit(connection, planned.plan, names)
+        # A trigger that went along with its renamed table still says its class's former name.
+        mine = {trigger.name: trigger for trigger in standing.get(planned.former or "", ())}
+        mine |= {trigger.name: trigger for trigger in standing.get(planned.owner, ())}
+        for trigger in render(planned.plan, dialect, names):
             there = mine.pop(trigger.name, None)
-            if there is not None and is_current(trigger, there) and there.marker.options == one.plan.options:
-                continue
-            target = dialect.qualified(one.plan.table.schema, trigger.table)
-            # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
-            held = statement(dialect, "hold_table", target=target) if there is not None else ""
-            in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
-            yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
-            former = _function_of(dialect, names, there) if there is not None and not in_the_way else trigger.function
-            if former != trigger.function:
-                yield statement(dialect, "drop_function", **dropping(dialect, former))
-            if held:
-                yield statement(dialect, "release_table")
+            if there is None:
+                yield from filter(None, trigger.create)
+            elif not is_current(trigger, there) or there.marker.options != planned.plan.options:
+                target = dialect.qualified(planned.plan.table.schema, trigger.table)
+                yield from _replacing(dialect, names, trigger, there, target)
         for stray in mine.values():
             yield from _drops(dialect, names, stray)
-    others = [one.marker.options.follow_ddl for owner, ones in standing.items() for one in ones if owner not in owners]
-    yield from ddl_needed(connection, names, followed=any([*others, *(one.plan.options.follow_ddl for one in wanted)]))
+    owners = {planned.owner for planned in wanted}
+    followed = any(planned.plan.options.follow_ddl for planned in wanted)
+    for owner, triggers in standing.items():
+        # Of classes that are not planned now, the triggers tell whether they want the event
+        # trigger.
+        if owner not in owners and any(trigger.marker.options.follow_ddl for trigger in triggers):
+            followed = True
+    yield from ddl_needed(connection, names, followed=followed)
+
+
+def _replacing(dialect: Dialect, names: LogNames, trigger: Trigger, there: Installed, target: str) -> Iterator[str]:
+    """What puts a trigger in the place of one that stands: what is in the way goes before what is
+    new comes.
+    """
+    # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
+    held = statement(dialect, "hold_table", target=target)
+    if held:
+        yield held
+        # Made under another name and taken off again first: who may not make it has not lost the
+        # former one.
+        schema = trigger.schema if dialect.triggers_in_schemas else None
+        name = dialect.qualified(schema, trigger.name)
+        tried_name = dialect.qualified(schema, dialect.shortened(f"{trigger.name}_tried"))
+        for text in filter(None, (*trigger.create, *trigger.drop)):
+            yield text.replace(name, tried_name, 1)
+    # Where CREATE OR REPLACE puts one trigger in the place of another, the former function goes
+    # after it.
+    if not dialect.procedural_triggers:
+        yield from filter(None, trigger.drop)
+    yield from filter(None, trigger.create)
+    former = _function_of(dialect, names, there)
+    if dialect.procedural_triggers and former != trigger.function:
+        yield statement(dialect, "drop_function", **dropping(dialect, former))
+    if held:
+        yield statement(dialect, "release_table")
 
 
 def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> list[str]:
-    """The statements that note what the classes are tracked with, where it is not noted so yet; who may make triggers, and
-    not write marks, has the triggers to tell.
-    """
+    """The statements that note what the classes are tracked with, where it is not noted so yet."""
+    # Who may make triggers, and not write marks, has the triggers to tell.
     if not has_marks(connection, names):
         return []
     kept, dialect = asked_classes(connection, names), dialect_of(connection)
-    asked = [AskedClass(table=one.owner, options=one.asked, watched=one.plan.remembered) for one in wanted]
-    gone = [one.former for one in wanted if one.former is not None and one.former in kept]
-    forgotten = [forgetting(dialect, names, former) for former in gone]
-    return [*forgotten, *(keeping(dialect, names, one) for one in asked if kept.get(one.table) != one)]
+    forgotten, noted = [], []
+    for planned in wanted:
+        if planned.former is not None and planned.former in kept:
+            forgotten.append(forgetting(dialect, names, planned.former))
+        asked = AskedClass(table=planned.owner, options=planned.asked, watched=planned.plan.remembered)
+        if kept.get(planned.owner) != asked:
+            noted.append(keeping(dialect, names, asked))
+    return forgotten + noted
 
 
 def _enter_definitions(
     connection: Connection, names: LogNames, wanted: Sequence[WantedClass], since: int | None
 ) -> None:
-    """Enters how the classes look for which triggers were made: what they write from now on is read so. Who may make
-    triggers, and not write there, leaves it to the publisher, which enters it when it looks.
+    """Enters how the classes look for which triggers were made: what they write from now on is read
+    so.
     """
-    tables = [captured(one.plan.table, one.plan.options, one.plan.remembered) for one in wanted]
-    former = {one.owner: one.former for one in wanted if one.former is not None}
+    tables, former = [], {}
+    for planned in wanted:
+        tables.append(captured(planned.plan.table, planned.plan.options, planned.plan.remembered))
+        if planned.former is not None:
+            former[planned.owner] = planned.former
+    # Who may make triggers, and not write there, leaves it to the publisher, which enters it when
+    # it looks.
     with suppress(SQLAlchemyError), connection.begin_nested():
         enter_versions(connection, names, tables, former, since)
 
 
-def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
-    """Makes it under another name and takes that off: who may not make it has not lost the former one."""
-    schema = trigger.schema if dialect.triggers_in_schemas else None
-    name, other = (dialect.qualified(schema, one) for one in (trigger.name, dialect.shortened(f"{trigger.name}_tried")))
-    for text in (*trigger.create, *trigger.drop):
-        yield text.replace(name, other, 1)
-
-
-def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
-    """Refuses what would only fail when somebody writes to the table."""
-    table = wanted.table
-    if table.view and not dialect_of(connection).instead_of_triggers:
-        message = f"{table.name} is a view, and this database has no triggers on views."
-        raise InstallError(message, hint="Track the tables that it reads.")
-    if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
-        message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
-        raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
-    if table.whole_row and not offers(dialect_of(connection), "whole_row"):
-        message = f"{dialect_of(connection).name} has no triggers of eventlog for tables without a key."
-        raise UsageError(message, hint="Give the table a key, or name columns with --key.")
-    is_written = not table.view
-    if table.view:
-        [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
-        is_written = bool(count)
-    if not is_written:
-        message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
-        raise InstallError(message, hint="Make that trigger first, or track the tables that the view reads.")
-    if wanted.options.always and not offers(dialect_of(connection), "always_trigger"):
-        message = f"{dialect_of(connection).name} has no triggers that fire for replicated changes too."
-        raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
-    if wanted.options.always and table.view:
-        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables that it reads.")
-    if wanted.options.follow_ddl:
-        _check_ddl(connection, wanted)
-    _refuse_lossy(connection, wanted)
-    if wanted.options.when is not None:
-        _try_condition(connection, table, wanted.options.when)
-    if (table.schema, table.name) == (names.schema, names.table):
-        raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
-
-
-def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
-    """Refuses columns whose characters a trigger would lose, where the database has two character sets."""
-    table = wanted.table
-    own = {column.name for column in wanted.key} | {watched.column.name for watched in wanted.watched}
-    children = {one.child.name: {watched.column.name for watched in one.watched} for one in wanted.children}
-    for name, columns in ({table.name: own} | children).items():
-        found = answers(connection, "lossy_columns", {"schema": table.schema, "table": name})
-        lost = [str(column) for (column,) in found if column in columns]
-        if lost:
-            message = (
-                f"{name} has national characters in {', '.join(lost)}, and the character set of this database is not Unicode:"
-                " a trigger would log question marks, and miss changes."
-            )
-            raise InstallError(message, hint=f"Leave them out with --exclude {','.join(lost)}.")
-
-
-def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
-    """Refuses what an event trigger cannot follow."""
-    if not offers(dialect_of(connection), "ddl_function"):
-        message = f"{dialect_of(connection).name} has no triggers on DDL that could follow an ALTER TABLE."
-        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
-    why = ""
-    if wanted.table.view:
-        why = "is a view"
-    elif wanted.options.when:
-        why = "has a condition (--when), which names columns"
-    if why:
-        raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
-
-
-def _try_condition(connection: Connection, table: Table, condition: str) -> None:
-    """Asks the condition once, in the names that a trigger sees; a mistake in it would fail every writer."""
-    dialect = dialect_of(connection)
-    holes = {
-        "target": dialect.qualified(table.schema, table.name),
-        "columns": Row(dialect=dialect, alias="n", columns=table.columns).list(table.columns),
-        "row": dialect.quoted(table.name),
-        "condition": f"({condition})",
-    }
-    try:
-        with connection.begin_nested() as attempt:
-            for query in ("before_trigger", "settle_names", "try_condition"):
-                _execute(connection, statement(dialect, query, **holes))
-            attempt.rollback()
-    except SQLAlchemyError as error:
-        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
-        raise InstallError(
-            f"The condition {condition!r} cannot be asked of {table.name}: {problem}.", hint=hint
-        ) from None
-    finally:
-        _execute(connection, statement(dialect, "after_trigger"))
-
-
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
+    schema = trigger.schema if dialect.triggers_in_schemas else None
     holes = dropping(dialect, _function_of(dialect, names, trigger)) | {
-        "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
+        "trigger": dialect.qualified(schema, trigger.name),
         "target": dialect.qualified(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):
@@ -410,7 +372,9 @@ def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
 
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
-    """Lets a publisher look at the tables again; who may make triggers, and not write marks, restarts it."""
+    """Lets a publisher look at the tables again; who may make triggers, and not write marks,
+    restarts it.
+    """
     log = Log(engine, names)
     with suppress(SQLAlchemyError), connection.begin_nested():
         for name in STAMPS:
@@ -418,15 +382,16 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
 
 
 def _owners(classes: Classes, name: str, known: Iterable[str], children: Mapping[str, str], log: str) -> list[str]:
-    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is none.
+    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is
+    none.
 
     `children` are the tables on which triggers stand, with the class that they belong to.
     """
     first, last = parts_of(name)
-    place = classes.schema(first or classes.default)
+    schema = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
-    found = place.find(last) or last
-    meant = (f"{place.name}.{found}" if place.name else found).casefold()
+    table = schema.find(last) or last
+    meant = (f"{schema.name}.{table}" if schema.name else table).casefold()
     if meant in known:
         return [meant]
     matching = [owner for owner in known if is_pattern(last) and fnmatchcase(owner, meant)]

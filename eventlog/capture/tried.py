@@ -1,4 +1,6 @@
-"""What triggers need, tried before one is touched: a log that takes what they write, and a server that lets them be made."""
+"""What triggers need, tried before one is touched: a log that takes what they write, a server that
+lets them be made.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.core.errors import InstallError
+from eventlog.capture.plan import TriggerPlan
+from eventlog.capture.words import Row
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
 from eventlog.sql.access import answers, is_denied, verbatim
-from eventlog.sql.dialect import dialect_of, log_holes, number_holes, statement
+from eventlog.sql.dialect import dialect_of, log_holes, number_holes, offers, statement
 from eventlog.sql.names import LogNames
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
@@ -26,18 +31,21 @@ def try_triggers(connection: Connection) -> None:
 
 
 def try_log(connection: Connection, names: LogNames) -> None:
-    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
+    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets
+    no number.
+    """
     try:
         with connection.begin_nested() as attempt:
             unnumbered = _written(connection, names)
+            # Nothing of the try stays, and a publisher never sees it.
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        lacks_right = is_denied(dialect_of(connection), getattr(error, "orig", None))
-        raise InstallError(
-            f"The log {names.table} does not take the rows of triggers: {problem}.",
-            hint=_RIGHT if lacks_right else _SHAPE,
-        ) from None
+        hint = _SHAPE
+        if is_denied(dialect_of(connection), getattr(error, "orig", None)):
+            hint = _RIGHT
+        message = f"The log {names.table} does not take the rows of triggers: {problem}."
+        raise InstallError(message, hint=hint) from None
     if unnumbered:
         column = names.column("record_id")
         raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
@@ -50,3 +58,98 @@ def _written(connection: Connection, names: LogNames) -> int:
     write, count = (statement(dialect, query, **holes) for query in ("try_log", "count_unnumbered"))
     connection.execute(verbatim(write))
     return int(connection.execute(verbatim(count)).scalar_one())
+
+
+def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
+    """Refuses what would only fail when somebody writes to the table."""
+    table, dialect = wanted.table, dialect_of(connection)
+    if table.view and not dialect.instead_of_triggers:
+        message = f"{table.name} is a view, and this database has no triggers on views."
+        raise InstallError(message, hint="Track the tables that it reads.")
+    if table.schema and not names.schema and dialect.qualified_in_triggers:
+        message = f"{table.name} is in {table.schema}, where a trigger would look for {names.table} too."
+        raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
+    if table.whole_row and not offers(dialect, "whole_row"):
+        message = f"{dialect.name} has no triggers of eventlog for tables without a key."
+        raise UsageError(message, hint="Give the table a key, or name columns with --key.")
+    if table.view:
+        [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
+        # An INSTEAD OF trigger takes the place of the write, so ours alone would log changes that
+        # nobody makes.
+        if not count:
+            message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
+            raise InstallError(message, hint="Make that trigger first, or track the tables that the view reads.")
+    if wanted.options.always and not offers(dialect, "always_trigger"):
+        message = f"{dialect.name} has no triggers that fire for replicated changes too."
+        raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
+    if wanted.options.always and table.view:
+        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables that it reads.")
+    if wanted.options.follow_ddl:
+        _check_ddl(connection, wanted)
+    _refuse_lossy(connection, wanted)
+    if wanted.options.when is not None:
+        _try_condition(connection, table, wanted.options.when)
+    if (table.schema, table.name) == (names.schema, names.table):
+        raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
+
+
+def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
+    """Refuses columns whose characters a trigger would lose, where the database has two character
+    sets.
+    """
+    table = wanted.table
+    columns = {table.name: {column.name for column in wanted.key}}
+    columns[table.name] |= {watched.column.name for watched in wanted.watched}
+    columns |= {child.child.name: {watched.column.name for watched in child.watched} for child in wanted.children}
+    for name, watched_columns in columns.items():
+        lossy = answers(connection, "lossy_columns", {"schema": table.schema, "table": name})
+        lost = [str(column) for (column,) in lossy if column in watched_columns]
+        if lost:
+            message = (
+                f"{name} has national characters in {', '.join(lost)}, and the character set of this database"
+                " is not Unicode: a trigger would log question marks, and miss changes."
+            )
+            raise InstallError(message, hint=f"Leave them out with --exclude {','.join(lost)}.")
+
+
+def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
+    """Refuses what an event trigger cannot follow."""
+    if not offers(dialect_of(connection), "ddl_function"):
+        message = f"{dialect_of(connection).name} has no triggers on DDL that could follow an ALTER TABLE."
+        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
+    if wanted.table.view:
+        why = "is a view"
+    elif wanted.options.when:
+        why = "has a condition (--when), which names columns"
+    else:
+        return
+    raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
+
+
+def _try_condition(connection: Connection, table: Table, condition: str) -> None:
+    """Asks the condition once, in the names that a trigger sees."""
+    # A mistake in it would fail every writer.
+    dialect = dialect_of(connection)
+    holes = {
+        "target": dialect.qualified(table.schema, table.name),
+        "columns": Row(dialect=dialect, alias="n", columns=table.columns).list(table.columns),
+        "row": dialect.quoted(table.name),
+        "condition": f"({condition})",
+    }
+    try:
+        with connection.begin_nested() as attempt:
+            for query in ("before_trigger", "settle_names", "try_condition"):
+                _run(connection, statement(dialect, query, **holes))
+            attempt.rollback()
+    except SQLAlchemyError as error:
+        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
+        message = f"The condition {condition!r} cannot be asked of {table.name}: {problem}."
+        hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
+        raise InstallError(message, hint=hint) from None
+    finally:
+        _run(connection, statement(dialect, "after_trigger"))
+
+
+def _run(connection: Connection, sql: str) -> None:
+    if sql:  # a database that needs nothing here has an empty statement
+        connection.execute(verbatim(sql))

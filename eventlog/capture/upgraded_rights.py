@@ -1,4 +1,6 @@
-"""Rights on tables that an upgrade made: who was given those on the marks is given the same on them, in the same step."""
+"""Rights on tables that an upgrade made: who was given those on the marks gets the same on them, in
+the same step.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from contextlib import nullcontext, suppress
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.rights import RoleStatement, give, given, held_rights, taking_back
+from eventlog.capture.given_rights import RoleStatement, give, given, taking_back
+from eventlog.capture.rights import held_rights
 from eventlog.capture.track import with_schema
 from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.names import LogNames
@@ -17,35 +20,46 @@ NEEDED_RIGHTS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
 
 
 def companion_grants(connection: Connection, names: LogNames, tables: Iterable[str]) -> Iterator[RoleStatement]:
-    """The statements for these companions. They begin with what `eventlog rights` has given and noted.
+    """The statements for these companions.
 
-    Publishers can write marks, so a role that has no rights on the marks by now is given nothing.
+    They begin with what `eventlog rights` has given and noted.
     """
     dialect, log = dialect_of(connection), with_schema(connection, names)
     marks, new = dialect.qualified(log.schema, log.marks), list(tables)
-    for grant in given(connection, log) if new else ():
+    if not new:
+        return
+    for grant in given(connection, log):
         role = (taking_back(grant) or "").rpartition(" FROM ")[2]
         wanted = statement(dialect, "publisher_on_companion", role=role, table=marks)
         if grant.split() != wanted.split():
             continue
         plain = _plain(role)
-        if NEEDED_RIGHTS.issubset(right.upper() for right in held_rights(connection, log, log.marks, plain)):
-            for table in new:
-                place = dialect.qualified(log.schema, table)
-                text = statement(dialect, "publisher_on_companion", role=role, table=place)
-                yield RoleStatement(part="publisher", role=plain, sql=text)
+        held = {right.upper() for right in held_rights(connection, log, log.marks, plain)}
+        # Publishers can write marks, so a note alone gives nothing: the role must have its rights
+        # on the marks by now.
+        if not held >= NEEDED_RIGHTS:
+            continue
+        for table in new:
+            text = statement(dialect, "publisher_on_companion", role=role, table=dialect.qualified(log.schema, table))
+            yield RoleStatement(part="publisher", role=plain, sql=text)
 
 
 def give_where_allowed(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
-    """Gives rights as far as whoever upgrades may: elsewhere an administrator runs `eventlog rights` once more."""
-    whole = dialect_of(connection).transactional_ddl
+    """Gives rights as far as whoever upgrades may: elsewhere an administrator runs `eventlog
+    rights` once more.
+    """
+    transactional = dialect_of(connection).transactional_ddl
     log = with_schema(connection, names)
-    for one in statements:
-        with suppress(SQLAlchemyError), connection.begin_nested() if whole else nullcontext():
-            give(connection, log, [one])
+    for grant in statements:
+        # Elsewhere a GRANT ends the transaction, and a savepoint with it.
+        with suppress(SQLAlchemyError), connection.begin_nested() if transactional else nullcontext():
+            give(connection, log, [grant])
 
 
 def _plain(role: str) -> str:
     """A role as people name it: `app@localhost`, without the quotes that a statement needs."""
-    parts = role.split("@")
-    return "@".join(part[1:-1].replace(part[0] * 2, part[0]) if part[:1] in ('"', "`") else part for part in parts)
+    parts = []
+    for part in role.split("@"):
+        quote = part[:1]
+        parts.append(part[1:-1].replace(quote * 2, quote) if quote in ('"', "`") else part)
+    return "@".join(parts)

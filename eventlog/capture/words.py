@@ -1,6 +1,8 @@
-"""SQL expressions about the columns of a row: their text, a key, what changed, what a condition says; in one dialect.
+"""SQL expressions about the columns of a row, in one dialect: their text, a key, what changed, what
+a condition says.
 
-And what is the same for every row that a statement logs: a constant of the trigger where it may have such, else its text.
+And what is the same for every row that a statement logs: a constant of the trigger where it may
+have one, else its text.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def kind_text(dialect: Dialect, kind: Kind) -> str:
 def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     """Declares the constants that a trigger's body speaks of, in the types of the log's columns.
 
-    So they are worked out, and judged by the domains of the log, once a statement instead of once a row.
+    So they are worked out, and judged by the domains of the log, once a statement instead of once a
+    row.
     """
     if not dialect.declared_constants:
         return ""
@@ -53,7 +56,9 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
 
 
 def _named(dialect: Dialect, what: str) -> str:
-    return PREFIX + what if dialect.declared_constants else _value(dialect, what)
+    if dialect.declared_constants:
+        return PREFIX + what
+    return _value(dialect, what)
 
 
 def _value(dialect: Dialect, what: str) -> str:
@@ -96,7 +101,8 @@ def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
 
 
 def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
-    """The parameters of a procedure for what concerns the columns, by their names: `old_1`, `new_1` or `sets_1`.
+    """The parameters of a procedure for what concerns the columns, by their names: `old_1`, `new_1`
+    or `sets_1`.
 
     They are numbered, so that none is called like a column and all are short.
     """
@@ -105,16 +111,20 @@ def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
 
 def _compared(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
     plain = dialect.plain_types is None or bare_type(column.type) in dialect.plain_types
+    # Comparing values of a type that somebody made would run that owner's operators (decision 13),
+    # so texts are compared.
     if plain and column.made is not Made.TYPE:
         return statement(dialect, query, before=before, after=after)
-    texts = (value_text(dialect, column, value) for value in (before, after))
-    return statement(dialect, f"{query}_as_text", **dict(zip(("before", "after"), texts, strict=True)))
+    old_text, new_text = value_text(dialect, column, before), value_text(dialect, column, after)
+    return statement(dialect, f"{query}_as_text", before=old_text, after=new_text)
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A row as SQL can speak of it: by the name `alias`, a column at a time; `columns` are all that it has.
+    """A row as SQL can speak of it: by the name `alias`, a column at a time; `columns` are all that
+    it has.
 
-    `parameters` are the names under which a procedure is given their values, where it does not see the row itself.
+    `parameters` are the names under which a procedure is given their values, where it does not see
+    the row itself.
     """
 
     dialect: Dialect
@@ -125,45 +135,55 @@ class Row(Struct, frozen=True, kw_only=True):
     def value(self, column: Column) -> str:
         """SQL that gives the value, in a type that comes with the database."""
         if column.formula is not None:
-            return self._computed(column.formula)
+            columns = [held for held in self.columns if held.formula is None]
+            names = ", ".join(f"{self.stored(held)} AS {self.dialect.quoted(held.name)}" for held in columns)
+            # Where an outer join found no row, the formula might make a value of NULLs: without a
+            # key there is none.
+            there = [present(self.dialect, self.stored(held)) for held in columns if held.key is not None]
+            condition = f" WHERE {' AND '.join(there)}" if there else ""
+            return f"(SELECT {column.formula} FROM (SELECT {names}) AS stored{condition})"
         if column.made is None:
             return self.stored(column)
         query = "made_type" if column.made is Made.TYPE else "made_domain"
         return statement(self.dialect, query, value=self.stored(column), type=column.type)
 
     def matched(self, column: Column) -> str:
-        """The value as a look-up compares it: a domain's own, whose operators are those of the type that it stands for."""
-        return self.stored(column) if column.made is Made.DOMAIN else self.value(column)
+        """The value as a look-up compares it."""
+        # A domain has the operators of the type that it stands for, so its own value finds the row
+        # by an index.
+        if column.made is Made.DOMAIN:
+            return self.stored(column)
+        return self.value(column)
 
     def stored(self, column: Column) -> str:
         if column.name in self.parameters:
             return self.parameters[column.name]
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
 
-    def _computed(self, formula: str) -> str:
-        """What a formula gives; NULL where an outer join found no row, whatever the formula makes of NULLs."""
-        stored = [column for column in self.columns if column.formula is None]
-        names = ", ".join(f"{self.stored(column)} AS {self.dialect.quoted(column.name)}" for column in stored)
-        there = [present(self.dialect, self.stored(column)) for column in stored if column.key is not None]
-        condition = f" WHERE {' AND '.join(there)}" if there else ""
-        return f"(SELECT {formula} FROM (SELECT {names}) AS stored{condition})"
-
     def text(self, column: Column) -> str:
         return value_text(self.dialect, column, self.value(column))
 
     def key(self, columns: Iterable[Column], names: Iterable[str] | None = None) -> str:
-        """The row's key, as `tablekey` writes it; `names` are the parent's key columns where the row is a child's."""
+        """The row's key, as `tablekey` writes it; `names` are the parent's key columns where the
+        row is a child's.
+        """
         held = list(columns)
         parts: list[str] = []
         for name, column in zip(names or [column.name for column in held], held, strict=True):
+            separator = "+" if parts else ""
             text = self.text(column)
-            called = {bare_type(column.type), column.category.value} if column.made is not Made.TYPE else set[str]()
-            quoted = text if called & self.dialect.unquoted_types else statement(self.dialect, "quoted", text=text)
-            parts += [self.dialect.literal(f"{'+' if parts else ''}{name}="), quoted]
+            type_names = {bare_type(column.type), column.category.value}
+            # A type that somebody made may be called like a number and still have a text with
+            # special characters.
+            if column.made is Made.TYPE or not type_names & self.dialect.unquoted_types:
+                text = statement(self.dialect, "quoted", text=text)
+            parts += [self.dialect.literal(f"{separator}{name}="), text]
         return joined(self.dialect, parts)
 
     def list(self, columns: Iterable[Column]) -> str:
-        """The columns by their bare names, as a condition speaks of them; without those that cannot be read."""
+        """The columns by their bare names, as a condition speaks of them; without those that cannot
+        be read.
+        """
         seen = [column for column in columns if not self.dialect.unseen(column.type)]
         named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
         return self.dialect.on_lines(named, ", ")

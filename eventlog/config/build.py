@@ -1,4 +1,6 @@
-"""Builds what a configuration names: the source and its pipeline, and outputs with their formats and sinks."""
+"""Builds what a configuration names: the source and its pipeline, and outputs with their formats
+and sinks.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
-    """What the captured tables look like now: tracked classes with the children they were tracked with, wherever they
-    stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's own tables never.
+    """What the captured tables look like now: tracked classes with the children they were tracked
+    with, wherever they stand, and every other class of the schema, for triggers that somebody else
+    wrote; eventlog's own tables never.
     """
     from eventlog.capture import located, tracked
     from eventlog.sql.history import counted
@@ -46,7 +49,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
     source = config.source
     schema = source.schema if dialect_of(engine).schemas else None
-    # Without a transaction: what is computed between two statements may take longer than one may be idle.
+    # Without a transaction: what is computed between two statements may take longer than one may be
+    # idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         found = located(connection, names)
         classes = counted(connection, found, tracked(connection, found))
@@ -60,7 +64,10 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
-    """The tables, with what the history says of how they were before; nothing where there is none to be read."""
+    """The tables, with what the history says of how they were before.
+
+    Nothing where there is none to be read.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.core.rules.definitions import Definitions
@@ -75,7 +82,9 @@ def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catal
 
 
 def decider_of(engine: Engine, names: LogNames, config: Config, looks: Looks | None = None) -> Decider:
-    """The rules, with the tables of a log as they look now; `looks` are those of the former decider."""
+    """The rules, with the tables of a log as they look now; `looks` are those of the former
+    decider.
+    """
     from eventlog.core.rules import Round
     from eventlog.publisher.decide import Decider
     from eventlog.sql.connect import reading_engine
@@ -144,7 +153,9 @@ def room_of(config: Config) -> Room:
 
 
 def options_of(config: Config, connects_as: str | None = None) -> Options:
-    """The rules' options; the publisher's own user is the one it connects as, unless another is named."""
+    """The rules' options; the publisher's own user is the one it connects as, unless another is
+    named.
+    """
     publisher = config.publisher
     return Options(
         user=config.source.user or connects_as,
@@ -219,7 +230,9 @@ def name_of(output: OutputConfig) -> str:
 
 
 def former_names_of(output: OutputConfig) -> tuple[str, ...]:
-    """What it was called before, as far as anybody knows: who has a name now was called after its place."""
+    """What it was called before, as far as anybody knows: who has a name now was called after its
+    place.
+    """
     return (*output.former_names, _name_of_place(output)) if output.name else output.former_names
 
 

@@ -1,4 +1,6 @@
-"""The JSON schema of configuration files, with the keys of sinks, formats and sources that other packages bring."""
+"""The JSON schema of configuration files, with the keys of sinks, formats and sources that other
+packages bring.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def schema_text() -> str:
     for name, definition in made["$defs"].items():
         former = known.setdefault(name, definition)
         for key, found in definition.get("properties", {}).items():
-            # Formats and kinds of sources are more than ours; all other keys of ours are described better there.
+            # Formats and kinds of sources are more than ours; all other keys of ours are described
+            # better there.
             if key not in former["properties"] or (name, key) == ("SourceConfig", "kind") or key == "format":
                 described = {
                     key: value for key, value in former["properties"].get(key, {}).items() if key == "description"

@@ -1,6 +1,8 @@
-"""Settings as people write them, in a file or in the environment, made fit for the types of their keys.
+"""Settings as people write them, in a file or in the environment, made fit for the types of their
+keys.
 
-A truth value may also be `yes` or `no`, and a list a text with commas, as the product's own parameters are written.
+A truth value may also be `yes` or `no`, and a list a text with commas, as the product's own
+parameters are written.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ STATEMENTS: Final = "post_poll_statements"
 def with_environment(
     settings: dict[str, Any], environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> None:
-    """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY` of a key's keys."""
+    """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY`
+    of a key's keys.
+    """
     for _, section, path, value in said_in(environment, sections):
         place = _place(settings, section)
         for group in path[:-1]:
@@ -34,7 +38,9 @@ def with_environment(
 def said_in(
     environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> Iterator[tuple[str, str, list[str], Any]]:
-    """Each variable that speaks of a key: its name, the section, the key with the tables around it, and the value."""
+    """Each variable that speaks of a key: its name, the section, the key with the tables around it,
+    and the value.
+    """
     for name, text in environment.items():
         section, *path = name.removeprefix(PREFIX).lower().split("__")
         if name.startswith(PREFIX) and section in sections and all(path) and path:
@@ -45,7 +51,10 @@ def said_in(
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
-    """The value as a key of one of these types takes it; what fits none of them stays, to be refused."""
+    """The value as a key of one of these types takes it.
+
+    What fits none of them stays, to be refused.
+    """
     if isinstance(value, str):
         return _meant(value, kinds, key)
     if isinstance(value, list):
@@ -57,7 +66,10 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
 
 
 def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
-    """Where a key of the environment goes; of several outputs or policies it speaks of the first."""
+    """Where a key of the environment goes.
+
+    Of several outputs or policies it speaks of the first.
+    """
     if section in ("output", "policy"):
         several: list[dict[str, Any]] = settings.setdefault(section, [{}])
         return several[0]
@@ -72,7 +84,10 @@ def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
 
 
 def _read(text: str, kinds: Sequence[Any]) -> Any:
-    """Numbers, lists and tables are written as in TOML; what a key takes as text is text, whatever it looks like."""
+    """Numbers, lists and tables are written as in TOML.
+
+    What a key takes as text is text, whatever it looks like.
+    """
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:  # no TOML, or more digits than a number may have
@@ -92,7 +107,8 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
     if not listed or (choices and "," not in text):
         return text
-    return [part.strip() for part in text.split(";" if key == STATEMENTS else ",") if part.strip()]
+    separator = ";" if key == STATEMENTS else ","  # a statement may have commas
+    return [part.strip() for part in text.split(separator) if part.strip()]
 
 
 def _types(kinds: Sequence[Any], key: str) -> list[Any]:
@@ -103,7 +119,9 @@ def _types(kinds: Sequence[Any], key: str) -> list[Any]:
 
 @cache
 def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    """The keys of a table, looked up once: msgspec evaluates all their annotations each time that it is asked."""
+    """The keys of a table, looked up once: msgspec evaluates all their annotations each time that
+    it is asked.
+    """
     return fields(kind)
 
 
@@ -111,6 +129,8 @@ def members(kinds: Sequence[Any]) -> list[Any]:
     """The types, those of unions one by one."""
     found = []
     for kind in kinds:
-        union = get_origin(kind) in (Union, UnionType)
-        found += members(get_args(kind)) if union else [kind]
+        if get_origin(kind) in (Union, UnionType):
+            found += members(get_args(kind))
+        else:
+            found.append(kind)
     return found

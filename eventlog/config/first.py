@@ -1,6 +1,8 @@
-"""A first configuration, as `eventlog init` writes it: the answers in force, and as comments what one may want next.
+"""A first configuration, as `eventlog init` writes it: the answers in force, and as comments what
+one may want next.
 
-Law: no secret gets into the text. In the place of each one stands `${NAME}`, which is read from the environment.
+Law: no secret gets into the text. In the place of each one stands `${NAME}`, which is read from the
+environment.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class First(Struct, frozen=True, kw_only=True):
 
 
 def first_configuration(answers: FirstAnswers) -> First:
-    """The file; ConfigError or UsageError where an answer cannot be used, so that what is written can be read."""
+    """The file; ConfigError or UsageError where an answer cannot be used, so that what is written
+    can be read.
+    """
     url = without_secrets(answers.url, "DB_PASSWORD")
     place = without_secrets(answers.place, "OUTPUT_PASSWORD")
     text = _written(answers, url, place)
@@ -71,7 +75,10 @@ def first_configuration(answers: FirstAnswers) -> First:
 
 
 def without_secrets(text: str, name: str) -> str:
-    """The text with `${NAME}`, `${NAME_2}` … in the place of its secrets; one that is written so already stays."""
+    """The text with `${NAME}`, `${NAME_2}` … in the place of its secrets.
+
+    One that is written so already stays.
+    """
     scheme, mark, rest = text.partition("://")
     login, at, place = rest.rpartition("@")
     text = scheme + mark + _blank.sub(lambda found: quote(found[0]), login) + at + place
@@ -92,20 +99,29 @@ def next_commands(answers: FirstAnswers) -> list[str]:
 
 def _written(answers: FirstAnswers, url: str, place: str) -> str:
     template = Template(files("eventlog.config").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
-    key, meaning = PLACES.get(answers.sink, ("", ""))
+    schema = '# schema = "app"'
+    if answers.schema:
+        schema = f"schema = {quoted(answers.schema)}"
+    place_lines = ""
+    if answers.sink in PLACES:
+        key, meaning = PLACES[answers.sink]
+        place_lines = f"# {meaning}.\n{key} = {quoted(place)}\n"
     return template.substitute(
         url=quoted(url),
         log=quoted(answers.log),
-        schema=f"schema = {quoted(answers.schema)}" if answers.schema else '# schema = "app"',
+        schema=schema,
         sink=quoted(answers.sink),
         format=quoted(FORMATS.get(answers.sink, "xds")),
-        place=f"# {meaning}.\n{key} = {quoted(place)}\n" if key else "",
+        place=place_lines,
         next="\n".join(f"#   {visible(line)}" for line in next_commands(answers)),
     )
 
 
 def quoted(text: str) -> str:
-    """A text as TOML writes it in one line. JSON writes it the same, but for one character that TOML wants escaped."""
+    """A text as TOML writes it in one line.
+
+    JSON writes it the same, but for one character that TOML wants escaped.
+    """
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(f"{text!a} holds bytes that are no text in UTF-8.", hint="Give it another name.")
     return _unsaid.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

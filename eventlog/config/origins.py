@@ -1,4 +1,6 @@
-"""The configuration in force, key by key, and where each value came from: default, file and line, environment, option."""
+"""The configuration in force, key by key, and where each value came from: default, file and line,
+environment, option.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.config.environment import said_in
 from eventlog.config.outputs import table_of
@@ -26,7 +29,9 @@ _scheme = re.compile(r"(?:Basic|Bearer)?\s*", re.IGNORECASE).fullmatch
 
 
 class ConfigSetting(Struct, frozen=True, kw_only=True):
-    """A key with its value as it may be shown, and where that came from: a file and its line, a variable, an option."""
+    """A key with its value as it may be shown, and where that came from: a file and its line, a
+    variable, an option.
+    """
 
     key: str
     value: Any
@@ -45,7 +50,9 @@ class WrittenValue(Struct, frozen=True, kw_only=True):
 def settings_in_force(
     config: Config, written: Mapping[Place, WrittenValue], *, everything: bool = False
 ) -> Iterator[ConfigSetting]:
-    """Every key; without `everything` only those tables of a table in which somebody wrote something."""
+    """Every key; without `everything` only those tables of a table in which somebody wrote
+    something.
+    """
     secrets = known_secrets(config).words
     leaves = list(_leaves(config, ()))
     if everything:  # also the tables of sources that nobody chose
@@ -55,61 +62,73 @@ def settings_in_force(
                 with suppress(ConfigError):  # one that cannot be used, or has nothing by default
                     leaves += _leaves(config.source.table(name), ("source", table_of(name)))
     for place, value in leaves:
-        found = written.get(place)
-        if found is None and not everything and _is_apart(place, written):
+        by_somebody = written.get(place)
+        if by_somebody is None and not everything and _is_apart(place, written):
             continue
-        yield ConfigSetting(
+        setting = ConfigSetting(
             key=shown_place(place),
-            value=_shown(place, value, found, secrets),
-            origin="default" if found is None else found.origin,
-            where=None if found is None else found.where,
+            value=_shown(place, value, by_somebody, secrets),
+            origin="default",
+            where=None,
         )
+        if by_somebody is not None:
+            setting = replace(setting, origin=by_somebody.origin, where=by_somebody.where)
+        yield setting
 
 
 def what_was_written(
     file: Path | None, environment: Mapping[str, str], options: Mapping[Place, tuple[str, str]]
 ) -> dict[Place, WrittenValue]:
-    """What the file, the environment and the options say; of several the one that counts. Options are (name, value)."""
-    found: dict[Place, WrittenValue] = {}
-    text = "" if file is None else file.read_text(encoding="utf-8-sig")
+    """What the file, the environment and the options say; of several the one that counts.
+
+    Options are (name, value).
+    """
+    written: dict[Place, WrittenValue] = {}
+    text = ""
     if file is not None:
+        text = file.read_text(encoding="utf-8-sig")
         for place, (value, line) in lines_of(text).items():
-            found[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
+            written[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
+    # In the order in which they take each other's place: the environment before the file, options
+    # before both.
     for name, section, path, value in said_in(environment, sections_of(tomllib.loads(text), environment)):
         outer: Place = (section, 0) if section in SEVERAL else (section,)
-        for inner, one in _flat(value, (*outer, *path)):
-            found[inner] = WrittenValue(value=one, origin="environment", where=name)
+        for inner, inner_value in _flat(value, (*outer, *path)):
+            written[inner] = WrittenValue(value=inner_value, origin="environment", where=name)
     for place, (name, value) in options.items():
         origin: Origin = "option" if name.startswith("--") else "environment"
-        found[place] = WrittenValue(value=value, origin=origin, where=name)
-    return found
+        written[place] = WrittenValue(value=value, origin=origin, where=name)
+    return written
 
 
 def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
     """Every value of a TOML file that can be read, with the line in which it begins.
 
-    The file is cut into the shortest pieces that are TOML by themselves: headings, keys with values, comments.
+    The file is cut into the shortest pieces that are TOML by themselves: headings, keys with
+    values, comments.
     """
-    found: dict[Place, tuple[Any, int]] = {}
+    values: dict[Place, tuple[Any, int]] = {}
     several: dict[Place, int] = {}
     table: Place = ()
     piece, begin = "", 1
     for number, line in enumerate(text.split("\n"), 1):
         piece += f"{line}\n"
         try:
-            said = tomllib.loads(piece)
-        except tomllib.TOMLDecodeError:
+            content = tomllib.loads(piece)
+        except tomllib.TOMLDecodeError:  # a list or a text that goes on in the next line
             continue
         if piece.lstrip().startswith("["):
-            table = _opened(said, several)
-        else:
-            found |= {place: (value, begin) for place, value in _flat(said, table) if said}
+            table = _opened(content, several)
+        elif content:  # else it is a comment
+            values |= {place: (value, begin) for place, value in _flat(content, table)}
         piece, begin = "", number + 1
-    return found
+    return values
 
 
 def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
-    """The table that a heading opens; `[[…]]` is one more, and a heading below it means the last one."""
+    """The table that a heading opens; `[[…]]` is one more, and a heading below it means the last
+    one.
+    """
     table: Place = ()
     inner: Any = heading
     while inner:
@@ -128,7 +147,7 @@ def _flat(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from _flat(inner, (*place, name))
-    elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+    elif isinstance(value, list) and value and all(isinstance(inner, Mapping) for inner in value):
         for number, inner in enumerate(value):
             yield from _flat(inner, (*place, number))
     else:
@@ -160,28 +179,34 @@ def _is_apart(place: Place, written: Mapping[Place, WrittenValue]) -> bool:
     return not any(other[: len(table)] == table for other in written)
 
 
-def _shown(place: Place, value: Any, found: WrittenValue | None, secrets: Sequence[str]) -> Any:
+def _shown(place: Place, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
     """A value without secrets: `${NAME}` where it was written so."""
     name = str(place[-1])
-    if found is not None and _named.search(str(found.value)):
-        return _as_written(found.value, name)
+    if written is not None and _named.search(str(written.value)):
+        return _as_written(written.value, name)
     if isinstance(value, tuple | list):
-        return [_without(one, name, secrets) for one in value]
+        return [_without(inner, name, secrets) for inner in value]
     return _without(value, name, secrets)
 
 
 def _as_written(value: Any, name: str) -> Any:
     if isinstance(value, list):
-        return [_as_written(one, name) for one in value]
+        return [_as_written(inner, name) for inner in value]
     if not isinstance(value, str):
         return value
-    hidden = _named.sub(HIDDEN, value)
     if is_secret(name):
+        # Beside ${NAME} only the word of a login, as Bearer, is no part of the secret.
         return value if _scheme(_named.sub("", value)) else HIDDEN
-    return value if masked(hidden) == hidden else masked(hidden)
+    # Where something else in it is a secret, as a password in a URL, its name is hidden too.
+    hidden = _named.sub(HIDDEN, value)
+    if masked(hidden) != hidden:
+        return masked(hidden)
+    return value
 
 
 def _without(value: Any, name: str, secrets: Sequence[str]) -> Any:
     if not isinstance(value, str):
         return value
-    return HIDDEN if value and is_secret(name) else masked(value, secrets)
+    if value and is_secret(name):
+        return HIDDEN
+    return masked(value, secrets)

@@ -24,7 +24,10 @@ def table_of(format_name: str) -> str:
 
 
 def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
-    """The types of these outputs, one for each sink that is known; where one names none, those of all sinks."""
+    """The types of these outputs, one for each sink that is known.
+
+    Where one names none, those of all sinks.
+    """
     formats: dict[str, set[str]] = {}
     for table in tables:
         sink, format_name = (table.get("sink"), table.get("format")) if isinstance(table, Mapping) else (None, None)
@@ -35,7 +38,10 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
 
 
 def all_kinds() -> tuple[type[OutputKeys], ...]:
-    """The types of all outputs that there can be, as a schema tells them; sinks that cannot be loaded have none."""
+    """The types of all outputs that there can be, as a schema tells them.
+
+    Sinks that cannot be loaded have none.
+    """
     return tuple(whole_kind(offer.name) for offer in offers("sinks") if problem(offer) is None)
 
 
@@ -51,7 +57,8 @@ def whole_kind(sink: str) -> type[OutputKeys]:
 
 @cache
 def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
-    """The type of an output to this sink: its keys, and a table for each of the formats that has one.
+    """The type of an output to this sink: its keys, and a table for each of the formats that has
+    one.
 
     An empty name is the format that an output has where it names none.
     """
@@ -71,7 +78,10 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
-    """The key of a table that a format or a source brings; where the table must hold something, nothing stands for it."""
+    """The key of a table that a format or a source brings.
+
+    Where the table must hold something, nothing stands for it.
+    """
     if any(field.required for field in fields_of(settings)):
         return table, settings | None, None
     return table, settings, settings()
@@ -119,7 +129,10 @@ def formats_of(sink: SinkPlugin) -> list[str]:
 
 
 def own_table(output: OutputKeys) -> Any:
-    """The table of the output's format, whether anybody wrote one or not; None where the format has none."""
+    """The table of the output's format, whether anybody wrote one or not.
+
+    None where the format has none.
+    """
     settings = format_named(output.format).settings
     if settings is None:
         return None
@@ -128,7 +141,10 @@ def own_table(output: OutputKeys) -> Any:
 
 
 def plugin_of(output: OutputKeys) -> SinkPlugin:
-    """The sink of an output; ConfigError where there is none, or where it does not take the format."""
+    """The sink of an output.
+
+    ConfigError where there is none, or where it does not take the format.
+    """
     plugin = sink_named(output.sink)
     if output.format not in plugin.formats and (
         output.format not in names("formats") or not takes(plugin, output.format)

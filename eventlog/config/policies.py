@@ -30,10 +30,14 @@ class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
-    """The steps that an output's changes go through: those of its policies, as it lists them, then its own."""
+    """The steps that an output's changes go through: those of its policies, as it lists them, then
+    its own.
+    """
     known = {policy.name: policy.steps for policy in policies}
     steps = (*[step for name in output.policies for step in known[name]], *output.steps)
-    return placed(steps, *output.places) if any(isinstance(step, Route) for step in steps) else steps
+    if any(isinstance(step, Route) for step in steps):
+        return placed(steps, *output.places)
+    return steps
 
 
 def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConfig]) -> None:
@@ -50,15 +54,20 @@ def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConf
 
 
 class Asked(NamedTuple):
-    """What policies need beside changes: of their objects, and of rows of other tables; None where they need nothing."""
+    """What policies need beside changes: of their objects, and of rows of other tables.
+
+    None where they need nothing.
+    """
 
     needs: Callable[[Change], frozenset[str]] | None
     looks: Callable[[Change], Places] | None
 
 
 def checked_needs(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> Asked:
-    """What the policies of these outputs need beside changes; ConfigError, beginning with the output's name, where one
-    names a table or attribute that there is not.
+    """What the policies of these outputs need beside changes.
+
+    ConfigError, beginning with the output's name, where one names a table or attribute that there
+    is not.
     """
     policies = [checked(name, steps, catalog) for name, steps in all_steps if steps]
     looking = [policy for policy in policies if policy.is_looking]
@@ -67,15 +76,23 @@ def checked_needs(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> A
         return frozenset[str]().union(*[policy.needs(change) for policy in policies])
 
     def looks(change: Change) -> Places:
-        return {name: place for policy in looking for name, place in policy.looks(change).items()}
+        places: dict[str, Any] = {}
+        for policy in looking:
+            places |= policy.looks(change)
+        return places
 
-    if len(policies) == 1:
+    if not policies:
+        return Asked(None, None)
+    if len(policies) == 1:  # without a call more for every change
         return Asked(policies[0].needs, policies[0].looks if looking else None)
-    return Asked(needs if policies else None, looks if looking else None)
+    return Asked(needs, looks if looking else None)
 
 
 def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
-    """The policy of an output for these tables; ConfigError, beginning with its name, where it does not fit them."""
+    """The policy of an output for these tables.
+
+    ConfigError, beginning with its name, where it does not fit them.
+    """
     try:
         policy = Policy(steps, catalog)
         policy.check()
@@ -85,10 +102,13 @@ def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
 
 
 def refuse_unknown_steps(origin: str, text: str, section: str, tables: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses a step that does what there is not, or has a key that it does not take: with its line, and the nearest."""
+    """Refuses a step that does what there is not, or has a key that it does not take: with its
+    line, and the nearest.
+    """
     for number, table in enumerate(tables):
-        found = table.get("steps", ())
-        steps = found if isinstance(found, list) else ()
+        steps = table.get("steps")
+        if not isinstance(steps, list):  # which is told elsewhere, with what it takes
+            continue
         for place, step in enumerate(steps):
             if isinstance(step, dict):
                 _refuse_step(origin, line_of(text, section, number, place), step)
@@ -111,15 +131,18 @@ _header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
 
 
 def line_of(text: str, section: str, number: int, place: int) -> str:
-    """Where a step begins in a file, as `, line 12`; nothing where it is not written under a heading of its own."""
+    """Where a step begins in a file, as `, line 12`.
+
+    Nothing where it is not written under a heading of its own.
+    """
     tables = steps = -1
     for row, line in enumerate(text.splitlines(), 1):
-        found = _header.match(line)
-        if found is None:
+        header = _header.match(line)
+        if header is None:
             continue
-        if found[1] == section:
+        if header[1] == section:
             tables, steps = tables + 1, -1
-        elif found[1] == f"{section}.steps":
+        elif header[1] == f"{section}.steps":
             steps += 1
             if (tables, steps) == (number, place):
                 return f", line {row}"

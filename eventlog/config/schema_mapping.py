@@ -1,12 +1,13 @@
-"""A schema mapping of the identity engine, `<attr-name-map>`, as a policy: the application's names become the vault's.
+"""A schema mapping of the identity engine, `<attr-name-map>`, as a policy: the application's names
+become the vault's.
 
     <attr-name-map>
       <class-name> <nds-name>User</nds-name> <app-name>indirect.usr</app-name> </class-name>
       <attr-name class-name="User"> <nds-name>Surname</nds-name> <app-name>lname</app-name> </attr-name>
     </attr-name-map>
 
-It may stand anywhere in a file, as it does in an exported driver. `class-name` names the vault's class; an `<attr-name>`
-without it is for all classes. What is not listed keeps its name.
+It may stand anywhere in a file, as it does in an exported driver. `class-name` names the vault's
+class; an `<attr-name>` without it is for all classes. What is not listed keeps its name.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
                 raise DataError(said, hint="Keep one of them: an attribute has one name.")
             attributes[attribute] = vault
     places = dict.fromkeys((*classes, *[place for place in named if place], *[place for place in named if not place]))
-    return tuple(
-        Rename(
+    steps = []
+    for place in places:
+        step = Rename(
             classes=(place,) if place else (),
             class_name=classes.get(place, ""),
             attributes={name: vault for name, vault in named.get(place, {}).items() if name != vault},
         )
-        for place in places
-        if classes.get(place) or any(name != vault for name, vault in named.get(place, {}).items())
-    )
+        if step.class_name or step.attributes:
+            steps.append(step)
+    return tuple(steps)
 
 
 def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
@@ -58,8 +60,9 @@ def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
     lines = ["[[policy]]", f"name = {quoted(name)}"]
     for step in steps:
         lines += ["", "[[policy.steps]]", 'do = "rename"']
-        lines += [f"classes = [{quoted(one)}]" for one in step.classes]
-        lines += [f"class_name = {quoted(step.class_name)}"] if step.class_name else []
+        lines += [f"classes = [{quoted(name)}]" for name in step.classes]
+        if step.class_name:
+            lines.append(f"class_name = {quoted(step.class_name)}")
         if step.attributes:
             lines += ["", "[policy.steps.attributes]"]
             lines += [f"{quoted(old)} = {quoted(new)}" for old, new in step.attributes.items()]
@@ -67,7 +70,10 @@ def policy_text(name: str, steps: tuple[Rename, ...]) -> str:
 
 
 def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement]]:
-    """The vault's name and the application's of each element; one that lacks a name maps nothing."""
+    """The vault's name and the application's of each element.
+
+    One that lacks a name maps nothing.
+    """
     for element in mapping.iterchildren(tag):
         vault, name = [(element.findtext(one) or "").strip() for one in ("nds-name", "app-name")]
         if vault and name:
@@ -75,7 +81,9 @@ def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement
 
 
 def _bare(name: str, table: str) -> str:
-    """An attribute as changes call it: a column of a parent may be written with its table, and all with their schema."""
+    """An attribute as changes call it: a column of a parent may be written with its table, and all
+    with their schema.
+    """
     schema, dot, parent = table.rpartition(".")
     if dot:
         name = name.removeprefix(f"{schema}.")

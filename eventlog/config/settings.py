@@ -1,7 +1,9 @@
-"""The configuration: TOML and environment, typed, unknown keys refused with a suggestion, secrets kept out of sight.
+"""The configuration: TOML and environment, typed, unknown keys refused with a suggestion, secrets
+kept out of sight.
 
-Every key can come as `EVENTLOG_SECTION__KEY` from the environment, which wins over the file. A value written
-`"${NAME}"` or `"${file:/path}"` is a secret: it is put in only when it is used and never shown.
+Every key can come as `EVENTLOG_SECTION__KEY` from the environment, which wins over the file. A
+value written `"${NAME}"` or `"${file:/path}"` is a secret: it is put in only when it is used and
+never shown.
 """
 
 from __future__ import annotations
@@ -53,13 +55,15 @@ def within(name: str, value: float, low: float, high: float) -> None:
 
 
 class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
+    """Where changes come from. `tables` are the captured ones, by default every table and view of
+    the schema.
 
-    `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
-    `reader` is the URL of a login that may do nothing but read the captured tables: to read a table, a database may run functions
-    of its owner's, and those have the rights of who reads. Without it the publisher reads them itself.
-    `clock` is whose time event_time is in a log that others fill: utc, the database's, or that of a zone such as Asia/Tokyo.
-    The timeouts are in seconds: how long the publisher lets a statement run, and how long it waits for a lock.
+    `schema` is where the tables stand; a database without schemas only gets it as a name in
+    associations. `reader` is the URL of a login that may do nothing but read the captured tables:
+    to read a table, a database may run functions of its owner's, and those have the rights of who
+    reads. Without it the publisher reads them itself. `clock` is whose time event_time is in a log
+    that others fill: utc, the database's, or that of a zone such as Asia/Tokyo. The timeouts are in
+    seconds: how long the publisher lets a statement run, and how long it waits for a lock.
     """
 
     url: str = ""
@@ -93,7 +97,10 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they are asked for; what the table really holds is only known when it is looked at."""
+        """The log's names as they are asked for.
+
+        What the table really holds is only known when it is looked at.
+        """
         names = read_log_name(self.log)
         return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
@@ -106,14 +113,18 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
+    """How the publisher goes about it.
 
-    Beyond it: `query_bytes` bounds what the values of the rows on their way have together, `value_limit` what those of one
-    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. With
-    `follow` the triggers of a table that has changed are made anew, at the next poll at the latest. What a
-    receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
-    `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
-    others waiting where the database has no locks that end with a session. With `traces` each batch is told to OpenTelemetry.
+    Names, defaults and meaning are those of the product's Publisher channel.
+
+    Beyond it: `query_bytes` bounds what the values of the rows on their way have together,
+    `value_limit` what those of one row may have to be published at all. With `wake_up` rows are
+    noticed at once where the database allows that, between the intervals. With `follow` the
+    triggers of a table that has changed are made anew, at the next poll at the latest. What a
+    receiver does not take is offered again after `retry_first` seconds, then after twice as many,
+    up to `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a
+    publisher that died keeps others waiting where the database has no locks that end with a
+    session. With `traces` each batch is told to OpenTelemetry.
     """
 
     polling_interval: int = 10
@@ -191,7 +202,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
-    """The configuration of a file, if any, and of the environment; `without_url` where another URL takes its place.
+    """The configuration of a file, if any, and of the environment; `without_url` where another URL
+    takes its place.
 
     Then what the URL would need, such as a password in the environment, is not asked for.
     """
@@ -207,7 +219,10 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
-    """A configuration from plain values; ConfigError names the key, what was found there and what fits."""
+    """A configuration from plain values.
+
+    ConfigError names the key, what was found there and what fits.
+    """
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     kind = typed_config(sections["output"], *sections["source"])
@@ -276,7 +291,9 @@ def _derived(base: type[Table], fields: Sequence[tuple[str, Any, Any]]) -> type[
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
-    """ConfigError where the output's sink does not take its format, or where there is no such format."""
+    """ConfigError where the output's sink does not take its format, or where there is no such
+    format.
+    """
     sink = sink_named(output.sink)
     if output.format not in names("formats") or not takes(sink, output.format):
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
@@ -301,16 +318,21 @@ Sections = Mapping[str, tuple[type[Struct], ...]]
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
-    """What the sections of these settings can hold: of outputs those keys that belong to the sinks that are named."""
+    """What the sections of these settings can hold: of outputs those keys that belong to the sinks
+    that are named.
+    """
+    environment = environment or {}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []
-    if any(name.startswith("EVENTLOG_OUTPUT__") for name in environment or ()):
+    # Variables mean the first output, and one of them may say which sink or format it has.
+    if any(name.startswith("EVENTLOG_OUTPUT__") for name in environment):
         tables = tables or [{}]
-        said = {key: (environment or {}).get(f"EVENTLOG_OUTPUT__{key.upper()}") for key in ("sink", "format")}
-        if isinstance(tables[0], dict):
-            tables[0] = tables[0] | {key: value for key, value in said.items() if value is not None}
+        for key in ("sink", "format"):
+            value = environment.get(f"EVENTLOG_OUTPUT__{key.upper()}")
+            if value is not None and isinstance(tables[0], dict):
+                tables[0] = tables[0] | {key: value}
     return {
-        "source": (source_kind(tuple(sorted(_sources_named(settings, environment or {})))),),
+        "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "web": (WebConfig,),
         "verify": (VerifyConfig,),
@@ -327,16 +349,17 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections
     for section, content in settings.items():
         if section not in sections:
             raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, sections))
-        several = section in SEVERAL
-        if not isinstance(content, list if several else dict) or (several and not content):
-            raise ConfigError(f"{origin}: {section} is written as {f'[[{section}]]' if several else f'[{section}]'}.")
-        tables: Any = content if several else [content]
+        if section not in SEVERAL:
+            if not isinstance(content, dict):
+                raise ConfigError(f"{origin}: {section} is written as [{section}].")
+            _refuse_unknown_keys(section, content, origin, sections[section])
+            continue
+        tables: list[Any] = content if isinstance(content, list) else []
+        if not tables or not all(isinstance(table, dict) for table in tables):
+            raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
         for table in tables:
-            if not isinstance(table, dict):
-                raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
             _refuse_unknown_keys(section, table, origin, sections[section])
-        if several:
-            refuse_unknown_steps(origin, text, section, tables)
+        refuse_unknown_steps(origin, text, section, tables)
 
 
 GONE: Final = {"publisher.workers": "One process does all the work; take it out."}
@@ -371,17 +394,24 @@ def _with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
-    """The text with its secrets. In the login and the query of a URL they are quoted: there an @ or a / means something else."""
-    # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read without the names.
+    """The text with its secrets."""
+    # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read
+    # without the names.
     bare = _secret.sub(lambda match: "x" * len(match[0]), text)
-    quoted = [part.span() for pattern in (_login, _query) if "://" in bare for part in pattern.finditer(bare)]
+    quoted: list[tuple[int, int]] = []
+    if "://" in bare:
+        quoted = [part.span() for pattern in (_login, _query) for part in pattern.finditer(bare)]
 
     def put_in(match: re.Match[str]) -> str:
         secret, place = _secret_value(match, environment), match.start()
+        # In the login and the query of a URL an @ or a / means something else, so there secrets are
+        # quoted.
         if not any(begin <= place < end for begin, end in quoted):
             return secret
         # Where the name of a login stands there may be a name and a password.
-        return quote(secret, safe=":" if bare[:place].endswith("://") else "")
+        if bare[:place].endswith("://"):
+            return quote(secret, safe=":")
+        return quote(secret, safe="")
 
     return _secret.sub(put_in, text)
 
@@ -393,9 +423,8 @@ def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
             return Path(name).read_text(encoding="utf-8").strip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-            raise ConfigError(
-                f"The secret file {name} cannot be read: {why}.", hint="It must be a text that this user may read."
-            ) from None
+            message = f"The secret file {name} cannot be read: {why}."
+            raise ConfigError(message, hint="It must be a text that this user may read.") from None
     if name not in environment:
         raise ConfigError(
             f"The configuration names ${{{name}}}, and the environment has no {name}.",
@@ -433,14 +462,20 @@ def _in_words(problem: str, sections: Sections) -> str:
     if key and key["unknown"]:
         return f"{where}.{key['name']} is not a key."
     if key:
-        choices = ", ".join(_choices(f"{where}.{key['name']}", sections)) if where.startswith("output[") else ""
-        return f"{where} needs the key `{key['name']}`{choices and f': {choices}'}."
+        choices = ""
+        if where.startswith("output["):
+            choices = ", ".join(_choices(f"{where}.{key['name']}", sections))
+        need = f"{where} needs the key `{key['name']}`"
+        return f"{need}: {choices}." if choices else f"{need}."
     kinds = _other_kind(what)
     if kinds:
+        # Where a number with a point is wanted, a whole one does as well.
         known = VALUE_NAMES | {"float": "a number"}
         wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
         return f"{where} takes {wanted}, not {VALUE_NAMES.get(kinds['found'], kinds['found'])}."
-    return f"{where}: {what}." if where else f"{what}."
+    if where:
+        return f"{where}: {what}."
+    return f"{what}."
 
 
 def _choices(where: str, sections: Sections) -> list[str]:
@@ -448,9 +483,15 @@ def _choices(where: str, sections: Sections) -> list[str]:
     section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
     if key == "sink":
         return names("sinks")
-    kinds, key = (STEPS, key.removeprefix("steps.")) if key.startswith("steps.") else (sections[section], key)
-    fields = [field for kind in kinds for field in fields_of(kind)]
-    return sorted({str(value) for field in fields if field.encode_name == key for value in _literals(field.type)})
+    kinds = sections[section]
+    if key.startswith("steps."):
+        kinds, key = STEPS, key.removeprefix("steps.")
+    choices: set[str] = set()
+    for kind in kinds:
+        for field in fields_of(kind):
+            if field.encode_name == key:
+                choices |= {str(value) for value in _literals(field.type)}
+    return sorted(choices)
 
 
 def _literals(kind: Any) -> list[Any]:

@@ -1,4 +1,6 @@
-"""Times of day at which something is due, by the clock on the wall: it may jump, and days differ in length."""
+"""Times of day at which something is due, by the clock on the wall: it may jump, and days differ in
+length.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ class Timetable(Struct, frozen=True, kw_only=True):
         return later[0] if later else today[0] + dt.timedelta(days=1)
 
     def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
-        """Whether a time on the table has come since then; what was missed meanwhile is due once."""
+        """Whether a time on the table has come since then.
+
+        What was missed meanwhile is due once.
+        """
         return bool(self.times) and since < now and self.next_after(since) <= now
 
 

@@ -1,4 +1,6 @@
-"""What the publisher compares by itself beside publishing: how often, of which outputs, and within which budget."""
+"""What the publisher compares by itself beside publishing: how often, of which outputs, and within
+which budget.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ MOST_ROWS: Final = 1_000_000_000
 
 
 class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The publisher compares each table with what each output holds of it as often as `every` says; without it never.
+    """The publisher compares each table with what each output holds of it as often as `every` says.
 
-    `outputs` and `tables` name some of them, by default all that can be compared. The other keys are options of
-    `eventlog verify`, with the same names and meanings.
+    Without it never.
+
+    `outputs` and `tables` name some of them, by default all that can be compared. The other keys
+    are options of `eventlog verify`, with the same names and meanings.
     """
 
     every: str = ""

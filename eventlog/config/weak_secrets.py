@@ -1,8 +1,9 @@
-"""Which secrets of a configuration can be hidden wherever they are said, and which only where secrets stand.
+"""Which secrets of a configuration can be hidden wherever they are said, and which only where
+secrets stand.
 
-A short password, or one that is a word of ours, would hide parts of what we say: an action that an alert waits for, the
-name of a setting. It would also tell its letters by what is missing. Such a secret is hidden in URLs, in headers and
-behind its name alone, and whoever set it is warned.
+A short password, or one that is a word of ours, would hide parts of what we say: an action that an
+alert waits for, the name of a setting. It would also tell its letters by what is missing. Such a
+secret is hidden in URLs, in headers and behind its name alone, and whoever set it is warned.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ MEND: Final = "Choose a longer one, not a word."
 
 
 class KnownSecrets(Struct, frozen=True, kw_only=True):
-    """Secrets to be hidden wherever they stand as words, and the settings whose secrets are too weak for that."""
+    """Secrets to be hidden wherever they stand as words, and the settings whose secrets are too
+    weak for that.
+    """
 
     words: tuple[str, ...]
     weak: tuple[str, ...]
 
 
 def known_secrets(config: Config) -> KnownSecrets:
-    """The secrets of a configuration. What follows a scheme in a header, or is decoded, counts by itself."""
+    """The secrets of a configuration.
+
+    What follows a scheme in a header, or is decoded, counts by itself.
+    """
     found = list(secret_places(config))
     ours = _ours(dict.fromkeys(secret for _, secret in found))
     weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
@@ -53,7 +59,9 @@ def known_secrets(config: Config) -> KnownSecrets:
 
 
 def _ours(secrets: Iterable[str]) -> set[str]:
-    """Those of them that are words of ours: they stand as whole words in our own source, and so in what we say."""
+    """Those of them that are words of ours: they stand as whole words in our own source, and so in
+    what we say.
+    """
     texts = _sources()
     return {
         secret

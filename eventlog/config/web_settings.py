@@ -13,11 +13,13 @@ TOKEN_CHARACTERS: Final = 16
 
 
 class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may see the page: this machine alone, unless a `token` or the `user_header` of a proxy says who asks.
+    """Who may see the page: this machine alone, unless a `token` or the `user_header` of a proxy
+    says who asks.
 
-    The header is believed when it comes from one of the `proxies`, addresses or networks, and asks for one of the
-    `hosts`: a browser on the proxy's machine could be made to send it under another name. With `read_only` nobody acts.
-    `history` is a file in which the curves are kept over a restart.
+    The header is believed when it comes from one of the `proxies`, addresses or networks, and asks
+    for one of the `hosts`: a browser on the proxy's machine could be made to send it under another
+    name. With `read_only` nobody acts. `history` is a file in which the curves are kept over a
+    restart.
     """
 
     token: str | None = None

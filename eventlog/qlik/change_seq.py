@@ -1,6 +1,8 @@
-"""change_seq: 16 digits of time (UTC, to the hundredth of a second) and a 19-digit number that counts all changes.
+"""change_seq: 16 digits of time (UTC, to the hundredth of a second) and a 19-digit number that
+counts all changes.
 
-Law: as text it never runs backwards, whatever the clock does: the time stays where it was and the number grows.
+Law: as text it never runs backwards, whatever the clock does: the time stays where it was and the
+number grows.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ class Sequencer:
         return f"{self._time}{self._number:019d}"
 
     def next(self, change: Change) -> str:
-        """The change's value: its commit time, else its own, unless that lies before the last one's."""
+        """The change's value: its commit time, else its own, unless that lies before the last
+        one's.
+        """
         return self.step(time_digits(time_of(change)))
 
     def step(self, stamp: str) -> str:
@@ -87,17 +91,16 @@ class Sequencer:
 
     def many(self, changes: Sequence[Change]) -> list[str]:
         """What `next` gives for each of the changes."""
-        found: list[str] = []
-        whens = [
-            change.time if (one := change.transaction) is None or one.time is None else one.time for change in changes
-        ]
-        for _, run in groupby(whens, id):
+        sequences: list[str] = []
+        # By the object and not by its value: the changes of one transaction share one time, which
+        # is read once.
+        for _, run in groupby(map(time_of, changes), id):
             same = list(run)
             if same[0] is not self._seen:
                 self._seen = same[0]
                 self._time = max(self._time, time_digits(same[0]))
-            found += self._row(len(same))
-        return found
+            sequences += self._row(len(same))
+        return sequences
 
     def _row(self, count: int) -> list[str]:
         """The next numbers; most differ in their last three digits only."""
@@ -110,7 +113,10 @@ class Sequencer:
 
 
 class Stamps:
-    """The 16 digits of changes' times; the changes of one transaction share one time, which is read once."""
+    """The 16 digits of changes' times.
+
+    The changes of one transaction share one time, which is read once.
+    """
 
     __slots__ = ("_digits", "_seen")
 
@@ -119,8 +125,10 @@ class Stamps:
         self._digits = START.time
 
     def __call__(self, change: Change) -> str:
-        transaction = change.transaction
-        when = change.time if transaction is None or transaction.time is None else transaction.time  # time_of, in line
+        # time_of, in line, for every change comes here.
+        when, transaction = change.time, change.transaction
+        if transaction is not None and transaction.time is not None:
+            when = transaction.time
         if when is not self._seen:
             self._seen, self._digits = when, time_digits(when)
         return self._digits
@@ -129,13 +137,17 @@ class Stamps:
 def moment_of(change_seq: str) -> dt.datetime | None:
     """The time in a change_seq; None where nobody knows it."""
     digits = change_seq[:TIME_DIGITS]
-    return None if digits in ("", START.time) else dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
+    if digits in ("", START.time):
+        return None
+    return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
 
 
 def time_of(change: Change) -> dt.datetime | str | None:
     """When the change was committed, else when it was made."""
     transaction = change.transaction
-    return change.time if transaction is None or transaction.time is None else transaction.time
+    if transaction is None or transaction.time is None:
+        return change.time
+    return transaction.time
 
 
 def time_digits(when: dt.datetime | str | None) -> str:
@@ -147,7 +159,10 @@ def time_digits(when: dt.datetime | str | None) -> str:
 
 
 def utc(when: dt.datetime | str | None) -> dt.datetime | None:
-    """The time in UTC, without a zone; a time that names no zone counts as UTC. None where nobody can tell."""
+    """The time in UTC, without a zone; a time that names no zone counts as UTC.
+
+    None where nobody can tell.
+    """
     at = read_time(when) if isinstance(when, str) else when
     if at is None or at.tzinfo is None:
         return at

@@ -1,7 +1,8 @@
 """Masks: which columns changed, as an integer inside and as two codecs outside.
 
-Law: the two codecs have opposite byte orders. A binary mask is little-endian, and trailing zero bytes are left out; a
-mask as hex text has its most significant byte first, and leading zero bytes are left out.
+Law: the two codecs have opposite byte orders. A binary mask is little-endian, and trailing zero
+bytes are left out; a mask as hex text has its most significant byte first, and leading zero bytes
+are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def bits_to_hex(bits: int) -> str:
 
 
 def bits_of_bytes(mask: bytes | None) -> int:
-    """Reads a binary mask; bytes that are missing at its end are zero, and so is a mask that is missing."""
+    """Reads a binary mask; bytes that are missing at its end are zero, and so is a mask that is
+    missing.
+    """
     return int.from_bytes(mask, "little") if mask else 0
 
 
@@ -47,7 +50,9 @@ def bits_of_hex(mask: str | None) -> int:
 
 
 def padded_bytes(bits: int, columns: int) -> bytes:
-    """The binary mask in the width that messages give it: one byte more than whole bytes of columns."""
+    """The binary mask in the width that messages give it: one byte more than whole bytes of
+    columns.
+    """
     return bits.to_bytes(columns // 8 + 1, "little")
 
 
@@ -77,7 +82,10 @@ class KeptMasks(dict[int | None, Written]):
 
 
 class MovedMasks(dict[str | bytes | None, str | bytes]):
-    """Masks whose bits are put to other places, `places` by those that they had; each is worked out once."""
+    """Masks whose bits are put to other places, `places` by those that they had.
+
+    Each is worked out once.
+    """
 
     def __init__(self, places: Mapping[int, int]) -> None:
         super().__init__()
@@ -89,7 +97,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
     def __missing__(self, mask: str | bytes | None) -> str | bytes:
         bits = bits_of_hex(mask) if isinstance(mask, str) else bits_of_bytes(mask)
         moved = sum(1 << there for place, there in self._places.items() if bits >> place & 1)
-        made = bits_to_hex(moved) if isinstance(mask, str) else bits_to_bytes(moved)
+        made: str | bytes = bits_to_hex(moved) if isinstance(mask, str) else bits_to_bytes(moved)
         if len(self) < KEPT_NUMBERS:
             self[mask] = made
         return made

@@ -1,4 +1,6 @@
-"""Which values the columns of a row or of a message cannot hold, and which of those that they can is the nearest."""
+"""Which values the columns of a row or of a message cannot hold, and which of those that they can
+is the nearest.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Readings: from the log's text, or a database's value, to the one Python value that a column of its type holds.
+"""Readings: from the log's text, or a database's value, to the one Python value that a column of
+its type holds.
 
-Numbers with a fraction become Decimal or float by the column's type, times lose what is finer than a microsecond, and a
-time with a zone is turned to UTC. What the column's type cannot hold is refused in words, never altered.
+Numbers with a fraction become Decimal or float by the column's type, times lose what is finer than
+a microsecond, and a time with a zone is turned to UTC. What the column's type cannot hold is
+refused in words, never altered.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def is_float(sql_type: str) -> bool:
 
 
 def is_whole_text(text: str) -> bool:
-    """Whether UTF-8 can carry the text: it cannot, where half of a character stands that is written as two."""
+    """Whether UTF-8 can carry the text: it cannot, where half of a character stands that is written
+    as two.
+    """
     if text.isascii():
         return True
     try:
@@ -77,21 +81,23 @@ def _int(cell: Cell) -> Value:
     if type(cell) is int:
         return cell
     if isinstance(cell, str):
-        found = _whole(cell)
-        if found is not None:
-            return int(found[1])
+        match = _whole(cell)
+        if match is not None:
+            return int(match[1])
     elif isinstance(cell, int) or (isinstance(cell, float | Decimal) and _is_whole(cell)):
         return int(cell)
     raise _misfit(cell, "a whole number")
 
 
 def _number(cell: Cell) -> Value:
-    found = cell
-    if isinstance(cell, str | int | float) and not isinstance(cell, bool):
+    number = cell
+    if isinstance(cell, float):
+        number = Decimal(repr(cell))  # the digits that people see, and not all of the binary fraction
+    elif isinstance(cell, str | int) and not isinstance(cell, bool):
         with suppress(InvalidOperation, ValueError):
-            found = Decimal(repr(cell) if isinstance(cell, float) else cell)
-    if type(found) is Decimal and not found.is_snan():  # one that signals cannot even be compared
-        return found
+            number = Decimal(cell)
+    if type(number) is Decimal and not number.is_snan():  # one that signals cannot even be compared
+        return number
     raise _misfit(cell, "a number")
 
 
@@ -125,24 +131,26 @@ def _octet(cell: Cell) -> Value:
 
 def _timestamp(cell: Cell) -> Value:
     """Without a zone; one that the value has is taken off after it was turned to UTC."""
-    if type(cell) is dt.datetime:
-        return cell if cell.tzinfo is None else _utc(cell).replace(tzinfo=None)
-    found = _moment(cell)
-    return found if found.tzinfo is None else _utc(found).replace(tzinfo=None)
+    moment = cell if type(cell) is dt.datetime else _moment(cell)
+    if moment.tzinfo is None:
+        return moment
+    return _utc(moment).replace(tzinfo=None)
 
 
 def _zoned(cell: Cell) -> Value:
-    found = _moment(cell)
-    return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else _utc(found)
+    moment = _moment(cell)
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=dt.UTC)
+    return _utc(moment)
 
 
 def _date(cell: Cell) -> Value:
-    """A day; Oracle's DATE has a time of day, which a day cannot hold."""
     if type(cell) is dt.date:
         return cell
-    found = _moment(cell)
-    if found.time() == dt.time.min:
-        return found.date()
+    # Oracle's DATE has a time of day, which a day cannot hold.
+    moment = _moment(cell)
+    if moment.time() == dt.time.min:
+        return moment.date()
     raise _misfit(cell, "a day without a time; call the column's type timestamp in the schema")
 
 
@@ -152,9 +160,11 @@ def _time(cell: Cell) -> Value:
     match = _clock(cell) if isinstance(cell, str) else None
     if match is not None:
         clock, fraction, zone = match.groups()
-        micros = f".{(fraction + '00000')[:6]}" if fraction else ""
+        text = f"{clock}:00"[:8]  # seconds may be missing
+        if fraction:
+            text += f".{(fraction + '00000')[:6]}"
         try:
-            return read_clock(f"{f'{clock}:00'[:8]}{micros}{zone or ''}")
+            return read_clock(text + (zone or ""))
         except ValueError:
             pass
     raise _misfit(cell, "a time of day, as hh:mm:ss")
@@ -165,10 +175,10 @@ def _moment(cell: Cell) -> dt.datetime:
         return cell
     if isinstance(cell, dt.date):
         return dt.datetime.combine(cell, dt.time.min)
-    found = read_time(cell) if isinstance(cell, str) else None
-    if found is None:
+    moment = read_time(cell) if isinstance(cell, str) else None
+    if moment is None:
         raise _misfit(cell, "a time; write it as yyyy-mm-dd hh:mm:ss.ffffff")
-    return found
+    return moment
 
 
 def _utc(at: dt.datetime) -> dt.datetime:

@@ -1,9 +1,12 @@
-"""The map of types: what Qlik calls a column's type, and what each of these types is in Avro, in Parquet and in a database.
+"""The map of types: what Qlik calls a column's type, and what each of these types is in Avro, in
+Parquet and in a database.
 
-Law: this is the only one. Messages, descriptions of files, Parquet and tables that eventlog makes read it here.
+Law: this is the only one. Messages, descriptions of files, Parquet and tables that eventlog makes
+read it here.
 
-Where the reference is silent: `text` counts as STRING and not as a LOB, for SQLite and PostgreSQL call every text so, and
-its changes would be lost from changeMask; a NUMERIC without a stated precision has precision 0.
+Where the reference is silent: `text` counts as STRING and not as a LOB, for SQLite and PostgreSQL
+call every text so, and its changes would be lost from changeMask; a NUMERIC without a stated
+precision has precision 0.
 """
 
 from __future__ import annotations
@@ -72,7 +75,10 @@ FORMS: Final[dict[str, Forms]] = {
     "TIME": Forms("string", "string", "time", "time-millis"),  # Spark refuses a whole file for Parquet's own type
     "DATETIME": Forms("string", "timestamp", "timestamp", "timestamp-micros"),
 }
-"""By the names of Qlik's types. A NUMERIC whose digits nobody states, or with too many of them, is text in Parquet."""
+"""By the names of Qlik's types.
+
+A NUMERIC whose digits nobody states, or with too many of them, is text in Parquet.
+"""
 WHOLE: Final = Forms("string", "int64", "bigint", "decimal")
 """Exact numbers without a fraction that 64 bits hold."""
 WHOLE_DIGITS: Final = 18
@@ -94,39 +100,44 @@ class QlikType(Struct, frozen=True):
     @property
     def forms(self) -> Forms:
         """What it is where values are written."""
-        short = self.name == "NUMERIC" and self.scale == 0 and 0 < self.precision <= WHOLE_DIGITS
-        return WHOLE if short else FORMS[self.name]
+        if self.name == "NUMERIC" and self.scale == 0 and 0 < self.precision <= WHOLE_DIGITS:
+            return WHOLE
+        return FORMS[self.name]
 
     @property
     def digits(self) -> tuple[int, int] | None:
         """Precision and scale of an exact number; None where nobody states them."""
         if self.name == "UINT8":
             return UNSIGNED_DIGITS, 0
-        return (self.precision, self.scale) if self.name == "NUMERIC" and self.precision else None
+        if self.name == "NUMERIC" and self.precision:
+            return self.precision, self.scale
+        return None
 
 
 @lru_cache(maxsize=4096)
 def qlik_type(sql_type: str) -> QlikType:
     """What a SQL type is called, such as `varchar(64)` or `numeric(10,2)`."""
     name = type_name(sql_type)
-    found = category(sql_type)
-    if found is Category.STATE:
+    kind = category(sql_type)
+    if kind is Category.STATE:
         return QlikType("BOOLEAN", 1)
-    if found is Category.INT and name in _SIZES:
+    if kind is Category.INT and name in _SIZES:
         return _whole(_SIZES[name], unsigned="unsigned" in bare_type(sql_type).split())
-    if found in (Category.INT, Category.NUMBER):
+    if kind in (Category.INT, Category.NUMBER):
         return _number(sql_type, name)
-    if found in _FIXED:
-        return QlikType(_FIXED[found])
-    length = 0 if name.startswith("time") else _first(sql_type)  # what a time of day with a zone has is no length
-    if found is Category.OCTET:
+    if kind in _FIXED:
+        return QlikType(_FIXED[kind])
+    # What a time of day with a zone has in parentheses is no length.
+    length = 0 if name.startswith("time") else _first(sql_type)
+    if kind is Category.OCTET:
         return QlikType("BLOB" if name in _BLOBS else "BYTES", length)
     return QlikType(_CLOBS.get(name, "STRING"), length)
 
 
 def _whole(size: int, *, unsigned: bool) -> QlikType:
-    length = UNSIGNED_DIGITS if unsigned and size == 8 else _LENGTHS[size]
-    return QlikType(f"{'U' if unsigned else ''}INT{size}", length)
+    if not unsigned:
+        return QlikType(f"INT{size}", _LENGTHS[size])
+    return QlikType(f"UINT{size}", UNSIGNED_DIGITS if size == 8 else _LENGTHS[size])
 
 
 def _number(sql_type: str, name: str) -> QlikType:
@@ -135,13 +146,19 @@ def _number(sql_type: str, name: str) -> QlikType:
     precision, scale = _MONEY.get(name, (0, 0))
     match = _arguments(sql_type)
     if match is not None:
+        # What no decimal of Avro could hold: Oracle's NUMBER(*) here, NUMBER(5,-2) and NUMBER(2,5)
+        # below.
+        if match[1] == "*" and match[2] is None:
+            return QlikType("NUMERIC")
         precision = 38 if match[1] == "*" else int(match[1])
         scale = int(match[2] or 0)
-    if scale < 0 or (match is not None and match[1] == "*" and match[2] is None) or scale > precision:
-        return QlikType("NUMERIC")  # what no decimal of Avro could hold: Oracle's NUMBER(*), NUMBER(5,-2), NUMBER(2,5)
+    if scale < 0 or scale > precision:
+        return QlikType("NUMERIC")
     return QlikType("NUMERIC", 0, precision, scale)
 
 
 def _first(sql_type: str) -> int:
     match = _arguments(sql_type)
-    return int(match[1]) if match is not None and match[1] != "*" else 0
+    if match is None or match[1] == "*":
+        return 0
+    return int(match[1])

@@ -1,7 +1,8 @@
-"""What a change says of a row's columns: the row before, the row after, which columns changed and which are known.
+"""What a change says of a row's columns: the row before, the row after, which columns changed and
+which are known.
 
-Law: NULL and "nobody noted it" stay apart. Lists hold None for both; the bits beside them tell which it is. Only the
-class's own columns are told: a child table's values have no place in a row.
+Law: NULL and "nobody noted it" stay apart. Lists hold None for both; the bits beside them tell
+which it is. Only the class's own columns are told: a child table's values have no place in a row.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ class TableValues:
     def __init__(self, table: Table) -> None:
         self.table = table
         there = {column.name for column in table.columns}  # what is not captured any more may still be named
-        own = [one for one in table.loggable.values() if one.child is None and not one.multiple]
-        single = {one.column.name: one.name for one in own if one.column.name in there}
-        self.columns: tuple[Column, ...] = tuple(
-            [replace(column, name=single[column.name]) for column in table.columns if column.name in single]
-        )
+        single = {}
+        for attribute in table.loggable.values():
+            column_name = attribute.column.name
+            if attribute.child is None and not attribute.multiple and column_name in there:
+                single[column_name] = attribute.name
+        own = [column for column in table.columns if column.name in single]
+        self.columns: tuple[Column, ...] = tuple([replace(column, name=single[column.name]) for column in own])
         self.names = tuple([column.name for column in self.columns])
         self.key: tuple[int, ...] = tuple([self.names.index(single[name]) for name in table.key if name in single])
         """The places of the key columns, in the order of the key."""
@@ -48,13 +51,14 @@ Way = tuple[type | None, Callable[[Any], Piece]]
 
 
 Told = tuple[list[Piece], list[Piece], int, int, int, str | None]
-"""The pieces before and after, the bits of the columns that changed, of those that were and are known, and the key's value
-where it is one; a plain tuple, because one is made for every change.
+"""The pieces before and after, the bits of the columns that changed, of those that were and are
+known; and the key's value where it is one. A plain tuple, because one is made for every change.
 """
 
 
 class Teller:
-    """Reads the changes of one table: `ways` make the pieces of its columns, and `null` is that of NULL.
+    """Reads the changes of one table: `ways` make the pieces of its columns, and `null` is that of
+    NULL.
 
     Each value is read and written in one step, and what did not change is written once.
     """
@@ -66,23 +70,31 @@ class Teller:
         placed = [(place, 1 << place, *way) for place, way in enumerate(ways)]
         self._plan = dict(zip(values.names, placed, strict=True))
         self._keys = {native: self._plan[name] for native, name in values.natives.items()}
+        # Writers spell keys in any case; where two columns differ in nothing else, the exact name
+        # comes first.
         self._keys |= {name.casefold(): planned for name, planned in self._keys.items()} | self._keys
         self._left_out = values.table.multiple
         key = values.table.key
-        self._plain = f"{key[0]}=" if len(values.key) == 1 == len(key) else "\0"
+        # Nearly all keys are of one column and begin as this one does; with several columns no key
+        # begins so.
+        self._plain = "\0"
+        self._one: tuple[int, int, type | None, Callable[[Any], Piece]] = (0, 0, None, str)
+        if len(values.key) == 1 == len(key):
+            self._plain, self._one = f"{key[0]}=", self._keys[key[0]]
         self._skip = len(self._plain)
-        self._one = self._keys[key[0]] if len(values.key) == 1 == len(key) else (0, 0, None, str)
 
     def told(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
-        """The row before a change and after it, and the bits of the columns that it is about, that were known and that are."""
+        """The row before a change and after it, and the bits of columns: what it is about, what was
+        known and what is.
+        """
         if change.op is Op.TRUNCATE:
             return None, None, 0, 0, 0
         if change.op is Op.MODIFY:
             return self.modified(change)[:5]
         row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
-        return (
-            (None, row, bits, 0, bits) if change.op is Op.ADD else (row, None, self._values.key_bits or bits, bits, 0)
-        )
+        if change.op is Op.ADD:
+            return None, row, bits, 0, bits
+        return row, None, self._values.key_bits or bits, bits, 0
 
     def row(self, change: Change, *, new: bool) -> Told:
         """A row that begins, or one that ends."""
@@ -94,7 +106,12 @@ class Teller:
                 continue
             try:
                 place, bit, plain, way = plan[edit.column]
-                row[place] = cell if type(cell) is plain else null if cell is None else way(cell)
+                if type(cell) is plain:  # the most frequent case first: this runs for every value
+                    row[place] = cell
+                elif cell is None:
+                    row[place] = null
+                else:
+                    row[place] = way(cell)
             except (KeyError, ExpressionError) as error:
                 self._check(edit, error)
                 continue
@@ -114,11 +131,18 @@ class Teller:
                 place, bit, plain, way = plan[edit.column]
                 if new is not ABSENT:
                     has |= bit
-                    after[place] = piece = new if type(new) is plain else null if new is None else way(new)
+                    if type(new) is plain:
+                        piece = new
+                    elif new is None:
+                        piece = null
+                    else:
+                        piece = way(new)
+                    after[place] = piece
                     if old == new and not edit.reset:
                         before[place] = piece
                         had |= bit
                         continue
+                # With `reset` all former values go, and None is no value that was there.
                 if old is ABSENT or (old is None and edit.reset):
                     if new is not ABSENT:
                         changed |= bit
@@ -126,10 +150,18 @@ class Teller:
                             had &= ~bit
                     continue
                 had |= bit
-                before[place] = piece = old if type(old) is plain else null if old is None else way(old)
+                if type(old) is plain:
+                    piece = old
+                elif old is None:
+                    piece = null
+                else:
+                    piece = way(old)
+                before[place] = piece
             except (KeyError, ExpressionError) as error:
                 self._check(edit, error)
                 continue
+            # Two texts may be one value of the column's type, as 1.0 and 1.00: then nothing
+            # changed.
             if new is not ABSENT and piece != after[place]:
                 changed |= bit
         return before, after, changed, had, has, key
@@ -150,23 +182,24 @@ class Teller:
     def _of_parts(self, row: list[Piece], parts: tuple[tuple[str, str], ...]) -> tuple[list[Piece], int, str | None]:
         bits = 0
         for name, text in parts:
-            found = self._keys.get(name) or self._keys.get(name.casefold())
-            if found is None:
-                raise ExpressionError(
-                    f"the key names {value_shown(name)}, which is no column of {self._values.table.name}"
-                )
-            place, bit, plain, way = found
+            planned = self._keys.get(name) or self._keys.get(name.casefold())
+            if planned is None:
+                message = f"the key names {value_shown(name)}, which is no column of {self._values.table.name}"
+                raise ExpressionError(message)
+            place, bit, plain, way = planned
             try:
                 row[place] = text if plain is str else way(text)
             except ExpressionError as error:
                 raise named(error, self._values.names[place]) from None
             bits |= bit
-        return row, bits, parts[0][1] if len(parts) == 1 else None
+        only = parts[0][1] if len(parts) == 1 else None
+        return row, bits, only
 
     def _check(self, edit: Edit, error: Exception) -> None:
-        """A child table's values are left out; all else that stops an edit must be seen, with its column."""
+        """Raises what must be seen of an error that stopped an edit, with its column."""
         if isinstance(error, ExpressionError):
             raise named(error, edit.column) from None
+        # A child table's values have no place in a row.
         if edit.column not in self._left_out:
             table = self._values.table.name
             raise ExpressionError(

@@ -1,7 +1,8 @@
-"""The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id.
+"""The files sink: one file per document in a folder, there entirely or not at all, under a name
+made from its id.
 
-How the files of a plan come there all together, whoever is stopped where, stands in `plan_folder`, and for an object store
-in `store.plans`.
+How the files of a plan come there all together, whoever is stopped where, stands in `plan_folder`,
+and for an object store in `store.plans`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from eventlog.sinks.plan_folder import OWNERS, PlanFolder, not_written
 from eventlog.sinks.plans import HiddenFiles, Plans, resolved
 
 NAME_BYTES: Final = 180
-"""Bytes of a name before its suffix; file systems take 255, and hidden files have names around it."""
+"""Bytes of a name before its suffix.
+
+File systems take 255, and hidden files have names around it.
+"""
 
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
@@ -36,7 +40,10 @@ class PreparedDocuments(Struct, frozen=True):
 
 
 class FileSink:
-    """Writes each document to `place`, or where its route leads in it, as its id and `suffix`; a repeat replaces itself."""
+    """Writes each document to `place`, or where its route leads in it, as its id and `suffix`.
+
+    A repeat replaces itself.
+    """
 
     capabilities = SinkCapabilities(resolves=True, prepares=True)
 
@@ -47,7 +54,10 @@ class FileSink:
         self.suffix = suffix
         self._last = ""
         self._prepared: dict[str, PreparedDocuments | None] = {}
-        """By their plans, in the order in which they were begun; None while they are on their way."""
+        """By their plans, in the order in which they were begun.
+
+        None while they are on their way.
+        """
         self._turn = Lock()  # one thread prepares documents while another commits those before them
 
     def open(self, tenure: Tenure | None) -> None:
@@ -60,17 +70,22 @@ class FileSink:
             raise not_written("Documents", self.folder, error) from error
 
     def last(self) -> str:
-        """The greatest id in the folder, for ids sort like the positions that they come from; else the empty string."""
+        """The greatest id in the folder, for ids sort like the positions that they come from.
+
+        Else the empty string.
+        """
         return self._last
 
     def resolve(self, plan: str) -> Resolved:
-        """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
+        """Shows the rest of a plan that was begun.
+
+        Of one that was not nothing is there, nor hidden any more.
+        """
         self._take("", ())
         try:
             self._plans.settle()
-            self._last = self._plans.last(
-                self._ids
-            )  # a file may have got its name although that was reported as an error
+            # A file may have got its name although that was reported as an error.
+            self._last = self._plans.last(self._ids)
         except OSError as error:
             raise not_written("Documents", self.folder, error) from error
         return resolved(self._plans.plan, plan)
@@ -81,6 +96,8 @@ class FileSink:
             if plan == self._plans.plan or plan in self._prepared:
                 return
             self._prepared[plan] = None
+        # Without the lock, for the disk takes its time; meanwhile a commit may have thrown the plan
+        # away.
         hidden = self._hide(plan, documents)
         with self._turn:
             wanted = plan in self._prepared
@@ -90,7 +107,10 @@ class FileSink:
             hidden.discard()
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Shows them, durable when it returns; one that comes again under another plan takes its own place."""
+        """Shows them, durable when it returns.
+
+        One that comes again under another plan takes its own place.
+        """
         prepared = self._take(plan, documents) if plan else None
         if not documents or (plan and plan == self._plans.plan):
             return ()
@@ -108,30 +128,33 @@ class FileSink:
 
     def _hide(self, plan: str, documents: Sequence[Document]) -> HiddenFiles:
         try:
-            hidden: HiddenFiles = self._plans.hide(
-                plan, [file for document in documents for file in self._files(document)]
-            )
+            files = [file for document in documents for file in self._files(document)]
+            hidden: HiddenFiles = self._plans.hide(plan, files)
         except OSError as error:
             self._take("", ())
             raise not_written("Documents", self.folder, error) from error
         return hidden
 
     def _take(self, plan: str, documents: Sequence[Document]) -> HiddenFiles | None:
-        """The files of a plan, if just these documents were prepared; what was begun before it is wanted no more.
+        """The files of a plan, if just these documents were prepared.
+
+        What was begun before it is wanted no more.
 
         Without a plan, or one that was not prepared, nothing is wanted any more.
         """
         with self._turn:
-            begun = list(self._prepared)
-            cut = begun.index(plan) if plan in self._prepared else len(begun)
-            former = [self._prepared.pop(one) for one in begun[:cut]]
+            former = []
+            for begun in list(self._prepared):
+                if begun == plan:
+                    break
+                former.append(self._prepared.pop(begun))
             prepared = self._prepared.pop(plan, None)
         if prepared is not None and prepared.documents != documents:
             former.append(prepared)
             prepared = None
-        for one in former:
-            if one is not None:
-                one.hidden.discard()
+        for unwanted in former:
+            if unwanted is not None:  # else whoever prepares it finds that it is not wanted any more
+                unwanted.hidden.discard()
         return None if prepared is None else prepared.hidden
 
     def path(self, identity: str) -> Any:
@@ -148,11 +171,17 @@ class FileSink:
         return [(self._label(path), _bytes(document.id)), (path, document.body)]
 
     def _label(self, path: PurePath) -> PurePath:
-        """The hidden file that keeps an id which is too long for a name; it comes before the document."""
+        """The hidden file that keeps an id which is too long for a name.
+
+        It comes before the document.
+        """
         return path.with_name(f".{path.name}.id")
 
     def _folders(self) -> Iterator[Path]:
-        """The folder, and those that routes lead to; one that has an owner of its own is another output's."""
+        """The folder, and those that routes lead to.
+
+        One that has an owner of its own is another output's.
+        """
         if not self._routed:
             yield self.folder
             return
@@ -167,13 +196,17 @@ class FileSink:
                 yield self._id_of(path) or ""
 
     def _id_of(self, path: PurePath) -> str | None:
-        found = document_id(path.name.removesuffix(self.suffix))
-        told = self._plans.read(self._label(path)) if found is None else None
-        return found if told is None else _text(told)
+        identity = document_id(path.name.removesuffix(self.suffix))
+        if identity is not None:
+            return identity
+        label = self._plans.read(self._label(path))
+        return None if label is None else _text(label)
 
 
 def file_name(identity: str) -> str:
-    """A name that every file system can carry, different for different ids even where case does not count."""
+    """A name that every file system can carry, different for different ids even where case does not
+    count.
+    """
     written = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity)) or b"%"
     if len(written) > NAME_BYTES:
         written = written[: NAME_BYTES - 65] + b"~" + hashlib.sha256(_bytes(identity)).hexdigest().encode()
@@ -183,11 +216,16 @@ def file_name(identity: str) -> str:
 def document_id(name: str) -> str | None:
     """The id behind a name; None when the name was shortened, or when it is not one of ours."""
     plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), name.encode("utf-8", "surrogateescape"))
+    if name == "%":
+        plain = b""
     try:
-        found = _text(b"" if name == "%" else plain)
+        identity = _text(plain)
     except UnicodeDecodeError:
         return None
-    return found if file_name(found) == name else None
+    # Written again it must be the same name: somebody else's file may be called alike.
+    if file_name(identity) != name:
+        return None
+    return identity
 
 
 def _bytes(text: str) -> bytes:

@@ -1,7 +1,8 @@
-"""Whose a target is: the log that writes there, and the epoch of the publisher that took it over last.
+"""Whose a target is: the log that writes there, and the epoch of the publisher that took it over
+last.
 
-Law: who takes a target over writes its epoch there first, and every later write of a former holder is refused by what
-it finds, or is made of files that the new holder has removed.
+Law: who takes a target over writes its epoch there first, and every later write of a former holder
+is refused by what it finds, or is made of files that the new holder has removed.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ The maker is one try to prepare a plan, the holder is who may show or remove wha
 Law: the mark comes when every file of a plan is hidden, and before the first of them gets its name.
 So nothing is there of a plan without it. Of one with it, who comes next shows what is still hidden.
 
-Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or took
-is shown or removed by them. So a former owner that goes on finds nothing that it could show, and takes
-nothing from those after it. Its mark says nothing any more either: that of the highest epoch counts,
-and whoever takes the folder over makes one of its own.
+Law: a file is taken by renaming it, before anybody looks at the mark. Only what somebody made or
+took is shown or removed by them. So a former owner that goes on finds nothing that it could show,
+and takes nothing from those after it. Its mark says nothing any more either: that of the highest
+epoch counts, and whoever takes the folder over makes one of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 
 OWNERS: Final = ".eventlog"
-"""A folder beside the documents, hidden so that no pattern for documents finds it. In it stands a file for each epoch."""
+"""A folder beside the documents, hidden so that no pattern for documents finds it.
+
+In it stands a file for each epoch.
+"""
 
 PERMANENT: Final = frozenset(
     {
@@ -82,8 +85,9 @@ class FolderClaim(Struct, frozen=True):
 class OwnedFolder:
     """A folder of documents, whose owner stands in a hidden folder beside them.
 
-    Each epoch has a file of its own there and the highest counts. So who was stopped in the middle of taking the folder
-    over, and goes on after somebody else has done it, takes nothing away from that one.
+    Each epoch has a file of its own there and the highest counts. So who was stopped in the middle
+    of taking the folder over, and goes on after somebody else has done it, takes nothing away from
+    that one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -122,7 +126,8 @@ class OwnedFolder:
         flush(self.folder)
 
     def _latest(self) -> FolderClaim | None:
-        """The file of the highest epoch; who has a higher one may remove it while it is looked at."""
+        """The file of the highest epoch."""
+        # Who has a higher one may remove it while it is looked at; then there is another to look at.
         while name := max(self._names(), default=""):
             with suppress(FileNotFoundError):
                 return FolderClaim(name, (self._claims / name).read_bytes())
@@ -189,7 +194,10 @@ class TakenFile(Struct, frozen=True, kw_only=True):
 
 
 class PlanFolder:
-    """A folder with an owner, and the plans that are shown in it. Files may be in any of its `places`."""
+    """A folder with an owner, and the plans that are shown in it.
+
+    Files may be in any of its `places`.
+    """
 
     def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
         self.folder = folder
@@ -207,22 +215,28 @@ class PlanFolder:
         self.settle()
 
     def settle(self) -> list[Path]:
-        """Shows the rest of the plan that was begun, and removes what is hidden of others; which files it showed."""
+        """Shows the rest of the plan that was begun, and removes what is hidden of others.
+
+        Which files it showed.
+        """
         try:
-            found = [path for place in self._places() for path in _hidden_in(place)]
-            taken = [one for one in map(self._taken, found) if one is not None]
+            # Taken before anybody looks at the mark, so that a former owner who goes on finds nothing.
+            hidden = [path for place in self._places() for path in _hidden_in(place)]
+            taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
             mark = self._own_mark(marks)
-            begun = [one for one in taken if mark is not None and one.belongs_to(mark)]
-            self._name([one.part for one in sorted(begun, key=lambda one: one.number)], apart=1)
+            begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
+            self._name([file.part for file in sorted(begun, key=lambda file: file.number)], apart=1)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
-        for one in taken:
-            one.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
-        self._mark, self.plan = mark, "" if mark is None else mark.plan
-        return [one.part.target for one in begun]
+        for file in taken:
+            file.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
+        self._mark, self.plan = mark, ""
+        if mark is not None:
+            self.plan = mark.plan
+        return [file.part.target for file in begun]
 
     def make(self, folder: Path) -> None:
         """Makes a folder in this one, whose name is durable before a file is in it."""
@@ -245,16 +259,17 @@ class PlanFolder:
         """Writes files that nobody sees yet, durable when it returns."""
         maker = secrets.token_hex(4)
         whose = f"{BEGINNING}{self._holder}={maker}={quote(plan, safe='')}="
-        parts = [
-            (PartialFile(target.with_name(f"{whose}{number}={target.name}{HIDDEN}"), target), content)
-            for number, (target, content) in enumerate(files)
-        ]
+        parts = []
+        for number, (target, content) in enumerate(files):
+            temporary = target.with_name(f"{whose}{number}={target.name}{HIDDEN}")
+            parts.append((PartialFile(temporary, target), content))
         return Hidden(plan=plan, maker=maker, parts=hide_parts(parts))
 
     def show(self, hidden: Hidden, *, apart: int = 0, last: str = "") -> None:
         """Gives files their names if the folder is still ours, durable when it returns.
 
-        So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.
+        So many of the last come `apart`, once all others are durable. Without a plan nobody
+        finishes what breaks off.
         """
         begun = False
         try:
@@ -267,12 +282,13 @@ class PlanFolder:
             self._owned.confirm()  # whoever has taken the folder over has taken the files
             raise
         finally:
+            # What was begun stays hidden when it breaks off: who comes next shows the rest of it.
             if not begun:
                 hidden.discard()
         self.plan = hidden.plan or self.plan
 
     def _begin(self, hidden: Hidden) -> None:
-        """Makes the mark. Names in one folder reach the disk in order: one file there needs no flush before it."""
+        """Makes the mark."""
         mark = Mark(self._owned.epoch, hidden.maker, hidden.plan)
         path = self.folder / mark.name
         if self._mark is None:
@@ -280,20 +296,26 @@ class PlanFolder:
         else:
             (self.folder / self._mark.name).replace(path)
         self._mark = mark
+        # The mark must be on the disk before the first name. Names in one folder reach it in order,
+        # so one file there needs no flush before it.
         if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
             flush(self.folder)
 
     def _name(self, parts: list[PartialFile], apart: int) -> None:
         cut = len(parts) - apart
-        for group in (parts[:cut], parts[cut:]) if apart else (parts,):
-            show_files(group)
+        show_files(parts[:cut])
+        if apart:
+            show_files(parts[cut:])
 
     def _taken(self, path: Path) -> TakenFile | None:
-        """The file, as ours from now on; None if it is not there any more, such as one that just got its name."""
-        found = _hidden_name(path.name)
-        if found is None:
+        """The file, as ours from now on.
+
+        None if it is not there any more, such as one that just got its name.
+        """
+        words = _hidden_name(path.name)
+        if words is None:
             raise _no_name_of_ours(path)
-        _, maker, plan, number, name = found.groups()
+        _, maker, plan, number, name = words.groups()
         ours = path.with_name(f"{BEGINNING}{self._holder}={maker}={plan}={number}={name}{HIDDEN}")
         try:
             path.replace(ours)
@@ -303,7 +325,10 @@ class PlanFolder:
         return TakenFile(maker=maker, plan=unquote(plan), number=int(number), part=part)
 
     def _own_mark(self, there: Sequence[Mark]) -> Mark | None:
-        """The mark of the highest epoch, as our own from now on; others go. None where there is nothing to mark."""
+        """The mark of the highest epoch, as our own from now on; others go.
+
+        None where there is nothing to mark.
+        """
         if not there and not self._owned.epoch:
             return None
         latest = there[-1] if there else Mark(self._owned.epoch)
@@ -311,24 +336,27 @@ class PlanFolder:
         if ours not in there:
             make_empty(self.folder / ours.name)
             flush(self.folder)
+        # Only now: without any mark, nothing would be there of a plan whose files are half shown.
         for mark in there:
             if mark != ours:
                 (self.folder / mark.name).unlink(missing_ok=True)
         return ours
 
     def _marks(self) -> list[Mark]:
-        """All marks, the latest last. Whoever looks once may miss one that is renamed meanwhile, in a large folder."""
-        found = sorted(self._look_for_marks())
-        while (again := sorted(self._look_for_marks())) != found:
-            found = again
-        return found
+        """All marks, the latest last."""
+        # Whoever looks once may miss one that is renamed meanwhile, in a large folder.
+        marks = sorted(self._look_for_marks())
+        while (again := sorted(self._look_for_marks())) != marks:
+            marks = again
+        return marks
 
     def _look_for_marks(self) -> Iterator[Mark]:
         for path in _ours_in(self.folder, SHOWN):
-            found = _mark_name(path.name)
-            if found is None:
+            words = _mark_name(path.name)
+            if words is None:
                 raise _no_name_of_ours(path)
-            yield Mark(int(found[1]), found[2], unquote(found[3]))
+            epoch, maker, plan = words.groups()
+            yield Mark(int(epoch), maker, unquote(plan))
 
 
 def _hidden_in(place: Path) -> list[Path]:

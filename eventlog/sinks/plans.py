@@ -1,8 +1,8 @@
 """Where the files of plans come together: a folder, or the objects below an address.
 
-Law: the files of a plan are there all together or not at all, whoever is stopped where. What is hidden is seen by nobody;
-one step commits a plan, and who comes next finishes what was committed and removes everything else. Only the latest
-owner commits.
+Law: the files of a plan are there all together or not at all, whoever is stopped where. What is
+hidden is seen by nobody; one step commits a plan, and who comes next finishes what was committed
+and removes everything else. Only the latest owner commits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ class HiddenFiles(Protocol):
 
 
 class Plans(Protocol):
-    """A place of files in which plans are shown. Names are paths below `folder`; nothing else reads or writes there.
+    """A place of files in which plans are shown.
+
+    Names are paths below `folder`; nothing else reads or writes there.
 
     SinkError, or OSError in a folder, says what went wrong.
     """
@@ -46,8 +48,9 @@ class Plans(Protocol):
     def show(self, hidden: Any, *, apart: int = 0, last: str = "") -> None:
         """Gives files their names if the place is still ours, durable when it returns.
 
-        So many of the last come `apart`, once all others are durable. Without a plan nobody finishes what breaks off.
-        `last` is the greatest id among them, for a place that cannot be searched for it.
+        So many of the last come `apart`, once all others are durable. Without a plan nobody
+        finishes what breaks off. `last` is the greatest id among them, for a place that cannot be
+        searched for it.
         """
 
     def read(self, path: Any) -> bytes | None:

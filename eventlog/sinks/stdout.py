@@ -13,7 +13,10 @@ from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 
 
 class StdoutSink:
-    """Writes documents to a stream. A stream takes nothing back: after a crash the last documents stand there twice."""
+    """Writes documents to a stream.
+
+    A stream takes nothing back: after a crash the last documents stand there twice.
+    """
 
     capabilities = SinkCapabilities()
 
@@ -22,7 +25,9 @@ class StdoutSink:
         self._last = ""
 
     def open(self, tenure: Tenure | None) -> None:
-        """Nobody can take a stream over: a publisher makes sure that it has the lock of its log before it writes."""
+        """Nobody can take a stream over: a publisher makes sure that it has the lock of its log
+        before it writes.
+        """
 
     def last(self) -> str:
         """The id of the last document that this process wrote; a stream keeps none from before."""
@@ -39,7 +44,10 @@ class StdoutSink:
         """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""
         try:
             for document in documents:
-                self._stream.write(document.body if document.body.endswith(b"\n") else document.body + b"\n")
+                body = document.body
+                if not body.endswith(b"\n"):
+                    body += b"\n"
+                self._stream.write(body)
             self._stream.flush()
         except BrokenPipeError as error:
             self._give_up()
@@ -56,7 +64,9 @@ class StdoutSink:
         """Leaves the stream open, because it belongs to the process."""
 
     def _give_up(self) -> None:
-        """Points the stream at nothing, because Python flushes it once more at the end and would complain there."""
+        """Points the stream at nothing, because Python flushes it once more at the end and would
+        complain there.
+        """
         try:
             descriptor = self._stream.fileno()
         except (OSError, AttributeError):

@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 HOLDING: Final = "holding"
-"""Another text each time that somebody holds, releases or requeues rows, or tracks tables: what a reader knows of that is old."""
+"""Another text each time that somebody holds, releases or requeues rows, or tracks tables: what a
+reader knows of that is old.
+"""
 
 CONVERTED: Final = "converted"
-"""The batches that a conversion has done for every output but those that have them ahead: none that comes later gets them."""
+"""The batches that a conversion has done for every output but those that have them ahead: none that
+comes later gets them.
+"""
 
 SEEN: Final = "seen"
-"""Numbers of rows that nobody has to look for, written down where many rows wait: see publisher/memory.py."""
+"""Numbers of rows that nobody has to look for, written down where many rows wait: see
+publisher/memory.py.
+"""
 
 TRACKED: Final = "tracked"
 """Another text each time that somebody tracks tables: they may have other columns than before."""
@@ -50,16 +56,23 @@ PUBLISHER: Final = "publisher"
 """Who holds the lock of the log, and until when: see sources/log/lock.py."""
 
 LOG: Final = "log"
-"""Which log this is, for ever: a UUID that whoever takes the lock for the first time makes. A copy of a log has it too."""
+"""Which log this is, for ever: a UUID that whoever takes the lock for the first time makes.
+
+A copy of a log has it too.
+"""
 
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""
 
 RESUMED: Final = "resumed: "
-"""What the names of marks begin with that say how far an output was behind when somebody let it go on."""
+"""What the names of marks begin with that say how far an output was behind when somebody let it go
+on.
+"""
 
 TRY_NOW: Final = "try now: "
-"""What the names of marks begin with that ask the publisher not to wait any longer before it tries an output again."""
+"""What the names of marks begin with that ask the publisher not to wait any longer before it tries
+an output again.
+"""
 
 Run = tuple[int, int]
 """The first and the last of numbers without a gap."""
@@ -71,7 +84,9 @@ _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 
 class Marks:
-    """The marks of a log, in its companion table: they change together with the rows that they speak of."""
+    """The marks of a log, in its companion table: they change together with the rows that they
+    speak of.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -92,7 +107,9 @@ class Marks:
         connection.execute(self._log.query("mark_write"), {"name": name, "value": stored(value)})
 
     def lock(self, connection: Connection, name: str) -> None:
-        """Waits for who changes a mark, and keeps others from it before the caller's transaction ends."""
+        """Waits for who changes a mark, and keeps others from it before the caller's transaction
+        ends.
+        """
         connection.execute(self._log.query("mark_lock"), {"name": name})
 
     def clear(self, connection: Connection, name: str) -> None:
@@ -106,12 +123,16 @@ def note_change(connection: Connection, log: Log) -> None:
 
 
 def stored(text: str) -> str | None:
-    """A text as a mark, or a record of a row, keeps it: an empty one as NULL on every database, for Oracle knows no other."""
+    """A text as a mark, or a record of a row, keeps it: an empty one as NULL on every database, for
+    Oracle knows no other.
+    """
     return text or None
 
 
 def next_epoch(former: str | None, now: dt.datetime) -> int:
-    """The epoch after the one that the mark says: not below the clock, so that a restored log does not fall behind."""
+    """The epoch after the one that the mark says: not below the clock, so that a restored log does
+    not fall behind.
+    """
     milliseconds = (now - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
     before = int(former) if former is not None and former.isdecimal() else 0
     return max(before + 1, milliseconds)
@@ -131,7 +152,9 @@ def value_of(text: str | None, kind: type[T]) -> T | None:
 
 
 def runs(numbers: Iterable[int]) -> list[Run]:
-    """Stretches of numbers that follow each other without a gap, first and last, in the order given."""
+    """Stretches of numbers that follow each other without a gap, first and last, in the order
+    given.
+    """
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return [(numbers[0], numbers[-1])]  # by far the most common, and told without a look at each
@@ -180,7 +203,10 @@ _first = itemgetter(0)
 
 
 class Stretches:
-    """A set of numbers that never changes; ascending stretches, first and last, that do not touch."""
+    """A set of numbers that never changes.
+
+    Ascending stretches, first and last, that do not touch.
+    """
 
     __slots__ = ("parts",)
 

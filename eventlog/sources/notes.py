@@ -1,9 +1,9 @@
-"""How far each output of a stream is with the batch in hand: notes that are durable before a document is, and survive a
-crash.
+"""How far each output of a stream is with the batch in hand: notes that are durable before a
+document is, and survive a crash.
 
-Law: a repeated batch gives every document its former id and only events that were in it, whatever has happened to the
-stream meanwhile. So a note says which events a document covers, and a repeat decides each document's events by
-themselves.
+Law: a repeated batch gives every document its former id and only events that were in it, whatever
+has happened to the stream meanwhile. So a note says which events a document covers, and a repeat
+decides each document's events by themselves.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from eventlog.core.model import Captured, Count, CutTransaction, Outcome, Positi
 from eventlog.sources.marks import as_text, read_runs, write_runs
 
 COUNTED = "counted"
-"""The note about transactions that outputs were told a part of, whatever batch is in hand. Every other note is called
-like its output."""
+"""The note about transactions that outputs were told a part of, whatever batch is in hand.
+
+Every other note is called like its output.
+"""
 
 Positions = str | tuple[Position, ...]
 """Many positions; those of a log are written as stretches, `60..62,70`."""
 
 
 class Planned(Struct, frozen=True, array_like=True, gc=False):
-    """A document that may be at the output already, the events in it, and the plan by which a repeat is recognised.
+    """A document that may be at the output already, the events in it, and the plan by which a
+    repeat is recognised.
 
     `cut` are the transactions that it has a part of: a repeat counts them from the same number.
     """
@@ -40,10 +43,12 @@ class Planned(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One output: the events that are durable there, the documents on their way, and what was answered.
+    """One output: the events that are durable there, the documents on their way, and what was
+    answered.
 
-    `after` is the id of the document before the first planned one, from which formats go on counting. `told` is how much
-    of each unfinished transaction stands in documents up to the last planned one.
+    `after` is the id of the document before the first planned one, from which formats go on
+    counting. `told` is how much of each unfinished transaction stands in documents up to the last
+    planned one.
     """
 
     done: Positions = ""
@@ -54,11 +59,12 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Counted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What batches leave for those after them: how much each output was told of transactions that go on.
+    """What batches leave for those after them: how much each output was told of transactions that
+    go on.
 
-    `left` are changes that were not told yet, each by the events in it, which are decided by themselves; `away` are those
-    of them that somebody holds since. They must stay what they were: told with a later row that is refused, their
-    transaction would have no end.
+    `left` are changes that were not told yet, each by the events in it, which are decided by
+    themselves; `away` are those of them that somebody holds since. They must stay what they were:
+    told with a later row that is refused, their transaction would have no end.
     """
 
     told: Mapping[str, Mapping[int, Count]] = {}
@@ -92,14 +98,19 @@ Note = TypeVar("Note", Progress, Counted)
 
 
 class PlannedPart(Struct, frozen=True, kw_only=True):
-    """Events that are decided by themselves, for they are in a `planned` document; those without are in none yet."""
+    """Events that are decided by themselves, for they are in a `planned` document.
+
+    Those without are in none yet.
+    """
 
     planned: Planned | None = None
     events: Sequence[Captured]
 
 
 def parts(events: Sequence[Captured], progress: Progress) -> list[PlannedPart]:
-    """The events that an output still gets: those of each planned document, in its order, then all others."""
+    """The events that an output still gets: those of each planned document, in its order, then all
+    others.
+    """
     done = set(read_positions(progress.done))
     planned = [read_positions(plan.positions) for plan in progress.planned]
     place = {position: number for number, positions in enumerate(planned) for position in positions}
@@ -114,22 +125,29 @@ def parts(events: Sequence[Captured], progress: Progress) -> list[PlannedPart]:
 def once_each(planned: Iterable[Planned], done: Positions) -> tuple[Planned, ...]:
     """The planned documents with each event in the first that has it, without events that are done.
 
-    What waits was planned as well, and may be planned again. An event that stood in two places would come at the later
-    one, behind a later change of its object.
+    What waits was planned as well, and may be planned again. An event that stood in two places
+    would come at the later one, behind a later change of its object.
     """
     seen = set(read_positions(done))
-    found: list[Planned] = []
-    for one in planned:
-        positions = read_positions(one.positions)
+    documents: list[Planned] = []
+    for document in planned:
+        positions = read_positions(document.positions)
         left = [position for position in positions if position not in seen]
         seen.update(left)
-        if left:
-            found.append(one if len(left) == len(positions) else replace(one, positions=write_positions(left)))
-    return tuple(found)
+        if not left:
+            continue
+        rest = document
+        if len(left) < len(positions):
+            rest = replace(document, positions=write_positions(left))
+        documents.append(rest)
+    return tuple(documents)
 
 
 def read_progress(notes: Mapping[str, str], *names: str) -> Progress:
-    """What was noted about an output under its name, else under a former one; nothing when it is new."""
+    """What was noted about an output under its name, else under a former one.
+
+    Nothing when it is new.
+    """
     return _read(next((notes[name] for name in names if name in notes), None), Progress)
 
 
@@ -145,7 +163,9 @@ def write_counted(counted: Counted) -> dict[str, str]:
 
 
 def told_before(counted: Counted, notes: Mapping[str, str], *names: str) -> Mapping[int, Count]:
-    """How much of each unfinished transaction an output was told, before what it still gets of this batch."""
+    """How much of each unfinished transaction an output was told, before what it still gets of this
+    batch.
+    """
     if any(name in notes for name in names):
         return read_progress(notes, *names).told
     return next((counted.told[name] for name in names if name in counted.told), {})

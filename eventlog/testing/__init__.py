@@ -1,9 +1,11 @@
-"""For tests of those who use eventlog, as a plug-in of pytest: a log, tracked tables and a publisher on a throw-away database.
+"""For tests of those who use eventlog, as a plug-in of pytest: a log, tracked tables and a
+publisher on a throw-away database.
 
     pytest_plugins = ["eventlog.testing"]
 
-brings the fixtures `eventlog_database` and `eventlog_capture`. Whoever has a database for tests overrides the first one.
-Who writes a sink, a format or a source inherits what it must do: SinkSuite, FormatSuite, SourceSuite.
+brings the fixtures `eventlog_database` and `eventlog_capture`. Whoever has a database for tests
+overrides the first one. Who writes a sink, a format or a source inherits what it must do:
+SinkSuite, FormatSuite, SourceSuite.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ __all__ = [
 
 
 class Capture:
-    """Captures changes of tables from now on. `folder` takes what is published, and must be empty or not there."""
+    """Captures changes of tables from now on.
+
+    `folder` takes what is published, and must be empty or not there.
+    """
 
     def __init__(self, engine: Engine, folder: Path, *tables: str, events: str = "row-back", **output: Any) -> None:
         if engine.url.database in (None, "", ":memory:"):
@@ -102,8 +107,8 @@ def eventlog_database(tmp_path: Path) -> Iterator[Engine]:
 def eventlog_capture(eventlog_database: Engine, tmp_path: Path) -> Callable[..., Capture]:
     """Makes a log on the database and the triggers of the tables that it is called with.
 
-    `events` says how a change is logged, as with `eventlog track`; other names are settings of the output, such as
-    `format="messages"`.
+    `events` says how a change is logged, as with `eventlog track`; other names are settings of the
+    output, such as `format="messages"`.
     """
 
     def capture(*tables: str, **settings: Any) -> Capture:

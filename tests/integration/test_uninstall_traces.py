@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture import track
+from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
-from eventlog.capture.rights import Roles, give_rights, take_back, taking_back
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE, OK
 from eventlog.sql.names import LogNames

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.capture.plan import TriggerOptions, plan
-from eventlog.capture.track import refuse_unfit
+from eventlog.capture.tried import refuse_unfit
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status

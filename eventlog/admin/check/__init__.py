@@ -1,4 +1,7 @@
-"""Says whether a publisher could work here: configuration, database, log, triggers, outputs; changes nothing."""
+"""Says whether a publisher could work here: configuration, database, log, triggers, outputs.
+
+Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ __all__ = ["Point", "PointLevel", "check"]
 
 
 def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = None) -> Iterator[Point]:
-    """Every point in the order in which they build on each other; what needs a part that failed is left out.
+    """Every point in the order in which they build on each other.
+
+    What needs a part that failed is left out.
 
     `clock` is this machine's time in UTC.
     """
@@ -76,7 +81,10 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
 
 
 def _policies(engine: Engine, config: Config) -> Iterator[Point]:
-    """Whether the tables and attributes are there that policies name; nothing where there is no policy."""
+    """Whether the tables and attributes are there that policies name.
+
+    Nothing where there is no policy.
+    """
     from eventlog.config.build import catalog_of
 
     found = policies_of(config)

@@ -1,4 +1,6 @@
-"""Points about the journal: what somebody has done to its tables by hand, before the publisher meets it."""
+"""Points about the journal: what somebody has done to its tables by hand, before the publisher
+meets it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from eventlog.sql.names import LogNames
 
 
 def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """A point for each fault of the tables beside the log; one that all is well where there is none."""
+    """A point for each fault of the tables beside the log.
+
+    One that all is well where there is none.
+    """
     log = Log(engine, names)
     with log.transaction() as connection:
         reading = read_journal(connection, log)

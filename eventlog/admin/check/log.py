@@ -1,8 +1,8 @@
-"""Points about the log: its tables and their version, what the connected user may do, its triggers, its rows,
-its numbers and indexes.
+"""Points about the log: its tables and their version, what the connected user may do, its triggers,
+its rows, its numbers and indexes.
 
-Numbers are the order of an object's changes, unless sessions keep some in hand. A log that somebody else made has none
-of our indexes, or none at all.
+Numbers are the order of an object's changes, unless sessions keep some in hand. A log that somebody
+else made has none of our indexes, or none at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import failing, read_output_states
 from eventlog.publisher.flow import read_flow, unread_tables
-from eventlog.sources.log.backlog import Backlog, backlog
+from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.flow import said_of_parts
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
@@ -51,7 +51,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     """The points of one log; without the log itself there is nothing more to ask."""
     try:
         with in_our_words(engine, f"The log {names.whole}"):
-            found = log_columns(engine, names, config.source.columns)
+            log = log_columns(engine, names, config.source.columns)
     except InstallError as error:
         yield failure("log", error)
         return
@@ -60,30 +60,36 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
         yield failure("log", SourceError(error.message, hint=hint))
         return
     # Their names are worth a long line only where somebody else chose them.
-    names_of_columns = "" if set(found.columns) == set(STANDARD) else f": {', '.join(found.columns)}"
+    names_of_columns = ""
+    if set(log.columns) != set(STANDARD):
+        names_of_columns = f": {', '.join(log.columns)}"
     yield ok("log", f"{config.source.log} has its ten columns{names_of_columns}")
-    tables = list(points("state tables", lambda: [_companions(engine, found)]))
+    tables = list(points("state tables", lambda: [_companions(engine, log)]))
     yield from tables
+    # Without its tables the journal would only say in other words that they are missing.
     if not any(point.exit_code for point in tables):
-        yield from points("journal", lambda: journal_points(engine, found, config))
-    yield from points("index", lambda: index_points(engine, found))
-    yield from points("newest rows", lambda: newest_points(engine, found))
-    yield from number_points(engine, found, config)
-    yield from points("rights", lambda: _rights(engine, found, config))
-    yield from owner_points(engine, found, config)
+        yield from points("journal", lambda: journal_points(engine, log, config))
+    yield from points("index", lambda: index_points(engine, log))
+    yield from points("newest rows", lambda: newest_points(engine, log))
+    yield from number_points(engine, log, config)
+    yield from points("rights", lambda: _rights(engine, log, config))
+    yield from owner_points(engine, log, config)
     yield from unseen_points(engine)
-    yield from points("loopback", lambda: loopback_points(engine, found, config))
-    yield from points("triggers", lambda: trigger_points(engine, found))
-    yield from points("triggers", lambda: gap_points(engine, found))
+    yield from points("loopback", lambda: loopback_points(engine, log, config))
+    yield from points("triggers", lambda: trigger_points(engine, log))
+    yield from points("triggers", lambda: gap_points(engine, log))
     future = config.publisher.handle_future_events
-    yield from points("images", lambda: image_points(engine, found, config))
-    yield from transaction_points(dialect_of(engine), found, config)
-    yield from points("times", lambda: time_points(engine, found, future=future))
-    yield from points("rows", lambda: _rows(engine, found, config))
+    yield from points("images", lambda: image_points(engine, log, config))
+    yield from transaction_points(dialect_of(engine), log, config)
+    yield from points("times", lambda: time_points(engine, log, future=future))
+    yield from points("rows", lambda: _rows(engine, log, config))
 
 
 def gives_rights(engine: Engine, *, other: bool = False) -> str:
-    """The command that gives the connected user what it lacks; another login than the publisher's only reads."""
+    """The command that gives the connected user what it lacks.
+
+    Another login than the publisher's only reads.
+    """
     kind = "reader" if other else "publisher"
     role = engine.url.username or "ROLE"
     return f"`eventlog rights --{kind} {role}` gives what a {kind} needs; a superuser or the tables' owner runs it."
@@ -130,10 +136,8 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         except SourceError as error:
             if error.message not in missing:  # a database names the table, and not always the right
                 missing.add(error.message)
-                yield failure(
-                    "rights",
-                    InstallError(error.message, hint=error.hint or gives_rights(reader, other=reader is not engine)),
-                )
+                hint = error.hint or gives_rights(reader, other=reader is not engine)
+                yield failure("rights", InstallError(error.message, hint=hint))
     for table, note in _unread(engine, names).items():
         missing.add(table)
         mend = "Give the right; rows of that table are tried again now and then."
@@ -143,7 +147,10 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 
 
 def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
-    """Tables that a publisher could not read; nothing where the journal cannot be read, which was told already."""
+    """Tables that a publisher could not read.
+
+    Nothing where the journal cannot be read, which was told already.
+    """
     log = Log(engine, names)
     try:
         with log.transaction() as connection:
@@ -154,64 +161,61 @@ def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
 
 def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config) -> Iterator[tuple[str, str]]:
     """What is tried, and the statement for it."""
-    own = {"event log": ("attempt_read", "attempt_mark"), names.outcomes: ("attempt_outcome",), names.marks: ()}
-    own[names.marks] = ("attempt_mark_write",)
+    log_queries = ["attempt_read", "attempt_mark"]
     if config.publisher.delete_from_log:
-        own["event log"] += ("attempt_delete",)
+        log_queries.append("attempt_delete")
+    own = {
+        "The event log": log_queries,
+        f"The state table {names.outcomes}": ["attempt_outcome"],
+        f"The state table {names.marks}": ["attempt_mark_write"],
+    }
     holes = log_holes(dialect, names)
     for what, queries in own.items():
         for query in queries:
             for part in statement(dialect, query, **holes).split(";\n"):
-                yield f"The {what}" if what == "event log" else f"The state table {what}", part
-    for table in _captured(engine, names):
-        yield f"{TABLE}{table}", statement(dialect, "attempt_table", target=table)
-
-
-def _captured(engine: Engine, names: LogNames) -> Iterator[str]:
-    dialect = dialect_of(engine)
+                yield what, part
     with engine.connect() as connection:
         classes = tracked(connection, with_schema(connection, names))
     for table in classes:
-        yield from (dialect.qualified(table.schema, one) for one in (table.name, *(c.name for c in table.children)))
+        for name in (table.name, *(child.name for child in table.children)):
+            target = dialect.qualified(table.schema, name)
+            yield f"{TABLE}{target}", statement(dialect, "attempt_table", target=target)
 
 
 def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     log = Log(engine, names)
-    found = backlog(log)
+    rows = backlog(log)
     with log.transaction() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
-    waits = f"row {flow.oldest} has waited for {duration(flow.lag or 0.0)}"
+    verb = "waits" if flow.parts.total == 1 else "wait"
+    waiting = f"{counted(flow.parts.total, 'row')} {verb}"
+    age = duration(flow.lag or 0.0)
     if flow.state == "stuck":
-        said = f"{_rows_wait(flow.parts.total)}; {waits}."
+        said = f"{waiting}; row {flow.oldest} has waited for {age}."
         yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
     elif flow.state == "retrying":
-        said = f"{_rows_wait(flow.parts.total)} because a receiver did not take a row; {waits}."
+        said = f"{waiting} because a receiver did not take a row; row {flow.oldest} has waited for {age}."
         yield warning("rows", said, "`eventlog status` shows the receiver's answer; the rows are offered again.")
+    elif flow.oldest is None:
+        yield ok("rows", waiting)
     else:
-        age = "" if flow.oldest is None else f", the oldest that nobody holds for {duration(flow.lag or 0.0)}"
-        yield ok("rows", f"{_rows_wait(flow.parts.total)}{age}")
+        yield ok("rows", f"{waiting}, the oldest that nobody holds for {age}")
     for sentence in said_of_parts(flow):
         yield ok("rows", sentence.removesuffix("."))
-    yield from _letters(found)
-
-
-def _rows_wait(number: int) -> str:
-    return f"{counted(number, 'row')} wait{'s' * (number == 1)}"
-
-
-def _letters(found: Backlog) -> Iterator[Point]:
-    for letter, number in found.other.items():
+    for letter, number in rows.other.items():
         mend = "Set their status to N to have them published."
         yield warning("rows", f"{counted(number, 'row')} with the status {letter!r}, which no publisher reads.", mend)
-    bad = found.by_status[Status.ERROR] + found.by_status[Status.FATAL]
+    bad = rows.by_status[Status.ERROR] + rows.by_status[Status.FATAL]
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
-        yield warning("rows", f"{counted(bad, 'row')} ended as {'an error' if bad == 1 else 'errors'}.", mend)
+        errors = "an error" if bad == 1 else "errors"
+        yield warning("rows", f"{counted(bad, 'row')} ended as {errors}.", mend)
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """Whether each row has a number of its own, and whether a later change of an object may get a lower one.
+    """Whether each row has a number of its own, and whether a later change of an object may get a
+    lower one.
 
     Where times order the log, nobody asks the second.
     """
@@ -231,7 +235,10 @@ def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[P
 
 
 def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Rows that a mark cannot mean alone. Of a log that eventlog made only the waiting rows are looked at."""
+    """Rows that a mark cannot mean alone.
+
+    Of a log that eventlog made only the waiting rows are looked at.
+    """
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
     with transaction(engine, "The event log") as connection:
@@ -243,7 +250,10 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
         said = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
         yield failure("numbers", InstallError(said, hint="Give them numbers, or take them away."))
     if doubled:
-        said = f"{counted(doubled, 'row')} with a record_id that another row has: rows with one number end with the same status."
+        said = (
+            f"{counted(doubled, 'row')} with a record_id that another row has:"
+            " rows with one number end with the same status."
+        )
         yield warning("numbers", said, "Number them again, and make a unique index on the column.")
     if low:
         said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
@@ -257,18 +267,22 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     with engine.connect() as connection:
         log = with_schema(connection, names)
         inspector = inspect(connection)
-        found = [*inspector.get_indexes(log.table, schema=log.schema)]
+        indexes = [*inspector.get_indexes(log.table, schema=log.schema)]
         key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
-        serving = next((index for index in found if serves(connection, index, log)), None)
-    if serving is not None or begins_with_status(key, log):
-        yield ok("index", f"polling reads {serving['name'] if serving else 'the primary key'} and not the whole log")
+        serving = [index["name"] for index in indexes if serves(connection, index, log)]
+    if begins_with_status(key, log):
+        serving.append("the primary key")
+    if serving:
+        yield ok("index", f"polling reads {serving[0]} and not the whole log")
         return
     said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
     yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
 
 
 def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """The statement that makes an index of the processed rows, where lists would not have the newest rows first without it."""
+    """The statement that makes an index of the processed rows, where lists need it to have the
+    newest rows first.
+    """
     dialect = dialect_of(engine)
     if not offers(dialect, "make_number_index"):
         return
@@ -278,7 +292,8 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         said = (
             f"No index leads to the processed rows of {log.table} by their numbers: the page shows them in any order."
         )
-        yield warning("newest rows", said, f"Let a DBA run: {making(dialect, log, 'make_number_index', '_done')};")
+        index = making(dialect, log, "make_number_index", "_done")
+        yield warning("newest rows", said, f"Let a DBA run: {index};")
 
 
 def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:

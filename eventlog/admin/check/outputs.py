@@ -19,8 +19,10 @@ def output_points(config: Config) -> Iterator[Point]:
         try:
             require_packages(output)
             plugin = plugin_of(output)
-            nothing = [Finding(said=f"the sink {output.sink} has nothing to try")]
-            yield from told(name, plugin.check(output) if plugin.check is not None else nothing)
+            findings: Iterable[Finding] = [Finding(said=f"the sink {output.sink} has nothing to try")]
+            if plugin.check is not None:
+                findings = plugin.check(output)
+            yield from told(name, findings)
         except EventlogError as error:
             yield failure(name, error)
         except Exception as error:  # noqa: BLE001  # the other outputs are tried all the same
@@ -30,4 +32,7 @@ def output_points(config: Config) -> Iterator[Point]:
 def told(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
     """What a plug-in found, as points of this name."""
     for finding in findings:
-        yield ok(name, finding.said) if finding.mend is None else warning(name, finding.said, finding.mend)
+        if finding.mend is None:
+            yield ok(name, finding.said)
+        else:
+            yield warning(name, finding.said, finding.mend)

@@ -1,4 +1,6 @@
-"""Points about what other packages bring: what is there, from which package, and what their own checks say."""
+"""Points about what other packages bring: what is there, from which package, and what their own
+checks say.
+"""
 
 from __future__ import annotations
 

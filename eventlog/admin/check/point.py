@@ -1,4 +1,7 @@
-"""One line of `eventlog check`: how a point stands, what was found, what mends it; and points that a query finds by itself."""
+"""One line of `eventlog check`: how a point stands, what was found, what mends it.
+
+And points that a query finds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from eventlog.sql.dialect import OUR_FAULT, dialect_of, offers, statement
 
 
 class PointLevel(StrEnum):
-    """How a point stands; a warning is something to look at, with a failure nothing can be published or captured."""
+    """How a point stands; a warning is something to look at, with a failure nothing can be
+    published or captured.
+    """
 
     OK = "ok"
     WARNING = "warning"
@@ -41,7 +46,10 @@ def warning(name: str, said: str, mend: str) -> Point:
 
 
 def failure(name: str, error: EventlogError) -> Point:
-    """A failure that an error tells of; whether waiting would help is not this command's question."""
+    """A failure that an error tells of.
+
+    Whether waiting would help is not this command's question.
+    """
     code = EX_UNAVAILABLE if isinstance(error, MachineError) else error.exit_code
     return Point(name=name, level=PointLevel.FAILURE, said=error.message, mend=error.hint, exit_code=code)
 
@@ -71,7 +79,10 @@ def unforeseen(error: Exception) -> EventlogError:
 def findings(
     engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[Point]:
-    """What a query of check.sql tells of, a line each; a database that has no such query has no such point."""
+    """What a query of check.sql tells of, a line each.
+
+    A database that has no such query has no such point.
+    """
     if not offers(dialect_of(engine), query):
         return
 
@@ -86,7 +97,10 @@ def findings(
 
 
 def _point(name: str, level: PointLevel, said: str, mend: str) -> Point:
-    code = {PointLevel.FAILURE: EX_UNAVAILABLE if name == "writing" else EX_CONFIG}.get(level, 0)
+    code = OK
+    if level is PointLevel.FAILURE:
+        # A server that only reads may be a standby, which writes once it is the primary.
+        code = EX_UNAVAILABLE if name == "writing" else EX_CONFIG
     return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
 
 

@@ -1,6 +1,8 @@
-"""Points about the server: its version, whether it writes, its clock, and transactions that stay open.
+"""Points about the server: its version, whether it writes, its clock, and transactions that stay
+open.
 
-And about the times of an adopted log: whether its newest rows are of the clock that configuration says.
+And about the times of an adopted log: whether its newest rows are of the clock that configuration
+says.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
     before = clock()
     with transaction(engine, "The database's clock") as connection:
         theirs = moment(fetched(connection, statement(dialect_of(engine), "clock"))[0][0])
+    # The question took time; the answer is most likely of the middle of it.
     ours = before + (clock() - before) / 2
     skew = 0.0 if theirs is None else (ours - theirs).total_seconds()
     if abs(skew) <= SKEW_SECONDS:
@@ -71,7 +74,10 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
 NEWEST_ROWS: Final = 20
 """Rows that are looked at."""
 NEAR_SECONDS: Final = 120.0
-"""A row that is so near to the clock was written just now; and so near must it be to another zone's time to be of that."""
+"""A row that is so near to the clock was written just now.
+
+And so near must it be to another zone's time to be of that.
+"""
 STEP_SECONDS: Final = 900.0
 """Offsets of time zones are quarters of an hour."""
 MOST_SECONDS: Final = 50_400.0
@@ -79,12 +85,15 @@ MOST_SECONDS: Final = 50_400.0
 
 
 def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Point]:
-    """What the newest rows say of the clock of their writers; `future` says that rows may be for later on purpose."""
+    """What the newest rows say of the clock of their writers; `future` says that rows may be for
+    later on purpose.
+    """
     log = Log(engine, names)
     with log.transaction() as connection:
         now = log.now(connection)
         times = [log.utc(time) for time in newest_times(connection, names)]
-    known = [found for time in times if time is not None and (found := moment(time)) is not None]
+    moments = [moment(time) for time in times if time is not None]
+    known = [time for time in moments if time is not None]
     if not known:
         yield ok("times", "no row shows yet whose clock its time is by")
         return
@@ -107,19 +116,26 @@ def newest_times(connection: Connection, names: LogNames) -> list[dt.datetime | 
 
 
 def judged(seconds: Sequence[float], *, future: bool) -> str | None:
-    """What is odd about rows that are so far ahead of the clock, the newest first; None where nothing is."""
-    if any(abs(one) <= NEAR_SECONDS for one in seconds):
+    """What is odd about rows that are so far ahead of the clock, the newest first.
+
+    None where nothing is.
+    """
+    if any(abs(ahead) <= NEAR_SECONDS for ahead in seconds):
         return None
-    steps = [round(one / STEP_SECONDS) * STEP_SECONDS for one in seconds]
-    near = [step for one, step in zip(seconds, steps, strict=True) if step and abs(one - step) <= NEAR_SECONDS]
-    if near and abs(near[0]) <= MOST_SECONDS:
-        other = f"{_spoken(near[0])}, as if their offset from the clock that is meant were {offset_name(near[0])}"
-        return f"one is {other}"
+    for ahead in seconds:
+        step = round(ahead / STEP_SECONDS) * STEP_SECONDS
+        if step and abs(ahead - step) <= NEAR_SECONDS:
+            # The newest that lies a whole number of quarters of an hour away decides: older ones
+            # are late anyway.
+            if abs(step) <= MOST_SECONDS:
+                offset = f"as if their offset from the clock that is meant were {offset_name(step)}"
+                return f"one is {_spoken(step)}, {offset}"
+            break
     if seconds[0] > 0 and not future:
         return f"the last is {_spoken(seconds[0])}"
     return None
 
 
 def _spoken(seconds: float) -> str:
-    side = "ahead of the server's clock" if seconds > 0 else "behind the server's clock"
-    return f"{dt.timedelta(seconds=round(abs(seconds)))} {side}"
+    side = "ahead of" if seconds > 0 else "behind"
+    return f"{dt.timedelta(seconds=round(abs(seconds)))} {side} the server's clock"

@@ -1,8 +1,10 @@
-"""Points about what is captured: triggers, each as it would be made today, and the command that mends it; whole rows and
-transactions, where an output tells of them; and who captures.
+"""Points about what is captured, and who captures.
 
-Owners: whose code could run with whose rights, because a database lets the owner of a table bring some. Loopback:
-whether the publisher's own user changes captured tables, which is not published.
+Triggers, each as it would be made today, and the command that mends it; whole rows and
+transactions, where an output tells of them.
+
+Owners: whose code could run with whose rights, because a database lets the owner of a table bring
+some. Loopback: whether the publisher's own user changes captured tables, which is not published.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
-"""States in which changes go by unseen; a trigger that fails the writers of its table is no better."""
+"""States in which changes go by unseen.
+
+A trigger that fails the writers of its table is no better.
+"""
 
 
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -43,41 +48,43 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         log = with_schema(connection, names)
         standing = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
         asked = standing | asked_of(connection, log)
-        found = states(connection, log)
-    if not found:
+        triggers = states(connection, log)
+    if not triggers:
         said = f"No trigger of eventlog that the connected user can see writes to {names.table}."
         yield warning("triggers", said, "If nobody else fills it, `eventlog track TABLE` makes some.")
-    other = [one for one in found if one.state is not TriggerCondition.CURRENT]
-    for one in other:
-        yield _point(one, asked[one.owner])
+    others = [trigger for trigger in triggers if trigger.state is not TriggerCondition.CURRENT]
+    for trigger in others:
+        yield _point(trigger, asked[trigger.owner])
     for owner, why in not_followed(Log(engine, log)).items():
         said = f"The publisher could not track {owner} again: {why}"
-        yield warning(
-            "triggers",
-            said,
-            "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights.",
-        )
-    if found and not other:
-        yield ok("triggers", f"{counted(len(found), 'trigger')} on {counted(len(asked), 'table')}, all current")
+        mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
+        yield warning("triggers", said, mend)
+    if triggers and not others:
+        yield ok("triggers", f"{counted(len(triggers), 'trigger')} on {counted(len(asked), 'table')}, all current")
 
 
 def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """A warning for each table whose triggers followed its last change later, so that changes of new columns may be missing."""
+    """A warning for each table whose triggers followed its last change later: changes of new
+    columns may be missing.
+    """
     try:
         with engine.connect() as connection:
             known = latest(read_history(connection, with_schema(connection, names)))
     except SQLAlchemyError:  # a log of before
         return
-    for one in known.values():
-        since = None if one.described is None else one.described.unlogged_from
-        if since is not None and one.first is not None and since < one.first:
-            columns = ", ".join(one.changed.get("added", ()))
+    for version in known.values():
+        described = version.described
+        if described is None or described.unlogged_from is None or version.first is None:
+            continue
+        if described.unlogged_from < version.first:
+            columns = ", ".join(version.changed.get("added", ()))
             said = (
-                f"Triggers of {one.table} followed a change of the table later: between rows {since} and {one.first} of"
-                f" the log, changes of {columns} may not have been logged."
+                f"Triggers of {version.table} followed a change of the table later: between rows"
+                f" {described.unlogged_from} and {version.first} of the log, changes of {columns} may not have been logged."
             )
-            keyless = one.described is not None and one.described.table is not None and one.described.table.whole_row
-            mend = "Make its mirrors again." if keyless else f"`eventlog refresh {one.table}` publishes its rows again."
+            mend = f"`eventlog refresh {version.table}` publishes its rows again."
+            if described.table is not None and described.table.whole_row:
+                mend = "Make its mirrors again."  # a full load reads rows back by their keys
             yield warning("triggers", said, mend)
 
 
@@ -91,22 +98,24 @@ def not_followed(log: Log) -> dict[str, str]:
     return {} if noted is None else msgspec.json.decode(noted, type=dict[str, str])
 
 
-def _point(found: TriggerState, options: TriggerOptions) -> Point:
-    loses = found.state in LOSES or found.fails
-    return Point(
-        name="triggers",
-        level=PointLevel.FAILURE if loses else PointLevel.WARNING,
-        said=f"The trigger {found.name} on {found.table} is {found.state}{': ' + found.note if found.note else ''}.",
-        mend=f"Run `{mending(found, options)}`.",
-        exit_code=EX_CONFIG if loses else 0,
-    )
+def _point(trigger: TriggerState, options: TriggerOptions) -> Point:
+    said = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
+    if trigger.note:
+        said += f": {trigger.note}"
+    point = warning("triggers", f"{said}.", f"Run `{mending(trigger, options)}`.")
+    if trigger.state in LOSES or trigger.fails:
+        point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
+    return point
 
 
-def mending(found: TriggerState, options: TriggerOptions) -> str:
-    """The command that makes the triggers of this class current, with the options that they were made with."""
-    if found.state is TriggerCondition.STRAY:
-        return shlex.join(["eventlog", "untrack", found.owner])
-    return f"{shlex.join(['eventlog', 'track', found.owner])} {words(options)} --reset"
+def mending(trigger: TriggerState, options: TriggerOptions) -> str:
+    """The command that makes the triggers of this class current, with the options that they were
+    made with.
+    """
+    if trigger.state is TriggerCondition.STRAY:
+        return shlex.join(["eventlog", "untrack", trigger.owner])
+    # All options are said, so that nothing is taken from marks or markers that may be wrong.
+    return f"{shlex.join(['eventlog', 'track', trigger.owner])} {words(options)} --reset"
 
 
 def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Iterator[Point]:
@@ -118,13 +127,14 @@ def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Ite
     elif dialect.transaction_guess is not None:
         yield ok("transaction ids", f"the log has no column for transactions; {dialect.transaction_guess}")
     else:
-        yield ok(
-            "transaction ids", "this database does not say which transaction wrote a row: transaction ids stay empty"
-        )
+        said = "this database does not say which transaction wrote a row: transaction ids stay empty"
+        yield ok("transaction ids", said)
 
 
 def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """A warning for each table whose style cannot give images, where change tables or messages are written."""
+    """A warning for each table whose style cannot give images, where change tables or messages are
+    written.
+    """
     told = sorted({output.format for output in config.output} - {"xds"})
     if not told:
         return
@@ -155,28 +165,34 @@ def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Po
 
 
 def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point]:
-    """A warning for each part that is a member of a role with power: `rights` made installers such members once."""
+    """A warning for each part that is a member of a role with power: `rights` made installers such
+    members once.
+    """
     with engine.connect() as connection:
         installers = [str(role) for (role,) in answers(connection, "trigger_owners", {"log_name": log_name})]
         publisher = engine.url.username or ""
         parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
         for role in dict.fromkeys(role for _, role in parts if role):
-            found = role_powers(connection, role)
-            if any(one.role == role and one.power == SUPERUSER for one in found):
+            powers = role_powers(connection, role)
+            if any(power.role == role and power.power == SUPERUSER for power in powers):
                 continue  # who is one gets nothing more by a membership
-            given = [one for one in found if one.role not in {role, *WATCHING}]
+            given = [power for power in powers if power.role not in {role, *WATCHING}]
             if given:
                 called = " and ".join(part for part, other in parts if other == role)
-                by = "" if given[0].through == given[0].role else f", by {given[0].through}"
-                said = f"The {called} {role} is a member of {given[0].role}{by}, which {given[0].power}."
-                quoted = [dialect_of(engine).quoted(name) for name in (given[0].through, role)]
-                mend = f"Let a plain role own the captured tables, and run: REVOKE {quoted[0]} FROM {quoted[1]};"
-                yield warning("owners", said, mend)
+                worst, through = given[0], ""
+                if worst.through != worst.role:
+                    through = f", by {worst.through}"
+                said = f"The {called} {role} is a member of {worst.role}{through}, which {worst.power}."
+                quoted = dialect_of(engine).quoted
+                revoke = f"REVOKE {quoted(worst.through)} FROM {quoted(role)};"
+                yield warning("owners", said, f"Let a plain role own the captured tables, and run: {revoke}")
 
 
 SUPERUSER: Final = "is a superuser"
 WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables"})
-"""Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it waits for."""
+"""Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it
+waits for.
+"""
 
 
 def unseen_points(engine: Engine) -> Iterator[Point]:
@@ -190,7 +206,10 @@ MOST_SHOWN_TABLES: Final = 5
 
 
 def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
-    """What the publisher's own user may write to; whoever tries everything with one user sees no document otherwise."""
+    """What the publisher's own user may write to.
+
+    Whoever tries everything with one user sees no document otherwise.
+    """
     user = config.source.user or engine.url.username
     if dialect_of(engine).embedded or not user:
         return
@@ -201,25 +220,31 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
     if not tables:
         yield ok("loopback", f"{user} may not change captured tables")
         return
-    more = f" and {len(tables) - MOST_SHOWN_TABLES} more" if len(tables) > MOST_SHOWN_TABLES else ""
-    said = f"{user} may change {', '.join(tables[:MOST_SHOWN_TABLES])}{more}; what the publisher's own user changes is not published."
-    mend = "Give the publisher a user of its own (`eventlog rights --publisher`); to try with one user, set publisher.allow_loopback = true."
+    listed = ", ".join(tables[:MOST_SHOWN_TABLES])
+    if len(tables) > MOST_SHOWN_TABLES:
+        listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
+    said = f"{user} may change {listed}; what the publisher's own user changes is not published."
+    mend = (
+        "Give the publisher a user of its own (`eventlog rights --publisher`);"
+        " to try with one user, set publisher.allow_loopback = true."
+    )
     yield warning("loopback", said, mend)
 
 
 def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
+    """The captured tables that a user may write to."""
     dialect = dialect_of(engine)
+    written = []
     with transaction(engine, "The captured tables") as connection:
-        role = user
-        if role is None:
-            query = "connected_account" if offers(dialect, "connected_account") else None
-            role = str(fetched(connection, verbatim(statement(dialect, query)))[0][0]) if query else engine.url.username
-        classes = tracked(connection, with_schema(connection, names))
-        return [
-            table.whole
-            for table in classes
-            if not table.view
-            and WRITES.intersection(
-                held_rights(connection, replace(names, schema=table.schema), table.name, dialect.reported(role or ""))
-            )
-        ]
+        role = user or engine.url.username
+        if user is None and offers(dialect, "connected_account"):
+            # Rights belong to the account that the server took the login for, with its host.
+            role = str(fetched(connection, verbatim(statement(dialect, "connected_account")))[0][0])
+        for table in tracked(connection, with_schema(connection, names)):
+            if table.view:
+                continue
+            place = replace(names, schema=table.schema)
+            rights = held_rights(connection, place, table.name, dialect.reported(role or ""))
+            if WRITES.intersection(rights):
+                written.append(table.whole)
+    return written

@@ -1,12 +1,14 @@
-"""The full load: writes rows into the log which ask the publisher to tell every row of a table as it is.
+"""The full load: writes rows into the log which ask the publisher to tell every row of a table as
+it is.
 
     loads       what is to be told, how fast, and by which SQL
     ranges      how far each range of a table's keys is, and how it is kept in marks; pure
     stretches   the load itself, a stretch of rows at a time, several ranges at once
 
-Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is; what changes later is
-logged by its own trigger, behind. The place reached is marked in the transaction that writes the stretch, so a load that
-was broken off goes on where it was. Every key is in one range, whatever is inserted meanwhile.
+Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is;
+what changes later is logged by its own trigger, behind. The place reached is marked in the
+transaction that writes the stretch, so a load that was broken off goes on where it was. Every key
+is in one range, whatever is inserted meanwhile.
 """
 
 from eventlog.admin.refresh.loads import CHUNK_ROWS, Load, RefreshPace, Statements, loads

@@ -1,6 +1,7 @@
 """What a full load tells, how fast it may be, and its SQL.
 
-Stretches are kept back while too many rows wait in the log, for all jobs of a load together, and once it is to end.
+Stretches are kept back while too many rows wait in the log, for all jobs of a load together, and
+once it is to end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
@@ -31,10 +33,11 @@ CHUNK_ROWS: Final = 10_000
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """What is to be told: a class under the name that the log has for it, the rows for which the conditions hold.
+    """What is to be told: a class under the name that the log has for it, the rows for which the
+    conditions hold.
 
-    `tracked` says that the class has triggers of this log; `when` is the condition that they have, `where` one more.
-    `only` is the one output that is told, if not all are.
+    `tracked` says that the class has triggers of this log; `when` is the condition that they have,
+    `where` one more. `only` is the one output that is told, if not all are.
     """
 
     table: Table
@@ -51,7 +54,9 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 class RefreshPace(Struct, frozen=True, kw_only=True):
-    """How many rows a transaction writes, and how many may wait in the log when it begins; 0 is no bound."""
+    """How many rows a transaction writes, and how many may wait in the log when it begins; 0 is no
+    bound.
+    """
 
     chunk: int = CHUNK_ROWS
     backlog: int = 0
@@ -60,27 +65,24 @@ class RefreshPace(Struct, frozen=True, kw_only=True):
 def loads(
     engine: Engine, names: LogNames, tables: Sequence[str], schema: str | None, where: str | None, only: str = ""
 ) -> list[Load]:
-    """The loads of classes by their names, for one output `only` if it is said; InstallError where a table is missing or
-    has no key.
+    """The loads of classes by their names, for one output `only` if it is said.
+
+    InstallError where a table is missing or has no key.
     """
-    found = []
+    wanted = []
     with engine.connect() as connection:
         options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
         classes = Classes(connection, schema)
         for named in classes.named(tables):
-            asked = options.get(named.whole)
-            table = classes.one(named.whole, (), asked.key) if asked is not None and asked.key else named
-            found.append(
-                Load(
-                    table=table,
-                    called=logged_name(plan(table, asked if table.whole_row else None), names),
-                    tracked=asked is not None,
-                    when=asked.when if asked is not None else None,
-                    where=where,
-                    only=only,
-                )
-            )
-    return found
+            table, asked = named, options.get(named.whole)
+            if asked is not None and asked.key:  # the key that its triggers write, which may not be the primary one
+                table = classes.one(named.whole, (), asked.key)
+            called = logged_name(plan(table, asked if table.whole_row else None), names)
+            load = Load(table=table, called=called, where=where, only=only)
+            if asked is not None:
+                load = replace(load, tracked=True, when=asked.when)
+            wanted.append(load)
+    return wanted
 
 
 LOOK_SECONDS: Final = 1.0
@@ -88,7 +90,10 @@ LOOK_SECONDS: Final = 1.0
 
 
 class Gate:
-    """Who has entered may write one stretch and then leaves. `waiting` counts rows that wait, up to so many."""
+    """Who has entered may write one stretch and then leaves.
+
+    `waiting` counts rows that wait, up to so many.
+    """
 
     def __init__(
         self, pace: RefreshPace, waiting: Callable[[int], int], pause: Callable[[float], object] | None = None
@@ -106,7 +111,10 @@ class Gate:
         self._closed.set()
 
     def enter(self) -> bool:
-        """Whether a stretch may be written; returns when few enough rows wait or are being written by others."""
+        """Whether a stretch may be written.
+
+        Returns when few enough rows wait or are being written by others.
+        """
         most = self._pace.backlog
         with self._turn:
             while most and not self._closed.is_set() and self._ahead(most) >= most:
@@ -132,7 +140,9 @@ Bounded = tuple[bool, bool]
 
 
 class Statements:
-    """The SQL of one load. `keys` gives those of the next rows of a range, `bound` the one so many rows further on."""
+    """The SQL of one load. `keys` gives those of the next rows of a range, `bound` the one so many
+    rows further on.
+    """
 
     def __init__(self, dialect: Dialect, names: LogNames, load: Load) -> None:
         from sqlalchemy import DateTime, bindparam
@@ -141,34 +151,45 @@ class Statements:
         self._order = KeyOrder(dialect, load.table, in_text(dialect.quoted(load.table.name)))
         self._holes = _holes(dialect, names, load, self._order)
         self.count = self._made("refresh_count")
-        self.keys = {
-            bounded: self._within("refresh_keys", bounded) for bounded in product((False, True), (False, True))
-        }
-        self.bound = {bounded: self._within("refresh_bound", bounded) for bounded in self.keys}
-        # Said to be a time: sqlite3 would take it for one by itself, and since Python 3.12 it warns that it will not for ever.
+        # A query for each way in which a range can be bounded, below and above.
+        ways = list(product((False, True), (False, True)))
+        self.keys = {bounded: self._within("refresh_keys", bounded) for bounded in ways}
+        self.bound = {bounded: self._within("refresh_bound", bounded) for bounded in ways}
+        # Said to be a time: sqlite3 would take it for one by itself, and since Python 3.12 warns
+        # that it will not for ever.
         self.row = self._made("refresh_row").bindparams(bindparam("time", type_=DateTime()))
         self.waiting = self._made("refresh_waiting")
 
     def next_keys(self, connection: Connection, stand: Stand, limit: int) -> list[str]:
         """The keys of the next rows of a range, in their order."""
-        found = fetched(connection, self.keys[_bounded(stand)], {"limit": limit} | self._parameters(stand))
-        return [str(key) for (key,) in found]
+        query = self.keys[bool(stand.after), bool(stand.upto)]
+        rows = fetched(connection, query, {"limit": limit} | self._parameters(stand, stand.after))
+        return [str(key) for (key,) in rows]
 
     def bounds(self, connection: Connection, stand: Stand, pieces: int, share: int) -> list[str]:
-        """Keys of rows that cut what is left of a range into so many pieces, as far as such rows are found."""
-        found: list[str] = []
+        """Keys of rows that cut what is left of a range into so many pieces, as far as such rows
+        are found.
+        """
+        bounds: list[str] = []
         after = stand.after
-        while len(found) < pieces - 1:
+        while len(bounds) < pieces - 1:
             parameters = {"skip": share - 1, **self._parameters(stand, after)}
             rows = fetched(connection, self.bound[bool(after), bool(stand.upto)], parameters)
-            if not rows or not self._can_bound(str(rows[0][0])) or str(rows[0][0]) == after:
+            if not rows:
                 break
-            after = str(rows[0][0])
-            found.append(after)
-        return found
+            key = str(rows[0][0])
+            # Rows after some keys cannot be asked for; the range before such a one goes on behind
+            # it.
+            if key == after or not self._can_bound(key):
+                break
+            after = key
+            bounds.append(key)
+        return bounds
 
     def write(self, connection: Connection, keys: list[str], same: Mapping[str, object]) -> None:
-        """Writes a row for each key, in a list where the database takes one; `same` is what all rows have."""
+        """Writes a row for each key, in a list where the database takes one; `same` is what all
+        rows have.
+        """
         if ":keys" in self.row.text:
             connection.execute(self.row, {"keys": keys, **same})
         else:
@@ -180,27 +201,27 @@ class Statements:
             connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
 
     def _can_bound(self, key: str) -> bool:
-        """Whether rows after a key can be asked for; where not, the range before it goes on behind it."""
         try:
             return bool(self._order.parameters(key))
         except DataError:
             return False
 
-    def _parameters(self, stand: Stand, after: str | None = None) -> dict[str, Any]:
-        below = stand.after if after is None else after
-        parameters = self._order.parameters(below) if below else {}
-        return parameters | (self._order.parameters(stand.upto, "u") if stand.upto else {})
+    def _parameters(self, stand: Stand, after: str) -> dict[str, Any]:
+        parameters: dict[str, Any] = {}
+        if after:
+            parameters |= self._order.parameters(after)
+        if stand.upto:
+            parameters |= self._order.parameters(stand.upto, "u")
+        return parameters
 
     def _within(self, query: str, bounded: Bounded) -> TextClause:
-        after = self._order.after if bounded[0] else "(1 = 1)"
-        return self._made(query, after=after, upto=self._order.upto if bounded[1] else "(1 = 1)")
+        below, above = bounded
+        after = self._order.after if below else "(1 = 1)"
+        upto = self._order.upto if above else "(1 = 1)"
+        return self._made(query, after=after, upto=upto)
 
     def _made(self, query: str, **holes: str) -> TextClause:
         return text(statement(self._dialect, query, **self._holes | holes))
-
-
-def _bounded(stand: Stand) -> Bounded:
-    return bool(stand.after), bool(stand.upto)
 
 
 def _holes(dialect: Dialect, names: LogNames, load: Load, order: KeyOrder) -> dict[str, str]:

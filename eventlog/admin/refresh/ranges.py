@@ -1,7 +1,10 @@
-"""The ranges that the keys of a load are cut into, how far each is, and how that stands in marks. Pure.
+"""The ranges that the keys of a load are cut into, how far each is, and how that stands in marks.
 
-A range holds the keys after one and up to another, that one included; the first and the last are open. So every key is
-in one range, also one that is inserted later. Keys are the texts of the log; the database compares what they mean.
+Pure.
+
+A range holds the keys after one and up to another, that one included; the first and the last are
+open. So every key is in one range, also one that is inserted later. Keys are the texts of the log;
+the database compares what they mean.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 
 
 class Stand(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a range is: rows after the key `after` and up to `upto` are still to come; an empty text is no bound.
+    """How far a range is: rows after the key `after` and up to `upto` are still to come.
 
-    `rows` were written, of about `total`, for one output `only` or for all. `load` tells ranges of one cut, of which there are `ranges`, from others.
+    An empty text is no bound.
+
+    `rows` were written, of about `total`, for one output `only` or for all. `load` tells ranges of
+    one cut, of which there are `ranges`, from others.
     """
 
     where: str | None = None
@@ -42,14 +48,19 @@ Stands = tuple[Stand, ...]
 
 
 def shares(stand: Stand, most: int, chunk: int) -> tuple[int, int]:
-    """Into how many ranges the rest of one is cut, and how many rows each gets: never fewer than a transaction writes."""
+    """Into how many ranges the rest of one is cut, and how many rows each gets: never fewer than a
+    transaction writes.
+    """
     rest = stand.total - stand.rows
     pieces = max(1, min(most, rest // chunk))
     return pieces, rest // pieces
 
 
 def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
-    """The rest of a range in ranges that end at the bounds, which are in order; each has a share of the rows."""
+    """The rest of a range in ranges that end at the bounds, which are in order.
+
+    Each has a share of the rows.
+    """
     pieces = []
     after, rows, total = stand.after, stand.rows, stand.total
     for bound in bounds:
@@ -59,21 +70,26 @@ def parted(stand: Stand, bounds: Sequence[str], share: int) -> list[Stand]:
 
 
 def numbered(stands: Sequence[Stand], load: str) -> Stands:
-    """The ranges as those of one cut, in their order; one alone needs no name to be told from others."""
+    """The ranges as those of one cut, in their order.
+
+    One alone needs no name to be told from others.
+    """
     count = len(stands)
-    named = load if count > 1 else ""
-    return tuple(replace(one, place=place, ranges=count, load=named) for place, one in enumerate(stands))
+    if count == 1:
+        load = ""
+    return tuple(replace(stand, place=place, ranges=count, load=load) for place, stand in enumerate(stands))
 
 
 def mark_name(called: str, place: int) -> str:
     """The mark of a range; the first has the name that a load in one piece has."""
-    return f"refresh{f' {place}' if place else ''}: {called}"[:NAME_CHARACTERS]
+    number = f" {place}" if place else ""
+    return f"refresh{number}: {called}"[:NAME_CHARACTERS]
 
 
 def marks_of(called: str, names: Sequence[str]) -> list[str]:
     """Which of the marks are those of ranges of a class."""
-    found = [(name, _numbered(name)) for name in names]
-    return [name for name, match in found if match and name == mark_name(called, int(match[1] or 0))]
+    matches = [(name, _numbered(name)) for name in names]
+    return [name for name, match in matches if match and name == mark_name(called, int(match[1] or 0))]
 
 
 def write(stand: Stand) -> str:
@@ -85,9 +101,14 @@ def read(called: str, marks: Mapping[str, str]) -> Stands | None:
     first = _read(marks, mark_name(called, 0))
     if first is None:
         return None
-    found = [_read(marks, mark_name(called, place)) for place in range(first.ranges)]
-    stands = tuple(one for one in found if one is not None and one.load == first.load and one.ranges == first.ranges)
-    return stands if len(stands) == first.ranges else None
+    stands = []
+    for place in range(first.ranges):
+        stand = _read(marks, mark_name(called, place))
+        # Ranges of another cut may overlap these, or leave keys between them.
+        if stand is None or stand.load != first.load or stand.ranges != first.ranges:
+            return None
+        stands.append(stand)
+    return tuple(stands)
 
 
 def _read(marks: Mapping[str, str], name: str) -> Stand | None:

@@ -1,6 +1,8 @@
-"""A full load: ranges of a table's keys, gone through a stretch of rows at a time, each in a transaction with its mark.
+"""A full load: ranges of a table's keys, gone through a stretch of rows at a time, each in a
+transaction with its mark.
 
-Several ranges go at once, each in a thread and a session of its own: drivers wait without holding others up.
+Several ranges go at once, each in a thread and a session of its own: drivers wait without holding
+others up.
 """
 
 from __future__ import annotations
@@ -27,14 +29,22 @@ from eventlog.sql.access import is_denied, transaction
 from eventlog.sql.log import Log
 
 JOB_RANGES: Final = 4
-"""Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
+"""Ranges for each job: who is through with one helps with what is left, also when it goes on with
+more jobs.
+"""
 
 LOCK_TRIES: Final = 10
-"""How often a stretch is tried for which somebody else holds a lock: each time it waits as long as its session may."""
+"""How often a stretch is tried for which somebody else holds a lock: each time it waits as long as
+its session may.
+"""
 
 
 class Refresh:
-    """A full load of one class. `pause` waits so many seconds; `reading` is who reads the table, if it is not who writes the log."""
+    """A full load of one class.
+
+    `pause` waits so many seconds; `reading` is who reads the table, if it is not who writes the
+    log.
+    """
 
     def __init__(
         self,
@@ -56,13 +66,19 @@ class Refresh:
         self.gate = Gate(self._pace, self._waiting, pause)
 
     def begin(self, *, again: bool = False, jobs: int = 1) -> Stands:
-        """The ranges of the load: behind what was written when it was broken off, unless it is to begin `again`.
+        """The ranges of the load: behind what was written when it was broken off, unless it is to
+        begin `again`.
 
         Where fewer ranges than `jobs` are left, they are cut further.
         """
         found = None if again else self._found()
-        cut = self._cut(found or (Stand(where=self._load.where, only=self._load.only, total=self._count()),), jobs)
+        stands = found
+        if stands is None:
+            stands = (Stand(where=self._load.where, only=self._load.only, total=self._count()),)
+        cut = self._cut(stands, jobs)
         if cut != found:
+            # Former marks go in the same transaction: those of two cuts together would be no load
+            # at all.
             with self._log.transaction() as connection:
                 self._clear(connection)
                 for stand in cut:
@@ -81,9 +97,9 @@ class Refresh:
             self.end(stands)
 
     def stretches(self, stand: Stand) -> Iterator[Stand]:
-        """Writes a range stretch after stretch, and says after each how far it is; the mark goes along.
+        """Writes a range stretch after stretch, and says after each how far it is.
 
-        A stretch that did not get a lock has left nothing, so it is tried again.
+        The mark goes along.
         """
         tries = 0
         while not stand.done and self.gate.enter():
@@ -96,6 +112,7 @@ class Refresh:
                     error.hint = (
                         f"A full load needs INSERT on {self._log.name}: run it as the login that installed the log."
                     )
+                # A stretch that did not get a lock has left nothing, so it is tried again.
                 if tries == LOCK_TRIES or not stopped_by_lock(self._log, error):
                     raise
                 continue
@@ -105,16 +122,22 @@ class Refresh:
             yield stand
 
     def end(self, stands: Sequence[Stand]) -> None:
-        """Forgets the ranges of a load that has ended; one in one piece was forgotten with its last stretch."""
+        """Forgets the ranges of a load that has ended.
+
+        One in one piece was forgotten with its last stretch.
+        """
         if len(stands) > 1:
             with self._log.transaction() as connection:
                 self._clear(connection)
 
     def _found(self) -> Stands | None:
         with self._log.transaction() as connection:
-            found = ranges.read(self._load.mark, self._marks.all(connection))
-        mine = (self._load.where, self._load.only)
-        return found if found and (found[0].where, found[0].only) == mine else None
+            stands = ranges.read(self._load.mark, self._marks.all(connection))
+        # A load under another condition has told other rows, so it is not this one that was broken
+        # off.
+        if stands and (stands[0].where, stands[0].only) == (self._load.where, self._load.only):
+            return stands
+        return None
 
     def _cut(self, stands: Stands, jobs: int) -> Stands:
         left = [stand for stand in stands if not stand.done]
@@ -123,7 +146,9 @@ class Refresh:
         most = -(-jobs * JOB_RANGES // len(left))
         with self._table() as connection:
             cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
-        return ranges.numbered(cut, uuid4().hex) if len(cut) > len(stands) else stands
+        if len(cut) == len(stands):
+            return stands
+        return ranges.numbered(cut, uuid4().hex)
 
     def _pieces(self, connection: Connection, stand: Stand, most: int) -> list[Stand]:
         pieces, share = ranges.shares(stand, most, self._pace.chunk)
@@ -132,7 +157,13 @@ class Refresh:
         return ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
 
     def _stretch(self, connection: Connection, stand: Stand) -> Stand:
-        keys = self._next_keys(connection, stand)
+        if self._reading is self._log.engine:
+            self._sql.settle(connection)
+            keys = self._sql.next_keys(connection, stand, self._pace.chunk)
+        else:
+            with self._table() as table:
+                keys = self._sql.next_keys(table, stand, self._pace.chunk)
+        # A value that compares as greater than itself would give the same stretch for ever.
         if keys and keys[-1] == stand.after:
             problem = f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself."
             raise DataError(problem, hint="Leave that row out with --where.")
@@ -143,14 +174,6 @@ class Refresh:
         stand = replace(stand, done=len(keys) < self._pace.chunk)
         self._mark(connection, stand)
         return stand
-
-    def _next_keys(self, connection: Connection, stand: Stand) -> list[str]:
-        """The keys of the next rows: in the transaction that writes them, unless somebody else reads the table."""
-        if self._reading is self._log.engine:
-            self._sql.settle(connection)
-            return self._sql.next_keys(connection, stand, self._pace.chunk)
-        with self._table() as table:
-            return self._sql.next_keys(table, stand, self._pace.chunk)
 
     @contextmanager
     def _table(self) -> Iterator[Connection]:
@@ -171,11 +194,19 @@ class Refresh:
             self._marks.clear(connection, name)
 
     def _columns(self, connection: Connection) -> dict[str, object]:
-        """What all rows of a stretch have; as parameters, because PyMySQL sends many rows at once only then."""
-        now = in_zone(self._log.now(connection), self._log.zone)
-        kind, status = int(Kind.INSERT_ROW_BACK), Status.NEW.value
-        by = f"{REFRESH_FOR}{self._load.only}" if self._load.only else REFRESH
-        return {"status": status, "kind": kind, "time": now, "perpetrator": by, "called": self._load.called}
+        """What all rows of a stretch have."""
+        by = REFRESH
+        if self._load.only:
+            by = f"{REFRESH_FOR}{self._load.only}"
+        # As parameters and not as constants of the statement: PyMySQL sends many rows at once only
+        # then.
+        return {
+            "status": Status.NEW.value,
+            "kind": int(Kind.INSERT_ROW_BACK),
+            "time": in_zone(self._log.now(connection), self._log.zone),
+            "perpetrator": by,
+            "called": self._load.called,
+        }
 
     def _count(self) -> int:
         try:
@@ -197,9 +228,11 @@ GO_ON: Final = "What was written stays, and the same command continues from ther
 
 
 def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[int], None]) -> None:
-    """Goes through all ranges, so many at once, and tells after each stretch how many rows the load has written.
+    """Goes through all ranges, so many at once, and tells after each stretch how many rows the load
+    has written.
 
-    What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand; it is raised then.
+    What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand;
+    it is raised then.
     """
     crew = RefreshJobs(load, stands, tell)
     ends = [crew.start() for _ in range(jobs)]
@@ -230,7 +263,8 @@ class RefreshJobs:
         self.failures: list[BaseException] = []
 
     def start(self) -> Event:
-        """Has a thread work; what is set when it ends, because Python may take one for ended whose join is interrupted."""
+        """Has a thread work; what is given is set when it ends."""
+        # Not joined: Python may take a thread for ended whose join is interrupted.
         end = Event()
         Thread(target=self._work, args=(end,), daemon=True).start()
         return end

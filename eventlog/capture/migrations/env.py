@@ -1,6 +1,8 @@
-"""Runs the migrations for eventlog.capture.install: live on its connection, or as SQL into its buffer; one path for both.
+"""Runs the migrations for eventlog.capture.install: live on its connection, or as SQL into its
+buffer; one path for both.
 
-There is no ini file: the program puts the log's names, and the connection if there is one, into `attributes`.
+There is no ini file: the program puts the log's names, and the connection if there is one, into
+`attributes`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ options: dict[str, Any] = {
     "transactional_ddl": settings["transactional"],
 }
 if context.is_offline_mode():
-    # Named parameters, because the others double every percent sign in what is meant to be read and run elsewhere.
+    # Named parameters, because the others double every percent sign in what is meant to be read and
+    # run elsewhere.
     context.configure(url=settings["url"], literal_binds=True, dialect_opts={"paramstyle": "named"}, **options)
     context.get_context().dialect.insert_returning = False  # Oracle's would return into a variable that no script has
 else:

@@ -1,4 +1,6 @@
-"""What versions up to migration 0006 keep in marks: read by itself, for the code that wrote it may be gone."""
+"""What versions up to migration 0006 keep in marks: read by itself, for the code that wrote it may
+be gone.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ class FormerLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OpenDocument(Struct, frozen=True, kw_only=True):
-    """A document that may be at an output: the rows behind it, and how those of them end that others superseded."""
+    """A document that may be at an output: the rows behind it, and how those of them end that
+    others superseded.
+    """
 
     plan: str
     id: str
@@ -88,7 +92,8 @@ class OpenDocument(Struct, frozen=True, kw_only=True):
 class FormerOutput(Struct, kw_only=True):
     """One output: the rows that it has, documents that it may have, and what it has said.
 
-    `owed` are the rows that outputs in step have and this one has not; None says that it is in step itself.
+    `owed` are the rows that outputs in step have and this one has not; None says that it is in step
+    itself.
     """
 
     name: str

@@ -37,7 +37,10 @@ from eventlog.sql.longtext import bind_long_texts
 from eventlog.sql.names import STANDARD, LogNames
 
 FENCE: Final = "the rows are in the journal"
-"""What the mark of the batch in hand says then. A former version's publisher that still runs cannot read it, and ends."""
+"""What the mark of the batch in hand says then.
+
+A former version's publisher that still runs cannot read it, and ends.
+"""
 
 BATCH_ROWS: Final = 10_000
 BATCH_CHARACTERS: Final = 8_000_000
@@ -91,7 +94,9 @@ def opened(connection: sa.Connection, names: LogNames) -> Log:
 
 
 def take_lock(connection: sa.Connection, log: Log) -> None:
-    """Keeps publishers away until the caller's transaction ends; one that slept meanwhile notices that it has lost the log.
+    """Keeps publishers away until the caller's transaction ends.
+
+    One that slept meanwhile notices that it has lost the log.
 
     InstallError while somebody publishes.
     """
@@ -190,8 +195,10 @@ class _Move:
 
     def _lacked_by(self, one: FormerOutput) -> set[int]:
         """The rows among those that are told apart which this output has not had for certain."""
-        new = self._waiting - self._settled
-        return (new if one.owed is None else new | (one.owed & self._waiting)) - one.has
+        lacked = self._waiting - self._settled
+        if one.owed is not None:
+            lacked |= one.owed & self._waiting
+        return lacked - one.has
 
     def _tries(self, one: FormerOutput) -> Tries:
         if one.owed is None:
@@ -201,7 +208,9 @@ class _Move:
     def _places(
         self, documents: Mapping[str, Sequence[OpenDocument]], tries: Mapping[str, Tries]
     ) -> tuple[list[tuple[frozenset[str], list[int]]], dict[str, list[int]]]:
-        """Rows that are ahead, by the outputs that lack them, and for each output the rows that are listed."""
+        """Rows that are ahead, by the outputs that lack them, and for each output the rows that are
+        listed.
+        """
         listed = {name: [*of_output] for name, of_output in tries.items()}
         free = {name: lacks.difference(tries[name]) for name, lacks in self._lacks.items()}
         for name, made in documents.items():
@@ -272,7 +281,9 @@ class _Move:
     # --- what was said ---------------------------------------------------------------------------------------------
 
     def _write_said(self) -> None:
-        """Keeps what was said of rows that others lack, and gives rows that nobody lacks their letters."""
+        """Keeps what was said of rows that others lack, and gives rows that nobody lacks their
+        letters.
+        """
         lacked = set[int]().union(*self._lacks.values())
         kept: list[dict[str, Any]] = []
         ended: dict[int, list[Outcome]] = {number: [] for number in self._waiting - lacked}
@@ -295,7 +306,8 @@ class _Move:
             for number in numbers_in(alike.numbers) & self._settled:
                 having = [name for name, lacks in self._lacks.items() if number not in lacks] or ["-"]
                 outcome = Outcome(position=(number,), status=alike.status, reason=alike.reason, note=alike.note)
-                # That policies left it out counts where all say so; of anything else it is enough that one does.
+                # That policies left it out counts where all say so; of anything else it is enough
+                # that one does.
                 for name in having if alike.reason is Reason.FILTERED else having[:1]:
                     former = found.get((number, name))
                     if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
@@ -323,10 +335,11 @@ def milliseconds(moment: dt.datetime) -> int:
 
 
 def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str]]:
-    """Those groups of outputs of which each holds the one before it, so that an order of batches can tell them apart.
+    """Those groups of outputs of which each holds the one before it, so that an order of batches
+    can tell them apart.
 
-    What is listed comes before what is ahead. So a group is listed as well that is a part of one which is, for its rows
-    may come earlier in the same objects.
+    What is listed comes before what is ahead. So a group is listed as well that is a part of one
+    which is, for its rows may come earlier in the same objects.
     """
     chain: list[frozenset[str]] = []
     for group in sorted(groups, key=lambda one: (-len(groups[one]), sorted(one))):
@@ -348,7 +361,10 @@ def _only(documents: Sequence[OpenDocument], lacks: set[int]) -> list[OpenDocume
 
 
 def _open_plans(name: str, documents: Sequence[OpenDocument]) -> Iterator[dict[str, Any]]:
-    """Plans as the journal has them of a target that can be asked; another one is given such rows anew."""
+    """Plans as the journal has them of a target that can be asked.
+
+    Another one is given such rows anew.
+    """
     for plan in dict.fromkeys(one.plan for one in documents):
         mine = [one for one in documents if one.plan == plan]
         details = [(one.id, one.records, one.said, one.cut) for one in mine]
@@ -391,7 +407,10 @@ def _note(outcome: Outcome) -> str | None:
 
 
 def _worst(said: Sequence[Outcome], outputs: int) -> Outcome:
-    """What a row ends with: the worst that was said; that policies left it out only where all say so."""
+    """What a row ends with: the worst that was said.
+
+    That policies left it out only where all say so.
+    """
     filtered = [one for one in said if one.reason is Reason.FILTERED]
     counted = said if len(filtered) == outputs else [one for one in said if one not in filtered]
     return max(counted, key=lambda one: SEVERITY[one.status], default=Outcome(position=()))

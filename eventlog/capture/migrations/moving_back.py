@@ -1,4 +1,6 @@
-"""From the journal back to marks, where marks can say it: outputs that lack more than others lag behind those."""
+"""From the journal back to marks, where marks can say it: outputs that lack more than others lag
+behind those.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ Run = tuple[int, int]
 
 
 class JournalOutput(Struct, kw_only=True):
-    """One output: the rows that it lacks, of those that others may have, and of these the ones that were offered before."""
+    """One output: the rows that it lacks, of those that others may have, and of these the ones that
+    were offered before.
+    """
 
     name: str
     position: int
@@ -37,7 +41,10 @@ class JournalOutput(Struct, kw_only=True):
 
 
 def move_down(connection: sa.Connection, names: LogNames) -> None:
-    """Moves what the journal says into marks, in the caller's transaction; InstallError where marks cannot say it."""
+    """Moves what the journal says into marks, in the caller's transaction.
+
+    InstallError where marks cannot say it.
+    """
     log = opened(connection, names)
     take_lock(connection, log)
     tables = tables_of(log)
@@ -101,7 +108,9 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
     least = min(outputs, key=lambda one: (len(one.lacks), one.name))
     for one in outputs:
         if more := sorted(least.lacks - one.lacks):
-            rows = ", ".join(map(str, more[:SHOWN_ROWS])) + (", …" if len(more) > SHOWN_ROWS else "")
+            rows = ", ".join(map(str, more[:SHOWN_ROWS]))
+            if len(more) > SHOWN_ROWS:
+                rows += ", …"
             wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)} for {least.name}"
             message = (
                 f"{wait} that {one.name} has, and other rows for {one.name}: a version without journal cannot say that."
@@ -140,7 +149,9 @@ def _text(numbers: set[int]) -> str:
 
 
 def _write_retried(connection: sa.Connection, log: Log, in_step: Sequence[JournalOutput]) -> None:
-    """Rows that all who are in step are offered again, as often as one of them was and when the last one may be."""
+    """Rows that all who are in step are offered again, as often as one of them was and when the
+    last one may be.
+    """
     tries: dict[int, tuple[int, int]] = {}
     for one in in_step:
         for number, (count, due) in one.tries.items():
@@ -182,7 +193,10 @@ def _write_holds(connection: sa.Connection, log: Log, holds: sa.Table) -> None:
 
 
 def _record(connection: sa.Connection, log: Log, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Enters what is known of rows that wait; they may have a record from before they were set back."""
+    """Enters what is known of rows that wait.
+
+    They may have a record from before they were set back.
+    """
     outcomes = outcomes_table(log)
     for row in rows:
         connection.execute(outcomes.delete().where(outcomes.c.record_id == row["record_id"]))
@@ -190,7 +204,10 @@ def _record(connection: sa.Connection, log: Log, rows: Sequence[Mapping[str, Any
 
 
 def _write_said(connection: sa.Connection, log: Log, said: sa.Table, outputs: Sequence[JournalOutput]) -> None:
-    """What those who are ahead have said; that policies left a row out only where all of them say so."""
+    """What those who are ahead have said.
+
+    That policies left a row out only where all of them say so.
+    """
     found: dict[tuple[Status, Reason, str | None], set[int]] = {}
     filtered: dict[int, list[tuple[Status, Reason, str | None]]] = {}
     query = sa.select(said.c.record_id, said.c.status, said.c.reason, said.c.note)

@@ -1,7 +1,8 @@
 """The quick way for many changes of one table: their rows are put together column by column.
 
 The values of whole rows are mostly of their columns' types already and need no reading one by one.
-Law: what comes of it is what the rows of the changes one by one are; whatever is unusual is left to that.
+Law: what comes of it is what the rows of the changes one by one are; whatever is unusual is left to
+that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _KNOWN: Final = {Op.ADD: (False, True), Op.MODIFY: (True, True), Op.DELETE: (Tru
 class LaidRows(Struct, frozen=True, kw_only=True):
     """The rows of changes, column by column, without change_seq and partition_name.
 
-    `places` are those of the changes that have rows; `shown` says of the images before and after each whether it is one.
+    `places` are those of the changes that have rows; `shown` says of the images before and after
+    each whether it is one.
     """
 
     places: Sequence[int]
@@ -58,30 +60,42 @@ class Layout:
         self._teller = teller
         self._codec = codec
         self._pick = pick
-        self._shown = _KNOWN if before_image else {**_KNOWN, Op.MODIFY: (False, True)}
+        self._shown = dict(_KNOWN)
+        if not before_image:
+            self._shown[Op.MODIFY] = (False, True)
         self._letters, self._words = self._named(0), self._named(1)
         self._shapes: dict[tuple[str, ...], tuple[RowShape, Masks] | None] = {}
-        first = values.columns[values.key[0]] if len(values.key) == 1 else None
-        self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
+        self._numbered = None
+        if len(values.key) == 1:
+            key = values.columns[values.key[0]]
+            if key.category is Category.INT:
+                self._numbered = f"{key.name}="
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """The rows of the changes; None where one of them takes the long way."""
-        found_shape = self._shape_of(changes)
+        shape_and_masks = self._shape_of(changes)
         ops = [Op.ADD if change.refresh or change.created else change.op for change in changes]
-        if found_shape is None or Op.TRUNCATE in ops:
+        if shape_and_masks is None or Op.TRUNCATE in ops:
             return None
-        shape, written_masks = found_shape
+        shape, written_masks = shape_and_masks
         edits = list(chain.from_iterable([change.edits for change in changes]))
         width = len(shape.places)
+        # All changes have the same columns in the same order, so every width-th edit is of the same
+        # column.
         olds, news = [edit.old for edit in edits], [edit.new for edit in edits]
         befores = [olds[place::width] for place in range(width)]
         afters = [news[place::width] for place in range(width)]
         masks = list(map(written_masks, ops, *map(_differing, befores, afters)))
-        some = list(map(bool, masks))
-        if not all(some):
-            found = self.laid(list(compress(changes, some))) if any(some) else _NONE
-            places = list(compress(range(len(changes)), some))
-            return None if found is None else LaidRows(places=places, shown=found.shown, cells=found.cells)
+        has_rows = list(map(bool, masks))
+        if not any(has_rows):
+            return _NONE
+        if not all(has_rows):
+            # Those in which nothing changed have no row; the others are laid anew, without them.
+            laid = self.laid(list(compress(changes, has_rows)))
+            if laid is None:
+                return None
+            places = list(compress(range(len(changes)), has_rows))
+            return LaidRows(places=places, shown=laid.shown, cells=laid.cells)
         shown = list(chain.from_iterable(map(self._shown.__getitem__, ops)))
         own = self._own(shape, changes, befores, afters, ops, shown)
         if own is None:
@@ -90,7 +104,10 @@ class Layout:
         return LaidRows(places=range(len(changes)), shown=shown, cells=(*headers, *own))
 
     def _shape_of(self, changes: Sequence[Change]) -> tuple[RowShape, Masks] | None:
-        """What all of the changes look like, and their masks; None where one is not whole, or has other columns."""
+        """What all of the changes look like, and their masks.
+
+        None where one is not whole, or has other columns.
+        """
         first = changes[0].edits
         if not first or False in [change.whole for change in changes]:
             return None
@@ -111,6 +128,8 @@ class Layout:
         shown: Sequence[bool],
     ) -> tuple[Cells, ...] | None:
         """The table's own columns; None where a value or a key has to be read."""
+        # Looked at are the values of all images that are known, also of those that are not shown: a
+        # mask compares both.
         known = list(chain.from_iterable(map(_KNOWN.__getitem__, ops)))
         cells = [_woven(old, new, known) for old, new in zip(befores, afters, strict=True)]
         if not shape.fit_each(cells):
@@ -139,16 +158,24 @@ class Layout:
             _woven(identities, identities, shown),
             _woven(times, times, shown),
         )
-        return cells if self._pick is None else self._pick(cells)
+        if self._pick is None:
+            return cells
+        return self._pick(cells)
 
     def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
-        """The columns of the key, from the keys of many rows; DataError where one of them is none."""
+        """The columns of the key, from the keys of many rows.
+
+        DataError where one of them is none.
+        """
         numbered = self._numbered
         if numbered is not None:
+            # All keys in one text, cut at what each of them begins with: no step of Python for each
+            # key.
             head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
-            digits, lengths = "".join(texts), set(map(len, texts))
-            if not head and len(texts) == len(keys) and digits.isdigit() and digits.isascii() and lengths <= _LENGTHS:
-                return [list(map(int, texts))]
+            if not head and len(texts) == len(keys) and set(map(len, texts)) <= _LENGTHS:
+                digits = "".join(texts)
+                if digits.isdigit() and digits.isascii():  # isdigit takes digits of all scripts, and ²
+                    return [list(map(int, texts))]
         return list(zip(*map(self._key, keys), strict=True))
 
     def _key(self, key: str) -> tuple[Value, ...]:
@@ -156,7 +183,10 @@ class Layout:
         return tuple([row[place] for place in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:
-        """What rows with edits of these columns look like, and their masks; None where those take the long way."""
+        """What rows with edits of these columns look like, and their masks.
+
+        None where those take the long way.
+        """
         if names not in self._shapes:
             shape = row_shape(self._values, names)
             self._shapes[names] = None if shape is None else (shape, self._written_masks(shape))
@@ -167,17 +197,29 @@ class Layout:
         return {op: self._images(op, BEFORE[which], OPERATIONS[op][which]) for op in _KNOWN}
 
     def _images(self, op: Op, before: Any, own: Any) -> tuple[Any, ...]:
-        """One for each row of the operation; only that of a modification begins with a before image."""
+        """One for each row of the operation.
+
+        Only that of a modification begins with a before image.
+        """
         return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
 
     def _written_masks(self, shape: RowShape) -> Masks:
-        """The masks of a change's rows by operation and columns that differ; none where nothing changed."""
+        """The masks of a change's rows by operation and columns that differ.
+
+        None where nothing changed.
+        """
 
         def masks(op: Op, *differs: bool) -> tuple[bytes | str, ...]:
-            key_bits = self._values.key_bits
-            changed = shape.changed(differs) if op is Op.MODIFY else (op is Op.DELETE and key_bits) or shape.bits
-            return self._images(op, self._codec(0), self._codec(changed)) if changed else ()
+            changed = shape.bits
+            if op is Op.MODIFY:
+                changed = shape.changed(differs)
+            elif op is Op.DELETE:
+                changed = self._values.key_bits or shape.bits
+            if not changed:
+                return ()
+            return self._images(op, self._codec(0), self._codec(changed))
 
+        # A table's changes differ in few ways, and this is asked for each of them.
         return cache(masks)
 
 
@@ -196,15 +238,16 @@ def _differing(befores: Cells, afters: Cells) -> list[bool]:
 
 
 def _identities(transactions: Sequence[Transaction | None]) -> list[str]:
+    # By the object, which the changes of a transaction share: its 32 digits are written once.
     numbers = list(map(id, transactions))
-    known = {number: transaction_id(one) for number, one in dict(zip(numbers, transactions, strict=True)).items()}
+    by_number = dict(zip(numbers, transactions, strict=True))
+    known = {number: transaction_id(transaction) for number, transaction in by_number.items()}
     return list(map(known.__getitem__, numbers))
 
 
 def _times(changes: Sequence[Change]) -> list[dt.datetime | None]:
-    return [
-        time if type(time := change.time) is dt.datetime and time.tzinfo is None else utc(time) for change in changes
-    ]
+    times = [change.time for change in changes]
+    return [time if type(time) is dt.datetime and time.tzinfo is None else utc(time) for time in times]
 
 
 _KINDS: dict[Category, type] = {
@@ -233,17 +276,19 @@ class RowShape(Struct, frozen=True, kw_only=True):
 
     def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
         """Whether the values of many rows do, column by column."""
-        found = [set(map(type, cells)) - {type(None)} for cells in columns]
-        if not all(kinds <= {wanted} for kinds, wanted in zip(found, self.kinds, strict=True)):
-            return False
-        return all(
-            {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone} for place, zone in self.clocks
-        )
+        for cells, wanted in zip(columns, self.kinds, strict=True):
+            if not set(map(type, cells)) - {type(None)} <= {wanted}:
+                return False
+        for place, zone in self.clocks:
+            if not {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone}:
+                return False
+        return True
 
     def row(self, key: tuple[Any, ...], cells: tuple[Any, ...]) -> tuple[Any, ...]:
         """All rows by their columns; None where a column was not captured."""
-        order = self.order
-        return (*key, *cells) if order is None else order((*key, *cells, None))
+        if self.order is None:
+            return (*key, *cells)
+        return self.order((*key, *cells, None))
 
     def changed(self, flags: tuple[bool, ...]) -> int:
         """The bits of the columns that differ."""
@@ -257,18 +302,26 @@ def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
         return None
     places = tuple([own[name] for name in names])
     given = [*values.key, *places]
-    order = [given.index(place) if place in given else len(given) for place in range(len(own))]
+    order = None
+    if given != list(range(len(own))):
+        # What was not captured is taken from behind the last cell, where a row has a None.
+        order = itemgetter(*[given.index(place) if place in given else len(given) for place in range(len(own))])
     columns = [values.columns[place] for place in places]
-    clocks = [number for number, column in enumerate(columns) if column.category is Category.TIMESTAMP]
+    clocks: list[tuple[int, dt.tzinfo | None]] = []
+    for number, column in enumerate(columns):
+        if column.category is Category.TIMESTAMP:
+            clocks.append((number, dt.UTC if is_zoned(column.type) else None))
     return RowShape(
-        order=None if given == list(range(len(own))) else itemgetter(*order),
+        order=order,
         bits=sum(1 << place for place in given),
         places=places,
         kinds=tuple([_kind(column) for column in columns]),
-        clocks=tuple([(number, dt.UTC if is_zoned(columns[number].type) else None) for number in clocks]),
+        clocks=tuple(clocks),
     )
 
 
 def _kind(column: Column) -> type:
     """The one type that values of the column have."""
-    return float if column.category is Category.NUMBER and is_float(column.type) else _KINDS[column.category]
+    if column.category is Category.NUMBER and is_float(column.type):
+        return float
+    return _KINDS[column.category]

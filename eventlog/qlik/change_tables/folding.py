@@ -25,7 +25,9 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
 
 class NetRow(Struct, kw_only=True):
-    """What becomes of one row: it goes, it is made anew from the values, or only these values change in it."""
+    """What becomes of one row: it goes, it is made anew from the values, or only these values
+    change in it.
+    """
 
     values: Values | None
     whole: bool = False

@@ -1,4 +1,6 @@
-"""The change-tables format: changes in, blocks of finished rows out, numbered as they come by change_seq across all tables."""
+"""The change-tables format: changes in, blocks of finished rows out, numbered as they come by
+change_seq across all tables.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +50,19 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenRows | WrittenColumns | Refusal]:
             source, count = iter(changes), 0
-            # A change has two rows at most, so that half as many changes surely fit, but for the last; and no more than
-            # stay small in memory.
+            # A change has two rows at most, so that half as many changes surely fit, but for the
+            # last; and no more than stay small in memory.
             while run := list(islice(source, min((size - count + 1) // 2, BLOCK_CHANGES))):
                 columns = laid(tables, run)
                 if columns is not None:
                     count += columns.count
                     yield columns
                 else:
-                    found, rows = rows_of(tables, run, stamp_of)
+                    written, rows = rows_of(tables, run, stamp_of)
                     count += rows
-                    yield from found
-                count = 0 if count >= size else count
+                    yield from written
+                if count >= size:
+                    count = 0
 
         return write
 
@@ -101,7 +104,9 @@ class WrittenRows(Struct, frozen=True, gc=False):
 
 
 class WrittenColumns(Struct, frozen=True, gc=False):
-    """The rows of many changes column by column: each table with the places of its changes among all of them."""
+    """The rows of many changes column by column: each table with the places of its changes among
+    all of them.
+    """
 
     changes: Sequence[Change]
     tables: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]]
@@ -111,7 +116,10 @@ class WrittenColumns(Struct, frozen=True, gc=False):
 def rows_of(
     tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps
 ) -> tuple[list[WrittenRows | Refusal], int]:
-    """The rows of changes one by one, or why a change cannot have any; and how many rows there are."""
+    """The rows of changes one by one, or why a change cannot have any.
+
+    And how many rows there are.
+    """
     found: list[WrittenRows | Refusal] = []
     count = 0
     for change in changes:
@@ -132,7 +140,7 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
     """The rows of all changes column by column; None where one of them does not allow that."""
     if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
         return None
-    found: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
+    tables_with_rows: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
     for places in by_table(changes):
         try:
             table = tables.of(changes[places[0]])
@@ -140,12 +148,18 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
             return None
         if table is None:
             continue
-        rows = table.laid(changes if len(places) == len(changes) else [changes[place] for place in places])
+        own = changes
+        if len(places) < len(changes):
+            own = [changes[place] for place in places]
+        rows = table.laid(own)
         if rows is None:
             return None
-        all_there = len(places) == len(rows.places)
-        found.append((table, places if all_there else [places[place] for place in rows.places], rows))
-    return WrittenColumns(changes, found, sum(sum(rows.shown) for _, _, rows in found))
+        with_rows = places
+        if len(rows.places) < len(places):
+            with_rows = [places[place] for place in rows.places]
+        tables_with_rows.append((table, with_rows, rows))
+    count = sum(sum(rows.shown) for _, _, rows in tables_with_rows)
+    return WrittenColumns(changes, tables_with_rows, count)
 
 
 class Gathered:
@@ -162,7 +176,11 @@ class Gathered:
 
     def take_rows(self, written: WrittenRows, change_seq: str) -> None:
         table, positions, rows = written.table, written.positions, written.rows
-        partition = None if self._partitions is None or table.load else self._partitions.of(change_seq)
+        partition = None
+        if self._partitions is not None and not table.load:
+            partition = self._partitions.of(change_seq)
+        # Neighbours mostly go into the same block, so the last one is asked for by nothing but its
+        # table.
         if table is not self._table or partition is not self._partition:
             self._table, self._partition = table, partition
             self._growing = self._block(table, partition)
@@ -183,9 +201,8 @@ class Gathered:
     def document(self) -> RowsDocument:
         """What was gathered; changes are called by their change_seq there."""
         last = next(reversed(self._covers))
-        return RowsDocument(
-            id=last, body=b"", covers=self._covers, blocks=tuple([one.block() for one in self._blocks.values()])
-        )
+        blocks = tuple([growing.block() for growing in self._blocks.values()])
+        return RowsDocument(id=last, body=b"", covers=self._covers, blocks=blocks)
 
     def _numbered(
         self,
@@ -200,11 +217,13 @@ class Gathered:
         self._covers.update(zip(sequences, positions, strict=True))
         pieces: list[tuple[str, Piece]] = []
         for table, places, laid in found:
-            told, behind = sequences, positions
+            own_sequences, own_positions = sequences, positions
             if len(places) < len(order):
                 own = [bisect_left(order, place) for place in places]
-                told, behind = [sequences[place] for place in own], [positions[place] for place in own]
-            pieces += self._pieces(table, laid, laid.spread(told), laid.spread(behind))
+                own_sequences = [sequences[place] for place in own]
+                own_positions = [positions[place] for place in own]
+            pieces += self._pieces(table, laid, laid.spread(own_sequences), laid.spread(own_positions))
+        # Blocks come in the order of their first rows, as if every row had been taken in its turn.
         pieces.sort(key=itemgetter(0))
         return [piece for _, piece in pieces]
 
@@ -212,7 +231,9 @@ class Gathered:
         self, table: ChangeTable, laid: LaidRows, sequences: list[str], positions: list[Any]
     ) -> Iterator[tuple[str, Piece]]:
         """The rows of each partition, after the first change_seq among them."""
-        cells: list[Sequence[Any]] = [sequences, *laid.cells] if table.sequenced else [*laid.cells]
+        cells: list[Sequence[Any]] = [*laid.cells]
+        if table.sequenced:
+            cells.insert(0, sequences)
         if self._partitions is None:
             if sequences:
                 yield sequences[0], (table, None, cells, positions)
@@ -226,30 +247,29 @@ class Gathered:
             start = end
 
     def _block(self, table: ChangeTable, partition: Partition | None) -> Growing:
-        found = self._blocks.get((table, partition))
-        if found is None:
-            found = self._blocks[table, partition] = Growing(
-                RowBlock(
-                    table=table.table,
-                    target=table.target,
-                    columns=table.columns,
-                    cells=tuple([[] for _ in table.columns]),
-                    positions=[],
-                    partition=partition,
-                    load=table.load,
-                    route=table.route,
-                )
+        growing = self._blocks.get((table, partition))
+        if growing is None:
+            block = RowBlock(
+                table=table.table,
+                target=table.target,
+                columns=table.columns,
+                cells=tuple([[] for _ in table.columns]),
+                positions=[],
+                partition=partition,
+                load=table.load,
+                route=table.route,
             )
-        return found
+            growing = self._blocks[table, partition] = Growing(block)
+        return growing
 
 
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
     """The places of the changes of each table, or of each of the tables that they are sent to."""
     rows = list(map(_row, changes))
-    one = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})
-    if one and not any(map(_routed, changes)):
+    of_one_table = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})
+    if of_one_table and not any(map(_routed, changes)):
         return [range(len(changes))]
-    found: dict[tuple[str | None, str, str], list[int]] = {}
+    places: dict[tuple[str | None, str, str], list[int]] = {}
     for place, change in enumerate(changes):
-        found.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
-    return [*found.values()]
+        places.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
+    return [*places.values()]

@@ -1,4 +1,6 @@
-"""Partitions: stretches of time that the rows of change tables are cut into, by the time in their change_seq."""
+"""Partitions: stretches of time that the rows of change tables are cut into, by the time in their
+change_seq.
+"""
 
 from __future__ import annotations
 

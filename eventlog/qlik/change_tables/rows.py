@@ -1,7 +1,8 @@
-"""Rows of change tables: their header columns, and finished cells in blocks of one table each, as sinks take them.
+"""Rows of change tables: their header columns, and finished cells in blocks of one table each, as
+sinks take them.
 
-Numbers of transactions are written as the little-endian bytes of 128 bits in hex, as change tables have them; messages
-write the same bytes from the other end.
+Numbers of transactions are written as the little-endian bytes of 128 bits in hex, as change tables
+have them; messages write the same bytes from the other end.
 """
 
 from __future__ import annotations
@@ -38,18 +39,23 @@ OPERATIONS: Final = {
     Op.DELETE: ("D", "DELETE"),
     Op.TRUNCATE: ("T", "TRUNCATE"),
 }
-"""change_oper and operation. That of a TRUNCATE is documented nowhere; T is a letter that no reader takes for a row."""
+"""change_oper and operation.
+
+That of a TRUNCATE is documented nowhere; T is a letter that no reader takes for a row.
+"""
 POSITION_LIMIT: Final = 128
 _ALL_BITS: Final = (1 << 128) - 1
 
 
 def header_columns(settings: ChangeTableSettings) -> list[tuple[str, str]]:
     """Names and types of the header columns that are there, in order."""
-    types = TYPES | ({"change_mask": HEX_MASK} if settings.mask == "hex" else {})
-    found = [(f"{settings.prefix}{name}", types[name]) for name in settings.present]
+    types = dict(TYPES)
+    if settings.mask == "hex":
+        types["change_mask"] = HEX_MASK
+    columns = [(f"{settings.prefix}{name}", types[name]) for name in settings.present]
     if settings.partition_every:
-        found.append((f"{settings.prefix}{PARTITION_NAME}", PARTITION_TYPE))
-    return found
+        columns.append((f"{settings.prefix}{PARTITION_NAME}", PARTITION_TYPE))
+    return columns
 
 
 def transaction_id(transaction: Transaction | None) -> str:
@@ -68,7 +74,9 @@ ChangeRow = tuple[Value, ...]
 
 
 class ChangeColumn(Struct, frozen=True, kw_only=True):
-    """One column of a change table: its type as the source calls it; `key` is its place in the key, 0 for none."""
+    """One column of a change table: its type as the source calls it; `key` is its place in the key,
+    0 for none.
+    """
 
     name: str
     type: str
@@ -81,9 +89,11 @@ class ChangeColumn(Struct, frozen=True, kw_only=True):
 
 
 class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
-    """Rows of one change table in one partition, in order of change_seq, and the events behind each of them.
+    """Rows of one change table in one partition, in order of change_seq, and the events behind each
+    of them.
 
-    They are held column by column, as files take them; whoever asks for `rows` gets them put together once.
+    They are held column by column, as files take them; whoever asks for `rows` gets them put
+    together once.
     """
 
     table: Table
@@ -115,7 +125,9 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def place(self) -> str:
         """The folder of its files: that of its partition, where there are such."""
-        return self.folder if self.partition is None else f"{self.folder}/{self.partition.name}"
+        if self.partition is None:
+            return self.folder
+        return f"{self.folder}/{self.partition.name}"
 
 
 class Growing:

@@ -1,4 +1,6 @@
-"""What can be chosen about change tables: names, header columns, before images, the mask's form, partitions, tables."""
+"""What can be chosen about change tables: names, header columns, before images, the mask's form,
+partitions, tables.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ HEADERS: tuple[Header, ...] = (
 
 
 class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How change tables look. `partition_every` is in minutes, 0 for no partitions; no `tables` means all of them.
+    """How change tables look. `partition_every` is in minutes, 0 for no partitions.
+
+    No `tables` means all of them.
 
     `on_value` says what becomes of a value that its column cannot hold.
     """

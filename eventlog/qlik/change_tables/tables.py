@@ -38,27 +38,26 @@ class ChangeTable:
     """One change table: its columns, and how the changes of its source table become rows."""
 
     def __init__(self, table: Table, settings: ChangeTableSettings, *, load: bool = False, route: str = "") -> None:
-        """`load` are the rows of a full load: the table's own columns, under its own name. With a `route` it is called so."""
+        """With `load` it has the rows of a full load: the table's own columns, under its own name.
+
+        With a `route` it is called so.
+        """
         self.source, self.route = table, route
-        table = replace(table, name=route) if route else table
+        if route:
+            table = replace(table, name=route)
+        self.target = f"{table.name}{settings.suffix}"
         if load:
             settings = replace(settings, headers=(), partition_every=0)
+            self.target = table.name
         self.load = load
         self.table = table
-        self.target = table.name if load else f"{table.name}{settings.suffix}"
         self.values = TableValues(table)
         headers = header_columns(settings)
-        self.columns = (
-            *[ChangeColumn(name=name, type=kind, header=True) for name, kind in headers],
-            *[
-                ChangeColumn(
-                    name=column.name,
-                    type=column.type,
-                    key=self.values.key.index(place) + 1 if place in self.values.key else 0,
-                )
-                for place, column in enumerate(self.values.columns)
-            ],
-        )
+        columns = [ChangeColumn(name=name, type=kind, header=True) for name, kind in headers]
+        for place, column in enumerate(self.values.columns):
+            key = self.values.key.index(place) + 1 if place in self.values.key else 0
+            columns.append(ChangeColumn(name=column.name, type=column.type, key=key))
+        self.columns = tuple(columns)
         self.offset = len(headers)
         self.sequenced = "change_seq" in settings.headers
         self._check(settings, [name for name, _ in headers])
@@ -67,6 +66,7 @@ class ChangeTable:
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
         self._seen: tuple[object, str] = (None, "")
+        """The last transaction and its 32 digits, which neighbours mostly share."""
         readings = [reading(column) for column in self.values.columns]
         self._teller = Teller(self.values, [(NEVER, read) for read in readings], None)
         self._layout = Layout(
@@ -79,10 +79,11 @@ class ChangeTable:
         self.sayer = ColumnSayer(self.values.columns, readings)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
-        """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
+        """The finished cells of the change's rows, without change_seq and partition_name.
 
-        A row of a full load is one that came, and so is one that was read back after it came.
+        None where nothing changed.
         """
+        # A row of a full load is one that came, and so is one that was read back after it came.
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
         before, after, bits, had, _ = self._teller.told(change)
@@ -100,16 +101,24 @@ class ChangeTable:
         if time.__class__ is not dt.datetime or time.tzinfo is not None:
             time = utc(time)
         pick, masks, key_bits = self._pick, self._masks, self.values.key_bits
-        header = (oper, masks[bits], stream, operation, identity, time)
+        header: tuple[Any, ...] = (oper, masks[bits], stream, operation, identity, time)
+        if pick is not None:
+            header = pick(header)
         own = after or before or [None] * len(self.values.columns)
-        row = (*(header if pick is None else pick(header)), *own)
+        row = (*header, *own)
+        # A row before that has nothing but the key that it still has would tell nothing.
         if not (modified and self._before_image and had & ~key_bits | bits & key_bits):
             return (row,)
         header = (BEFORE[0], masks[None], stream, BEFORE[1], identity, time)
-        return (*(header if pick is None else pick(header)), *(before or ())), row
+        if pick is not None:
+            header = pick(header)
+        return (*header, *(before or ())), row
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
-        """What `rows` gives for many changes, column by column; None where that must be asked of each."""
+        """What `rows` gives for many changes, column by column.
+
+        None where that must be asked of each.
+        """
         return self._layout.laid(changes)
 
     def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
@@ -118,12 +127,13 @@ class ChangeTable:
         doubled = [column.name for column in self.values.columns if column.name.casefold() in taken]
         if doubled:
             raise ExpressionError(
-                f"its column {value_shown(doubled[0])} is called as a header column is; choose another change_tables.prefix"
+                f"its column {value_shown(doubled[0])} is called as a header column is;"
+                " choose another change_tables.prefix"
             )
         if "change_mask" in settings.headers and len(self.columns) > MOST_COLUMNS:
             raise ExpressionError(
-                f"it would have {len(self.columns)} columns, and a mask has bits for {MOST_COLUMNS}; leave change_mask"
-                " out of change_tables.headers"
+                f"it would have {len(self.columns)} columns, and a mask has bits for {MOST_COLUMNS};"
+                " leave change_mask out of change_tables.headers"
             )
 
 
@@ -134,14 +144,18 @@ class ChangeTables:
         """With `loads`, rows of a full load go into tables of their own."""
         self.settings = settings
         self._loads = loads
-        every = settings.partition_every
-        self.partitions = Partitions(every, settings.base()) if every else None
-        self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
+        self.partitions: Partitions | None = None
+        if settings.partition_every:
+            self.partitions = Partitions(settings.partition_every, settings.base())
+        self._tables = {(table.schema, table.name): table for table in catalog or ()}
         self._chosen = frozenset(settings.tables)
         self._made: dict[tuple[str | None, str, bool, str], ChangeTable | ExpressionError | None] = {}
 
     def of(self, change: Change) -> ChangeTable | None:
-        """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
+        """Where the change goes.
+
+        None where its table was not chosen, ExpressionError where it has none.
+        """
         name = change.row.schema, change.row.table, self._loads and change.refresh, change.route
         if name not in self._made:
             self._made[name] = self._look_up(*name)
@@ -160,7 +174,9 @@ class ChangeTables:
         return refusal, rows or ()
 
     def apart(self, changes: Sequence[Change]) -> bool:
-        """Whether rows of a full load stand among them, which go another way than the others of their table."""
+        """Whether rows of a full load stand among them, which go another way than the others of
+        their table.
+        """
         return self._loads and any(change.refresh for change in changes)
 
     def _look_up(self, schema: str | None, name: str, load: bool, route: str) -> ChangeTable | ExpressionError | None:
@@ -176,11 +192,15 @@ class ChangeTables:
 
 
 def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:
-    """The whole row, with its change_seq and the name of its partition, where these are among the columns."""
+    """The whole row, with its change_seq and the name of its partition, where these are among the
+    columns.
+    """
     if partition is not None:
-        place = table.offset - 1 - table.sequenced
+        place = table.offset - 1 - table.sequenced  # the last of the headers, in a row without its change_seq
         row = (*row[:place], partition.name, *row[place:])
-    return (change_seq, *row) if table.sequenced else row
+    if table.sequenced:
+        return (change_seq, *row)
+    return row
 
 
 def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
@@ -188,7 +208,9 @@ def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]
     places = [_NO_SEQUENCE.index(name) for name in names]
     if len(places) == len(_NO_SEQUENCE):
         return None
-    if len(places) == 1:
+    if not places:
+        return lambda _: ()
+    if len(places) == 1:  # itemgetter would give the cell and not a tuple of it
         only = places[0]
         return lambda cells: (cells[only],)
-    return itemgetter(*places) if places else lambda _: ()
+    return itemgetter(*places)

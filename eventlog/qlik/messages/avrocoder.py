@@ -30,16 +30,25 @@ class AvroCoder:
     def __init__(self, shape: MessageShape) -> None:
         self._masks = KeptMasks(NULL, lambda bits: some(padded_bytes(bits, len(shape.names))))
         settings, table = shape.settings, shape.table
-        names = (table.schema or "", table.name) if settings.table_names else ()
-        self._begin = b"".join([sized(name.encode()) for name in names])
-        self._external = sized(shape.schema_id.encode()) if settings.external_schema_id else b""
-        schema_id = shape.schema_id if settings.mode == "metadata" else None
-        self._open = envelope_head("DT", schema_id, None) if settings.mode in ("envelope", "metadata") else None
+        self._begin = self._external = b""
+        if settings.table_names:
+            self._begin = sized((table.schema or "").encode()) + sized(table.name.encode())
+        if settings.external_schema_id:
+            self._external = sized(shape.schema_id.encode())
+        self._open: bytes | None = None
+        if settings.mode == "metadata":
+            self._open = envelope_head("DT", shape.schema_id, None)
+        elif settings.mode == "envelope":
+            # Without messages of metadata nobody could look the number of a schema up.
+            self._open = envelope_head("DT", None, None)
 
     def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
         """How pieces are made of a column's values."""
-        read, write = reading(column), to_avro(kind, logical=logical)
-        return NEVER, _text(read) if write is text else _both(read, write)
+        read: Callable[[Any], Any] = reading(column)
+        write = to_avro(kind, logical=logical)
+        if write is text:
+            return NEVER, lambda cell: text(cell if type(cell) is str else read(cell))
+        return NEVER, lambda cell: write(read(cell))
 
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
         """What stands before the changeSequence."""
@@ -69,7 +78,8 @@ class AvroCoder:
 
     def counters(self, place: int | None, last: bool | None) -> bytes:
         """Which one of its transaction's it is: the end of the message."""
-        return (NULL if place is None else SOME + number(place)) + _LAST[last]
+        counter = NULL if place is None else SOME + number(place)
+        return counter + _LAST[last]
 
     def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
         """The head of the whole message: an envelope says how long the message in it is."""
@@ -89,12 +99,5 @@ def key_of(pieces: list[Piece], places: tuple[int, ...], names: tuple[str, ...])
     for place in places:
         if pieces[place] == NULL:
             raise ExpressionError(f"the key column {names[place]} is NULL")
+    # Without the branch of the union that each piece begins with.
     return b"".join([pieces[place][1:] for place in places])
-
-
-def _both(read: Callable[[Any], Any], write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    return lambda cell: write(read(cell))
-
-
-def _text(read: Callable[[Any], Any]) -> Callable[[Any], bytes]:
-    return lambda cell: text(cell if type(cell) is str else read(cell))

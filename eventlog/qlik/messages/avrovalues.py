@@ -43,8 +43,12 @@ SIZES = [SOME + _SHORT[2 * size] for size in range(_TABLED_NUMBERS)]
 
 def number(value: int) -> bytes:
     """An int or a long."""
-    rest = value << 1 if value >= 0 else ~(value << 1)
-    return _SHORT[rest] if rest < 2 * _TABLED_NUMBERS else _variable(rest)
+    rest = value << 1
+    if value < 0:
+        rest = ~rest  # zigzag: numbers near zero are short, whatever their sign
+    if rest < 2 * _TABLED_NUMBERS:
+        return _SHORT[rest]
+    return _variable(rest)
 
 
 def sized(content: bytes) -> bytes:
@@ -55,18 +59,24 @@ def sized(content: bytes) -> bytes:
 def some(content: bytes) -> bytes:
     """A string or bytes in a union with null."""
     size = len(content)
-    return (SIZES[size] if size < _TABLED_NUMBERS else SOME + number(size)) + content
+    if size < _TABLED_NUMBERS:
+        return SIZES[size] + content
+    return SOME + number(size) + content
 
 
 def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
     """What makes a piece of Avro of a column's values, which are never None."""
     word = _logical(kind) if logical else None
+    if word == "decimal":
+        return _decimal(*_digits(kind))
     if word is not None:
-        return _decimal(*_digits(kind)) if word == "decimal" else _LOGICAL[word]
+        return _LOGICAL[word]
     if kind.forms.avro != "string":
         return _WAYS[kind.forms.avro]
     write = to_json(kind)
-    return text if write is None else lambda value: text(write(value))
+    if write is None:
+        return text
+    return lambda value: text(write(value))
 
 
 def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
@@ -83,7 +93,9 @@ def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
 def _logical(kind: QlikType) -> LogicalWord | None:
     """The logical type; a decimal wants its digits."""
     word = kind.forms.logical
-    return None if word == "decimal" and kind.digits is None else word
+    if word == "decimal" and kind.digits is None:
+        return None
+    return word
 
 
 def _digits(kind: QlikType) -> tuple[int, int]:
@@ -99,7 +111,9 @@ def text(value: str) -> bytes:
             f"{value_shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
         ) from None
     size = len(content)
-    return SIZES[size] + content if size < _TABLED_NUMBERS else some(content)
+    if size < _TABLED_NUMBERS:  # as `some` does, without another call for every text
+        return SIZES[size] + content
+    return some(content)
 
 
 def _between(low: int, high: int) -> ToAvro:

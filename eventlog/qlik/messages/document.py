@@ -18,8 +18,9 @@ Header = tuple[str, bytes]
 class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One message and the events behind it; without a value it is a tombstone.
 
-    `value_schema` and `key_schema` are schemas in a registry: who sends the message puts their numbers before it.
-    `structure` describes its table where a message about that has to stand before it.
+    `value_schema` and `key_schema` are schemas in a registry: who sends the message puts their
+    numbers before it. `structure` describes its table where a message about that has to stand
+    before it.
     """
 
     topic: str
@@ -33,13 +34,18 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MessagesDocument(Document, frozen=True, kw_only=True):
-    """Messages that are sent together. Its body is empty where its sink takes the messages themselves."""
+    """Messages that are sent together.
+
+    Its body is empty where its sink takes the messages themselves.
+    """
 
     messages: tuple[Message, ...]
 
 
 def lines(messages: Iterable[Message]) -> bytes:
-    """One line for each message: its topic, its key and its value, which is text in Base64 unless it is JSON."""
+    """One line for each message: its topic, its key and its value, which is text in Base64 unless
+    it is JSON.
+    """
     return b"".join([_line(message) for message in messages])
 
 

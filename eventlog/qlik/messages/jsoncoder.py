@@ -41,24 +41,29 @@ class JsonCoder:
         self._names = shape.names
         self._row = row_of(shape.names)
         self._masks = KeptMasks("null", lambda bits: f'"{padded_hex(bits, len(shape.names))}"')
-        enveloped = shape.settings.mode in ("envelope", "metadata")
-        named = {"schema": shape.table.schema or "", "table": shape.table.name} if shape.settings.table_names else {}
-        opened = _encode(named)[:-1] + (b',"data":' if named else b'"data":')
-        if enveloped:
+        settings = shape.settings
+        self._open, self._close = b'{"data":', "}}"
+        if settings.table_names:
+            names = {"schema": shape.table.schema or "", "table": shape.table.name}
+            self._open = _encode(names)[:-1] + b',"data":'
+        if settings.mode in ("envelope", "metadata"):
             # Without messages of metadata nobody could look the number of a schema up.
-            schema_id = shape.schema_id if shape.settings.mode == "metadata" else None
-            opened = envelope_head("DT", schema_id, None) + opened
-        self._open = opened
-        self._external = f',"externalSchemaId":"{shape.schema_id}"' if shape.settings.external_schema_id else ""
-        self._close = "}}}" if enveloped else "}}"
+            schema_id = shape.schema_id if settings.mode == "metadata" else None
+            self._open = envelope_head("DT", schema_id, None) + self._open
+            self._close = "}}}"
+        self._external = ""
+        if settings.external_schema_id:
+            self._external = f',"externalSchemaId":"{shape.schema_id}"'
 
     def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
         """How pieces are made of a column's values."""
         read, write = reading(column), to_json(kind)
         plain = _PLAIN.get(kind.name)
         if write is not None:
-            return plain, _both(read, write)
-        return plain, _digits(read) if plain is int else read
+            return plain, lambda cell: write(read(cell))
+        if plain is int:
+            return plain, _digits(read)
+        return plain, read
 
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
         """What stands before the changeSequence."""
@@ -99,7 +104,10 @@ class JsonCoder:
 
 
 def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
-    """What makes an object of a row's values: a struct, whose names are written beforehand; else a dictionary."""
+    """What makes an object of a row's values: a struct, whose names are written beforehand.
+
+    Else a dictionary.
+    """
     fields = {f"c{place}": name for place, name in enumerate(names)}
     try:
         return msgspec.defstruct("Row", list(fields), rename=fields, gc=False)
@@ -113,16 +121,13 @@ def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes
     return _encode(fields)[:-1] + b',"message":'
 
 
-def _both(read: Callable[[Any], Any], write: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda cell: write(read(cell))
-
-
 def _digits(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Reads a whole number that is written as nearly all are, without asking what else it could be."""
 
     def way(cell: Any) -> Any:
-        short = type(cell) is str and len(cell) < 20 and cell.isascii() and cell.isdigit()
-        return int(cell) if short else read(cell)
+        if type(cell) is str and len(cell) < 20 and cell.isascii() and cell.isdigit():
+            return int(cell)
+        return read(cell)
 
     return way
 

@@ -1,4 +1,6 @@
-"""Values as JSON holds them: numbers beyond 53 bits and decimals as strings, bytes in hexadecimal, times as the source has them."""
+"""Values as JSON holds them: numbers beyond 53 bits and decimals as strings, bytes in hexadecimal,
+times as the source has them.
+"""
 
 from __future__ import annotations
 

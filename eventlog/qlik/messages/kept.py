@@ -1,6 +1,8 @@
-"""Messages as people keep them: lines, pretty-printed JSON, arrays, Base64, what kcat -J writes, and single values.
+"""Messages as people keep them: lines, pretty-printed JSON, arrays, Base64, what kcat -J writes,
+and single values.
 
-kcat writes the bytes of an Avro value into a string of JSON, which is then no UTF-8; nothing of them is lost in it.
+kcat writes the bytes of an Avro value into a string of JSON, which is then no UTF-8; nothing of
+them is lost in it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def kept(content: bytes) -> Iterator[Kept]:
     content = content.removeprefix(BOM_UTF8)
     text = content.decode("utf-8", "surrogateescape")
     begin = _end_of_blank(text, 0)
-    # The whole file is one value: an envelope, what has a number of a registry, or Avro without either.
+    # The whole file is one value: an envelope, what has a number of a registry, or Avro without
+    # either.
     if text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None:
         yield "value", content
         return
@@ -37,8 +40,8 @@ def kept(content: bytes) -> Iterator[Kept]:
         line += text.count("\n", at, begin)
         if begin == len(text):
             return
-        found, end = _next(text, begin)
-        yield from _told(found, f"line {line}")
+        value, end = _next(text, begin)
+        yield from _messages_in(value, f"line {line}")
         line += text.count("\n", begin, end)
         at = end
 
@@ -64,7 +67,10 @@ def read_record(reader: MessageReader, record: Any) -> Read | DataError:
 
 
 def _next(text: str, begin: int) -> tuple[Any, int]:
-    """The value of JSON that begins there, over as many lines as it has, or the line in Base64; and where it ends."""
+    """The value of JSON that begins there, over as many lines as it has, or the line in Base64.
+
+    And where it ends.
+    """
     line = _line(text, begin)
     if text[begin] not in '{["':
         value = _base64(line)
@@ -73,29 +79,30 @@ def _next(text: str, begin: int) -> tuple[Any, int]:
     try:
         return _decode(text, begin)
     except (ValueError, RecursionError) as error:
-        said = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
-        return DataError(f"This is no JSON: {said}."), begin + len(line)
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        return DataError(f"This is no JSON: {why}."), begin + len(line)
 
 
-def _told(found: Any, place: str) -> Iterator[Kept]:
-    if isinstance(found, list):
-        for number, one in enumerate(found, 1):
-            yield from _told(one, f"{place}, item {number}")
+def _messages_in(value: Any, where: str) -> Iterator[Kept]:
+    if isinstance(value, list):
+        for number, item in enumerate(value, 1):
+            yield from _messages_in(item, f"{where}, item {number}")
         return
-    if isinstance(found, dict) and "topic" in found:
-        name = next((name for name in ("value", "payload") if name in found), None)
-        found = found[name] if name is not None else found
-    if isinstance(found, str):
-        found = bytes_of(found)
-    if found is None or isinstance(found, bytes | dict | DataError):
-        yield place, found
+    if isinstance(value, dict) and "topic" in value:  # what a tool says of a message, the message among it
+        value = value.get("value", value.get("payload", value))
+    if isinstance(value, str):
+        value = bytes_of(value)
+    if value is None or isinstance(value, bytes | dict | DataError):
+        yield where, value
     else:
-        yield place, DataError("This is no message: messages are objects.")
+        yield where, DataError("This is no message: messages are objects.")
 
 
 def _line(text: str, begin: int) -> str:
     end = text.find("\n", begin)
-    return text[begin : len(text) if end < 0 else end]
+    if end < 0:
+        return text[begin:]
+    return text[begin:end]
 
 
 def _end_of_blank(text: str, at: int) -> int:

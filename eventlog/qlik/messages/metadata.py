@@ -1,7 +1,8 @@
-"""Metadata messages: where a table comes from, what its columns are, and the Avro schema of its data messages.
+"""Metadata messages: where a table comes from, what its columns are, and the Avro schema of its
+data messages.
 
-Everything in them follows from the table but the time and the version, which whoever sends it puts in: it may know that
-more was sent before than the table's own count says.
+Everything in them follows from the table but the time and the version, which whoever sends it puts
+in: it may know that more was sent before than the table's own count says.
 """
 
 from __future__ import annotations
@@ -37,25 +38,24 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
 
 def structure_of(shape: MessageShape) -> Structure:
     avro = shape.settings.encoding == "avro"
-    coder = avrocoder if avro else jsoncoder
-    head, tail = _avro(shape) if avro else _json(shape)
+    if avro:
+        envelope = avrocoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
+        head, tail = _avro(shape)
+    else:
+        envelope = jsoncoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
+        head, tail = _json(shape)
+    key = {"table": shape.title, "schema-id": shape.schema_id, "none": None}[shape.settings.metadata_key]
     return Structure(
         table=shape.title,
         schema_id=shape.schema_id,
         topic=shape.settings.metadata_topic,
-        key=_key(shape),
+        key=None if key is None else key.encode(),
         version=shape.table.version,
         avro=avro,
-        envelope=coder.envelope_head("MD", shape.schema_id, shape.metadata_text),
+        envelope=envelope,
         head=head,
         tail=tail,
     )
-
-
-def _key(shape: MessageShape) -> bytes | None:
-    ways = {"table": shape.title, "schema-id": shape.schema_id, "none": None}
-    found = ways[shape.settings.metadata_key]
-    return None if found is None else found.encode()
 
 
 def _lineage(shape: MessageShape) -> dict[str, str]:
@@ -72,12 +72,14 @@ def _json(shape: MessageShape) -> tuple[bytes, bytes]:
 
 def _avro(shape: MessageShape) -> tuple[bytes, bytes]:
     texts = [shape.schema_id, *_lineage(shape).values()]
-    facts = [facts[name] for facts in shape.columns.values() for name in COLUMN_FACTS]
-    tail = [_fact(value) for value in facts]
-    return b"".join([sized(text.encode()) for text in texts]), b"".join([*tail, sized(shape.data_text.encode())])
+    head = b"".join([sized(text.encode()) for text in texts])
+    tail = [_fact(facts[name]) for facts in shape.columns.values() for name in COLUMN_FACTS]
+    return head, b"".join([*tail, sized(shape.data_text.encode())])
 
 
 def _fact(value: object) -> bytes:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, which a bool is too
         return b"\x01" if value else b"\x00"
-    return number(value) if isinstance(value, int) else sized(str(value).encode())
+    if isinstance(value, int):
+        return number(value)
+    return sized(str(value).encode())

@@ -1,4 +1,6 @@
-"""Names in messages: what topics, Avro fields and Avro namespaces are called, and what no name can be made of."""
+"""Names in messages: what topics, Avro fields and Avro namespaces are called, and what no name can
+be made of.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,19 @@ def topic_of(table: Table, settings: MessageSettings) -> str:
 
 
 def namespace(table: Table, settings: MessageSettings) -> str:
-    """The namespace of a table's schemas in a registry; what Avro cannot hold becomes an underscore."""
+    """The namespace of a table's schemas in a registry.
+
+    What Avro cannot hold becomes an underscore.
+    """
     parts = [settings.task, table.schema or "", table.name]
     return ".".join([NAMESPACE, *[avro_name(part) for part in parts if part]])
 
 
 def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str, ...]:
-    """What the columns are called in messages; ExpressionError where Avro cannot hold a name that is to stay."""
+    """What the columns are called in messages.
+
+    ExpressionError where Avro cannot hold a name that is to stay.
+    """
     types = settings.mode == "metadata"
     for name in columns:
         if not is_whole_text(name):

@@ -1,7 +1,9 @@
-"""Messages read back, ours and those of other producers: recognised by their first bytes, and taken as they come.
+"""Messages read back, ours and those of other producers: recognised by their first bytes, and taken
+as they come.
 
-Tolerated are namespaces that Avro forbids, logical times in micros and millis, masks in either order of bytes or missing,
-a deleted row in `data` or in `beforeData`, tombstones, and the JSON of old versions.
+Tolerated are namespaces that Avro forbids, logical times in micros and millis, masks in either
+order of bytes or missing, a deleted row in `data` or in `beforeData`, tombstones, and the JSON of
+old versions.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ _OLD_OPERATIONS: Final = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DE
 
 
 class Read(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message. `row` is what it tells; of a deletion, the row that is gone. `note` says what is missing to read it."""
+    """One message. `row` is what it tells.
+
+    Of a deletion, the row that is gone. `note` says what is missing to read it.
+    """
 
     kind: Kind
     table: str | None = None
@@ -91,8 +96,10 @@ class MessageReader:
             return Read(kind="unread", schema_id=str(number), note="its schema is in a registry; name the registry")
         if number not in self._numbered:
             self._numbered[number] = lenient(self._registered(number))
-        space = str(self._numbered[number].get("namespace", ""))
-        return _data(decoded(self._numbered[number], value[5:]), ".".join(space.split(".")[-2:]) or None, str(number))
+        schema = self._numbered[number]
+        # Producers put the names of schema and table at the end of the namespace.
+        space = str(schema.get("namespace", "")).split(".")
+        return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
 
     def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
         try:
@@ -101,11 +108,13 @@ class MessageReader:
             raise DataError(f"The envelope has no {error.args[0]}.") from None
         if not isinstance(schema_id, str | None) or not isinstance(text, str | None) or not isinstance(content, bytes):
             raise DataError("The envelope's messageSchemaId, messageSchema or message is of another type.")
-        schema = lenient(text) if text else self._known.get(schema_id or "") or self._schema
+        if text:
+            schema: dict[str, Any] | None = lenient(text)
+        else:
+            schema = self._known.get(schema_id or "") or self._schema
         if schema is None:
-            return Read(
-                kind="unread", schema_id=schema_id, note=NOT_MET if schema_id else "nothing says its schema; name it"
-            )
+            note = NOT_MET if schema_id else "nothing says its schema; name it"
+            return Read(kind="unread", schema_id=schema_id, note=note)
         return self._envelope(envelope, decoded(schema, content))
 
     def _envelope(self, envelope: Mapping[str, Any], message: Any) -> Read:
@@ -151,27 +160,29 @@ _WORDS: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "truth
 def _refuse_other_types(content: Mapping[str, Any], types: Mapping[str, type], of: str = "") -> None:
     """DataError where a value is of another type; null is what is missing."""
     for name, kind in types.items():
-        found = content.get(name)
-        if found is not None and type(found) is not kind:
+        value = content.get(name)
+        if value is not None and type(value) is not kind:
             raise DataError(f"The metadata message's {shortened(of + name)} is no {_WORDS[kind]}.")
 
 
 def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """An object in a metadata message; empty where it is missing or null."""
-    found = content.get(name)
-    if not isinstance(found, Mapping | None):
+    value = content.get(name)
+    if not isinstance(value, Mapping | None):
         raise DataError(f"The metadata message's {shortened(name)} is no object.")
-    return found or {}
+    return value or {}
 
 
 def masks(headers: Mapping[str, Any], columns: int) -> tuple[int | None, int | None]:
-    """The bits of changeMask and columnMask; for bytes, in the order in which columnMask names columns that there are."""
+    """The bits of changeMask and columnMask, in whichever order their bytes are."""
     changed, present = headers.get("changeMask"), headers.get("columnMask")
     order: Literal["little", "big"] = "little"
     if isinstance(present, bytes):
         little, big = int.from_bytes(present, "little"), int.from_bytes(present, "big")
-        fits = 1 << columns
-        if little >= fits > big or (big == fits - 1 != little):
+        too_many = 1 << columns
+        all_of_them = too_many - 1
+        # The order is the one in which columnMask names columns that there are, or all of them.
+        if little >= too_many > big or (big == all_of_them != little):
             order = "big"
     return _bits(changed, order), _bits(present, order)
 
@@ -179,7 +190,9 @@ def masks(headers: Mapping[str, Any], columns: int) -> tuple[int | None, int | N
 def _bits(mask: Any, order: Literal["little", "big"]) -> int | None:
     if mask is None:
         return None
-    return int.from_bytes(mask, order) if isinstance(mask, bytes) else bits_of_hex(str(mask))
+    if isinstance(mask, bytes):
+        return int.from_bytes(mask, order)
+    return bits_of_hex(str(mask))
 
 
 def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) -> Read:
@@ -208,8 +221,11 @@ def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) 
 
 
 def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
-    """The columns of a mask; bits beyond the last one are left out, for the table may have become wider."""
-    return None if bits is None else tuple([names[place] for place in places_of(bits & ((1 << len(names)) - 1))])
+    if bits is None:
+        return None
+    # Bits beyond the last column are left out, for the table may have become wider.
+    known = bits & ((1 << len(names)) - 1)
+    return tuple([names[place] for place in places_of(known)])
 
 
 def _legacy(message: Mapping[str, Any]) -> Read:
@@ -218,8 +234,11 @@ def _legacy(message: Mapping[str, Any]) -> Read:
             return None
         if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
             raise DataError("The message is none of an old version: its row is no list of columns.")
-        found = {name: value for cell in cells for name, value in cell.items()}
-        return {name: None if value == "NULL" else value for name, value in found.items()}
+        columns: dict[str, Any] = {}
+        for cell in cells:
+            columns |= cell
+        # Old versions had no other way to say NULL.
+        return {name: None if value == "NULL" else value for name, value in columns.items()}
 
     data, before = row(message.get("data")), row(message.get("bu_data"))
     headers = {name: message[name] for name in ("task_name", "stream_position", "ts") if name in message}
@@ -242,7 +261,9 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def bytes_of(text: str) -> bytes:
-    """The value that stands as text in a line: JSON as it is, anything else in Base64, or its bytes as kcat writes them."""
+    """The value that stands as text in a line: JSON as it is, anything else in Base64, or its bytes
+    as kcat writes them.
+    """
     if text.lstrip().startswith("{"):
         return text.encode("utf-8", "surrogateescape")
     try:
@@ -259,16 +280,19 @@ _PLAIN: Final = frozenset(
 
 
 def lenient(text: str) -> dict[str, Any]:
-    """A schema, with names that Avro forbids made ones that it allows; DataError where it is no schema of a record."""
+    """A schema, with names that Avro forbids made ones that it allows.
+
+    DataError where it is no schema of a record.
+    """
     try:
         schema = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise DataError(f"The schema is no JSON: {error}.") from None
     if not isinstance(schema, dict):
         raise DataError("The schema is not that of a record.")
-    found = _mended(schema)
-    assert isinstance(found, dict)
-    return found
+    mended = _mended(schema)
+    assert isinstance(mended, dict)
+    return mended
 
 
 def decoded(schema: dict[str, Any], value: bytes) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""From a change, or a row of the full load, to the message that tells it; the changeSequence is put in afterwards.
+"""From a change, or a row of the full load, to the message that tells it.
 
-Numbers are given out in one place and one order, messages are written wherever there is a processor: so what is written
-leaves a gap of 35 digits, at a place that is known.
+The changeSequence is put in afterwards.
+
+Numbers are given out in one place and one order, messages are written wherever there is a
+processor: so what is written leaves a gap of 35 digits, at a place that is known.
 
 The headers of data messages are made once for many: times and transactions as messages write them.
 """
@@ -44,7 +46,9 @@ class Moments:
         when, transaction = change.time, change.transaction
         if transaction is not self._transaction:
             self._transaction = transaction
-            self._transaction_text = "" if transaction is None else transaction_id(transaction)
+            self._transaction_text = ""
+            if transaction is not None:
+                self._transaction_text = transaction_id(transaction)
         if when is None and transaction is not None:
             when = transaction.time
         if when is not self._when and when != self._when:
@@ -66,10 +70,13 @@ def transaction_id(transaction: Transaction) -> str:
 
 HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"
 Pieces = tuple[bytes | None, bytes, bytes | None]
-"""A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change.
+"""A message's key, and its value before and after the changeSequence.
 
-A row of a full load has no changeSequence: the value is whole, and nothing stands after it. That of a change of a known
-transaction is open at both ends: which one of the transaction's it is, is known later (`TableRenderer.closed`).
+A tuple, because one is made for every change.
+
+A row of a full load has no changeSequence: the value is whole, and nothing stands after it. That of
+a change of a known transaction is open at both ends: which one of the transaction's it is, is known
+later (`TableRenderer.closed`).
 """
 
 
@@ -83,19 +90,22 @@ class Renderer:
 
     def of_table(self, row: RowId) -> TableRenderer:
         """What writes the messages of an object's table; ExpressionError where nothing can."""
-        found = self._tables.get((row.schema, row.table))
-        if found is None:
-            found = self._tables[row.schema, row.table] = self._made(row)
-        if isinstance(found, ExpressionError):
-            raise found
-        return found
+        renderer = self._tables.get((row.schema, row.table))
+        if renderer is None:
+            renderer = self._tables[row.schema, row.table] = self._made(row)
+        if isinstance(renderer, ExpressionError):
+            raise renderer
+        return renderer
 
     def _made(self, row: RowId) -> TableRenderer | ExpressionError:
-        table = self._catalog.class_named(row.schema, row.table) if self._catalog is not None else None
+        table = None
+        if self._catalog is not None:
+            table = self._catalog.class_named(row.schema, row.table)
         if table is None:
             return ExpressionError(
                 f"the columns of {row.table} are not known; messages need a schema that describes it"
             )
+        # Why there is none is kept as well, so that it is not found out anew for every change.
         try:
             return TableRenderer(shape_of(table, self._settings))
         except ExpressionError as error:
@@ -109,10 +119,15 @@ class TableRenderer:
         self.shape = shape
         settings, values = shape.settings, shape.values
         self.structure = structure_of(shape) if settings.mode == "metadata" else None
-        avro = AvroCoder(shape) if settings.encoding == "avro" else None
-        self._coder = avro or JsonCoder(shape)
-        self._sealed = avro.sealed if avro is not None else None
-        ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
+        self._coder: AvroCoder | JsonCoder
+        self._sealed = None
+        if settings.encoding == "avro":
+            self._coder = AvroCoder(shape)
+            self._sealed = self._coder.sealed
+        else:
+            self._coder = JsonCoder(shape)
+        columns = zip(values.columns, shape.types, strict=True)
+        ways = [self._coder.way(column, kind, settings.logical_types) for column, kind in columns]
         self._teller = Teller(values, ways, self._coder.null)
         self.sayer = ColumnSayer(values.columns, [way for _, way in ways])
         self._moments = Moments()
@@ -120,10 +135,10 @@ class TableRenderer:
         self._bare = self.structure is None and shape.value_ref is None and shape.key_ref is None
         self._visible = ~shape.lobs
         self._beside_key = ~values.key_bits
-        self._key_way: Literal["row", "table", "none", "avro"] = (
-            "table" if settings.key == "row" and not shape.table.key else settings.key
-        )
-        if settings.avro_key and self._key_way == "row":
+        self._key_way: Literal["row", "table", "none", "avro"] = settings.key
+        if settings.key == "row" and not shape.table.key:
+            self._key_way = "table"
+        elif settings.key == "row" and settings.avro_key:
             self._key_way = "avro"
 
     def pieces(self, change: Change, stream: str | None = None) -> Pieces | None:
@@ -138,17 +153,18 @@ class TableRenderer:
             former, after, changed, had, has, one = self._teller.modified(change)
             if not change.whole and change.edits and not (had | has) & self._beside_key:
                 return None  # only child tables changed
-            name = "UPDATE"
-            before = former if change.whole or had & self._beside_key else None
+            name, before = "UPDATE", None
+            if change.whole or had & self._beside_key:  # else nothing is known of it but the key
+                before = former
         elif op is Op.TRUNCATE:
             raise ExpressionError(
                 "messages have no operation that empties a table; say it to its consumers in another way"
             )
         else:
             _, after, changed, _, has, one = self._teller.row(change, new=op is Op.ADD)
-            name, before = ("INSERT", None) if op is Op.ADD else ("DELETE", None)
+            name, before = "INSERT", None
             if op is Op.DELETE:
-                changed = self.shape.values.key_bits or has
+                name, changed = "DELETE", self.shape.values.key_bits or has
         coder = self._coder
         time, transaction = self._moments.of(change)
         stream = change.stream or stream or written(change.positions[-1])
@@ -168,7 +184,10 @@ class TableRenderer:
     def closed(self, head: bytes, tail: bytes, place: int | None, last: bool | None) -> tuple[bytes, bytes]:
         """A message with its number among those of its transaction, or without one."""
         tail += self._coder.counters(place, last)
-        return head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
+        if self._sealed is not None:
+            # An envelope of Avro says first how long the message in it is, so it waits for the end.
+            head = self._sealed(head, tail, CHARACTERS)
+        return head, tail
 
     def message(
         self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = (), route: str = ""
@@ -198,17 +217,26 @@ class TableRenderer:
             raise ExpressionError(HALF) from None
         head = coder.head("REFRESH", row, None)
         tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
-        return key, (head if self._sealed is None else self._sealed(head, tail, 0)) + tail, None
+        if self._sealed is not None:
+            head = self._sealed(head, tail, 0)
+        return key, head + tail, None
 
     def _key(self, key: str, row: list[Piece], one: str | None) -> bytes | None:
         """The message's key; `one` is the value of a key of one column."""
-        way = self._key_way
-        if way == "row":
-            return (one if one is not None else self._joined(key)).encode()
-        if way == "avro":
-            return key_of(row, self.shape.values.key, self.shape.names)
-        return None if way == "none" else self.shape.title.encode()
+        match self._key_way:
+            case "row":
+                if one is None:
+                    one = self._joined(key)
+                return one.encode()
+            case "avro":
+                return key_of(row, self.shape.values.key, self.shape.names)
+            case "table":
+                return self.shape.title.encode()
+            case "none":
+                return None
 
     def _joined(self, key: str) -> str:
         separator = self.shape.settings.key_separator
-        return separator.join([value for _, value in parse(key).parts]) if separator else key
+        if not separator:
+            return key
+        return separator.join([value for _, value in parse(key).parts])

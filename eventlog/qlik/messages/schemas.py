@@ -42,16 +42,17 @@ def data_schema(
     columns: Columns, *, logical: bool, space: str | None, external_id: bool, table_names: bool = False
 ) -> Schema:
     """The schema of data messages; with a namespace, as a registry has it, unions have defaults."""
-    found = _record("DataRecord", space)
     registered = space is not None
+    fields: list[Schema] = []
+    if table_names:
+        fields += [{"name": name, "type": "string"} for name in ("schema", "table")]
     data = _record("Data", None, [_column(name, kind, logical, registered) for name, kind in columns])
-    found["fields"] = [
-        *([{"name": name, "type": "string"} for name in ("schema", "table")] if table_names else []),
+    fields += [
         {"name": "data", "type": data},
         {"name": "beforeData", "type": ["null", "Data"], **_default(registered)},
         {"name": "headers", "type": _headers(registered, external_id)},
     ]
-    return found
+    return _record("DataRecord", space, fields)
 
 
 def key_schema(columns: Columns, *, logical: bool, space: str | None) -> Schema:
@@ -79,14 +80,19 @@ def metadata_schema(columns: Iterable[str]) -> Schema:
 
 
 def _record(name: str, space: str | None, fields: Sequence[object] = ()) -> Schema:
-    return {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": list(fields)}
+    record: Schema = {"type": "record", "name": name}
+    if space:
+        record["namespace"] = space
+    return record | {"fields": list(fields)}
 
 
 def _column(name: str, kind: QlikType, logical: bool, registered: bool) -> Schema:
     inner = avro_type(kind, logical=logical)
     if registered:
         return {"name": name, "type": ["null", inner], "default": None}
-    return {"name": name, "type": [{"type": "null"}, inner if isinstance(inner, dict) else {"type": inner}]}
+    if isinstance(inner, str):
+        inner = {"type": inner}
+    return {"name": name, "type": [{"type": "null"}, inner]}
 
 
 def _default(registered: bool) -> Schema:

@@ -19,13 +19,15 @@ TOPIC_FIELDS: Final = ("schema", "table", "task", "server")
 class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How messages look.
 
-    `mode` says where a consumer finds the schema: nowhere (`bare`, and `envelope` with one around it), in a topic of
-    metadata messages (`metadata`), or in a schema registry (`registry`, Avro only). `topic` is a template of {schema},
-    {table}, {task} and {server}. A message's key is that of its row, its table, or none; several key columns are joined
-    by `key_separator`, and written as a table_key where that is empty. With `names` = map a column whose name Avro
-    cannot hold gets one that it can. `batch_size` is how many messages are given to a sink as one document. `on_value` says what becomes of a value that a
-    message cannot hold. With `table_names` a data message names its schema and table before the row. `metadata_key` is
-    the key of metadata messages.
+    `mode` says where a consumer finds the schema: nowhere (`bare`, and `envelope` with one around
+    it), in a topic of metadata messages (`metadata`), or in a schema registry (`registry`, Avro
+    only). `topic` is a template of {schema}, {table}, {task} and {server}. A message's key is that
+    of its row, its table, or none; several key columns are joined by `key_separator`, and written
+    as a table_key where that is empty. With `names` = map a column whose name Avro cannot hold gets
+    one that it can. `batch_size` is how many messages are given to a sink as one document.
+    `on_value` says what becomes of a value that a message cannot hold. With `table_names` a data
+    message names its schema and table before the row. `metadata_key` is the key of metadata
+    messages.
     """
 
     encoding: Encoding = "json"

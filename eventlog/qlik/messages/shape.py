@@ -1,7 +1,8 @@
-"""A table as its messages see it: what it and its columns are called, their types, its schemas and its topic.
+"""A table as its messages see it: what it and its columns are called, their types, its schemas and
+its topic.
 
-Law: the schema id follows from the structure alone, so whoever writes messages of a table, and whenever, gives the same
-structure the same id, and another one another id.
+Law: the schema id follows from the structure alone, so whoever writes messages of a table, and
+whenever, gives the same structure the same id, and another one another id.
 """
 
 from __future__ import annotations

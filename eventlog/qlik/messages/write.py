@@ -1,6 +1,9 @@
-"""The messages format: changes in, documents of messages out, numbered in one sequence; and containers of Avro.
+"""The messages format: changes in, documents of messages out, numbered in one sequence.
 
-A container is put together here and not by fastavro, because the values are Avro already: their changeSequence was put in.
+And containers of Avro.
+
+A container is put together here and not by fastavro, because the values are Avro already: their
+changeSequence was put in.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ from eventlog.qlik.messages.shape import MessageShape
 class WrittenMessage(NamedTuple):
     """The message of a change without its changeSequence, which stands between `head` and `tail`.
 
-    `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole. With a `transaction` it is open:
-    it is number `place` of those of the transaction, and the last or not, where that is counted. `route` is its topic, if not that of its table.
+    `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole. With a
+    `transaction` it is open: it is number `place` of those of the transaction, and the last or not,
+    where that is counted. `route` is its topic, if not that of its table.
     """
 
     event_id: str
@@ -58,9 +62,12 @@ class WrittenMessage(NamedTuple):
 
 
 class MessageFormat(Struct, frozen=True, kw_only=True):
-    """Writes documents of messages. With `body` a document is text too, one line a message, for files and streams.
+    """Writes documents of messages.
 
-    Only sinks that take messages know what they were told of a table before; a body tells it in every document anew.
+    With `body` a document is text too, one line a message, for files and streams.
+
+    Only sinks that take messages know what they were told of a table before; a body tells it in
+    every document anew.
     """
 
     settings: MessageSettings = MessageSettings()
@@ -72,7 +79,10 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     """Every message says which one of its transaction's it is."""
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
-        """Writes the message of each change up to its changeSequence and after it; what is refused takes no number."""
+        """Writes the message of each change up to its changeSequence and after it.
+
+        What is refused takes no number.
+        """
         tables = Renderer(self.settings, catalog)
         stamp_of = Stamps()
         new = tuple.__new__  # a quarter of the time that a call of the class takes, for every change
@@ -81,6 +91,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             for change in changes:
                 positions = change.positions
                 alone = len(positions) == 1
+                # What `event_id` would give, without its work for the one row that most changes
+                # are.
                 event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
                 table = None
                 try:
@@ -92,8 +104,23 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                 if pieces is not None and table is not None:
                     key, head, tail = pieces
                     stamp, deleted = stamp_of(change), change.op is Op.DELETE
-                    of = None if change.transaction is None or tail is None else change.transaction.mark
-                    cells = (event_id, positions, stamp, table, key, head, tail, deleted, of, None, None, change.route)
+                    mark = None
+                    if change.transaction is not None and tail is not None:
+                        mark = change.transaction.mark
+                    cells = (
+                        event_id,
+                        positions,
+                        stamp,
+                        table,
+                        key,
+                        head,
+                        tail,
+                        deleted,
+                        mark,
+                        None,
+                        None,
+                        change.route,
+                    )
                     yield new(WrittenMessage, cells)
 
         return write
@@ -124,13 +151,16 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         covers: dict[str, tuple[Position, ...]] = {}
         parts: dict[int, tuple[int, int, bool | None]] = {}
         last = ""
-        for one in written:
-            event_id, positions, stamp, table, key, head, tail, deleted, transaction, place, ends, route = one
+        for message in written:
+            event_id, positions, stamp, table, key, head, tail, deleted, transaction, place, ends, route = message
             last = number(stamp)
             if transaction is not None:
-                head, tail = one.closed()
+                head, tail = message.closed()
                 if place is not None:
-                    parts[transaction] = (parts[transaction][0] if transaction in parts else place - 1, place, ends)
+                    # How many of the transaction's came before this document, how many with it, and
+                    # whether it ends.
+                    before, _, _ = parts.get(transaction, (place - 1, 0, None))
+                    parts[transaction] = (before, place, ends)
             # A row of a full load tells no changeSequence, but its document's id does.
             value = head if tail is None else b"".join((head, last.encode(), tail))
             messages.append(table.message(key, value, positions, route))
@@ -154,21 +184,24 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         parts: dict[int, tuple[int, int, bool | None]],
     ) -> MessagesDocument:
         body = lines(with_metadata(messages, last)) if self.body else b""
-        every = [CutTransaction(one, before, after, bool(ends)) for one, (before, after, ends) in parts.items()]
-        cut = tuple([part for part in every if part.before or not part.ends])
-        return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages), cut=cut)
+        cut = []
+        for transaction, (before, after, ends) in parts.items():
+            if before or not ends:  # another document has a part of it
+                cut.append(CutTransaction(transaction, before, after, bool(ends)))
+        return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages), cut=tuple(cut))
 
 
 def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
-    """The messages, each table's metadata before its first one; their time is the document's, for formats have no clock."""
+    """The messages, each table's metadata before its first one."""
     known: set[str] = set()
-    for one in messages:
-        structure = one.structure
+    for message in messages:
+        structure = message.structure
         if structure is not None and structure.schema_id not in known:
             known.add(structure.schema_id)
+            # Their time is the document's, for formats have no clock.
             value = structure.told(structure.version, sequence_time(last))
             yield Message(topic=structure.topic, key=structure.key, value=value)
-        yield one
+        yield message
 
 
 def sequence_time(sequence: str) -> str:
@@ -199,5 +232,5 @@ def container_block(values: Sequence[bytes], schema: str) -> bytes:
 
 
 def sync_of(schema: str) -> bytes:
-    """What stands between blocks: it follows from the schema, so that equal messages make equal files."""
+    # Any 16 bytes do; those of the schema's hash make equal files of equal messages.
     return md5(schema.encode(), usedforsecurity=False).digest()

@@ -1,4 +1,5 @@
-"""Rows of change tables as Arrow has them: columns of a block at a time, Parquet files, and which rows do not fit.
+"""Rows of change tables as Arrow has them: columns of a block at a time, Parquet files, and which
+rows do not fit.
 
 Whether the cells of a row fit is asked of Arrow, but only where it could say no.
 """
@@ -38,9 +39,11 @@ def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
 
 
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
-    """How Parquet is written: values that are all different need no dictionary, only time and space.
+    """How Parquet is written: values that are all different need no dictionary, only time and
+    space.
 
-    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and by key.
+    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and
+    by key.
     """
     words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
     sought = [column.name for column in columns if column.key or column.name.endswith(("change_seq", "timestamp"))]
@@ -48,26 +51,31 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
 
 
 def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows that are given column by column, as Arrow has them; its errors tell of a value that its type cannot hold."""
+    """Rows that are given column by column, as Arrow has them.
+
+    Its errors tell of a value that its type cannot hold.
+    """
     schema = arrow_schema(columns)
-    arrays = [
-        _repeated(values, field)
-        if _is_time(field) and _repeats(values)
-        else pa.array(_checked(_texts(values, column), field.type), field.type)
-        for column, values, field in zip(columns, cells, schema, strict=True)
-    ]
+    arrays = []
+    for column, values, field in zip(columns, cells, schema, strict=True):
+        some = values[:SAMPLE_ROWS]
+        # Rows of a few transactions share a few times, if the first ones do.
+        if pa.types.is_timestamp(field.type) and 4 * len(set(some)) <= len(some):
+            arrays.append(_repeated(values, field))
+        else:
+            arrays.append(pa.array(_checked(_texts(values, column), field.type), field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
     """The columns as Arrow has them."""
-    return pa.schema([pa.field(column.name, _type_of(column)) for column in columns])
-
-
-def _type_of(column: ChangeColumn) -> pa.DataType:
-    """The time of a change is UTC, and said to be."""
-    kind = arrow_type(column.type)
-    return pa.timestamp("us", tz="UTC") if column.header and pa.types.is_timestamp(kind) else kind
+    fields = []
+    for column in columns:
+        kind = arrow_type(column.type)
+        if column.header and pa.types.is_timestamp(kind):
+            kind = pa.timestamp("us", tz="UTC")  # the time of a change is UTC, and said to be
+        fields.append(pa.field(column.name, kind))
+    return pa.schema(fields)
 
 
 @lru_cache(maxsize=1024)
@@ -77,9 +85,12 @@ def arrow_type(sql_type: str) -> pa.DataType:
     word = kind.forms.parquet
     if word == "decimal":
         digits = kind.digits
-        return pa.string() if digits is None or digits[0] > DECIMAL_DIGITS else pa.decimal128(*digits)
+        if digits is None or digits[0] > DECIMAL_DIGITS:
+            return pa.string()
+        return pa.decimal128(*digits)
     if word == "timestamp":
-        return pa.timestamp("us", tz="UTC" if is_zoned(sql_type) else None)
+        zone = "UTC" if is_zoned(sql_type) else None
+        return pa.timestamp("us", tz=zone)
     kinds: dict[str, pa.DataType] = {
         "bool": pa.bool_(),
         "int32": pa.int32(),
@@ -95,19 +106,22 @@ def arrow_type(sql_type: str) -> pa.DataType:
 
 def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[int, str]:
     """The rows that hold a value which its column cannot, by their places, and why."""
-    found: dict[int, str] = {}
+    problems: dict[int, str] = {}
     for place, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
         cells = _texts([row[place] for row in rows], column)
         for number, cell in enumerate(cells):
             try:
                 pa.scalar(*_checked([cell], field.type), type=field.type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-                found.setdefault(number, f"column {field.name}: {' '.join(str(error).split())[:200]}")
-    return found
+                why = " ".join(str(error).split())[:200]
+                problems.setdefault(number, f"column {field.name}: {why}")
+    return problems
 
 
 def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
-    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are written out."""
+    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are
+    written out.
+    """
     kind = arrow_type(column.type)
     if category(column.type) is Category.TIME:
         return [cell.isoformat("microseconds") if type(cell) is dt.time else cell for cell in cells]
@@ -130,18 +144,8 @@ def too_large(cell: Any) -> bool:
     return cell is not None and _largest_single <= abs(cell) < math.inf
 
 
-def _is_time(field: pa.Field) -> bool:
-    return bool(pa.types.is_timestamp(field.type))
-
-
-def _repeats(cells: Sequence[Any]) -> bool:
-    """Whether the first values let one expect few different ones."""
-    some = cells[:SAMPLE_ROWS]
-    return 4 * len(set(some)) <= len(some)
-
-
 def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
-    """The same as any array, but each value is looked at once: rows of a few transactions share a few times."""
+    """The same as any array, but each value is looked at once."""
     places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
     return pa.array(list(places), field.type).take(pa.array([places[cell] for cell in cells], pa.int32()))
 
@@ -150,13 +154,16 @@ class Fitting:
     """Looks at the rows of one change table before they are put together column by column."""
 
     def __init__(self, columns: Sequence[ChangeColumn]) -> None:
-        present = [one for one in columns if not (one.is_called("change_seq") or one.is_called("partition_name"))]
-        self._columns = present
-        self._doubts = [
-            (place, _doubt(column, field.type))
-            for place, (column, field) in enumerate(zip(present, arrow_schema(present), strict=True))
-            if category(column.type) is not Category.TIME and _can_refuse(field.type)
-        ]
+        self._columns = []
+        for column in columns:
+            # These two are not in the rows yet.
+            if not (column.is_called("change_seq") or column.is_called("partition_name")):
+                self._columns.append(column)
+        self._doubts = []
+        for place, (column, field) in enumerate(zip(self._columns, arrow_schema(self._columns), strict=True)):
+            takes_all = category(column.type) is Category.TIME or str(field.type).startswith(_HARMLESS)
+            if not takes_all:
+                self._doubts.append((place, _doubt(column, field.type)))
 
     def check(self, rows: Sequence[ChangeRow]) -> None:
         """ExpressionError names the column that cannot hold its value."""
@@ -168,24 +175,24 @@ class Fitting:
                     break
 
     def _ask(self, row: ChangeRow) -> None:
-        found = misfits(self._columns, [row])
-        if found:
-            raise ExpressionError(found[0])
-
-
-def _can_refuse(kind: pa.DataType) -> bool:
-    return not str(kind).startswith(_HARMLESS)
+        problems = misfits(self._columns, [row])
+        if problems:
+            raise ExpressionError(problems[0])
 
 
 def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
-    """What tells the cells of a column of which Arrow must be asked from those that it is sure to take."""
+    """What tells the cells of a column of which Arrow must be asked from those that it is sure to
+    take.
+    """
     if pa.types.is_decimal(kind):
         return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
     if pa.types.is_integer(kind):
         return partial(_no_whole_number, beyond=2 ** (kind.bit_width - 1))
     if pa.types.is_float32(kind):
         return too_large
-    return _no_number if category(column.type) in NUMBERS else _no_text
+    if category(column.type) in NUMBERS:
+        return _no_number
+    return _no_text
 
 
 def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:

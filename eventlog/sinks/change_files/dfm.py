@@ -1,4 +1,6 @@
-"""DFM: the description that lies beside a data file, as consumers of change tables in files read it."""
+"""DFM: the description that lies beside a data file, as consumers of change tables in files read
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def description(
     errors: int = 0,
     version: int | None = None,
 ) -> bytes:
-    """What is said of the data file with a block's rows: when writing it began, and when all of its bytes were there.
+    """What is said of the data file with a block's rows: when writing it began, and when all of its
+    bytes were there.
 
     `errors` are rows that could not get in.
     """
@@ -86,7 +89,10 @@ def _time(change_seq: str) -> str:
 
 
 def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
-    """A column as descriptions have it; length, precision and scale are 0 where the type states none."""
+    """A column as descriptions have it.
+
+    Length, precision and scale are 0 where the type states none.
+    """
     kind = qlik_type(column.type)
     return {
         "ordinal": ordinal,

@@ -1,7 +1,8 @@
-"""Files of change rows: Parquet, whose columns are made a block at a time, CSV, and JSON, a line for each row.
+"""Files of change rows: Parquet, whose columns are made a block at a time, CSV, and JSON, a line
+for each row.
 
-In CSV, NULL has no quotes and what looks like it has, and binary data is Base64. In JSON, values are as messages have
-them. In both the mask is text: hex, with its most significant byte first.
+In CSV, NULL has no quotes and what looks like it has, and binary data is Base64. In JSON, values
+are as messages have them. In both the mask is text: hex, with its most significant byte first.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ def file_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]], 
     if form.format == "json":
         written = json_lines(columns, cells)
     else:
-        written = (csv_head(columns, form) if form.header else b"") + csv_lines(columns, cells, form)
-    return gzip.compress(written, mtime=0) if form.gzip else written
+        written = csv_lines(columns, cells, form)
+        if form.header:
+            written = csv_head(columns, form) + written
+    if form.gzip:
+        return gzip.compress(written, mtime=0)  # without the time, so that equal rows make equal files
+    return written
 
 
 def csv_head(columns: Sequence[ChangeColumn], form: RowFiles) -> bytes:
@@ -70,14 +75,18 @@ def _json_cells(column: ChangeColumn, cells: Sequence[Any]) -> Sequence[Any]:
     if kind.name in ("REAL4", "REAL8"):
         return [_json_real(cell) for cell in cells]
     write = to_json(kind)
-    return cells if write is None else [None if cell is None else write(cell) for cell in cells]
+    if write is None:
+        return cells
+    return [None if cell is None else write(cell) for cell in cells]
 
 
 def _json_real(cell: Any) -> Any:
-    """What is no number for JSON is text, in the words that Spark reads as numbers."""
     if cell is None or math.isfinite(cell):
         return cell
-    return "NaN" if math.isnan(cell) else "Infinity" if cell > 0 else "-Infinity"
+    # What is no number for JSON is text, in the words that Spark reads as numbers.
+    if math.isnan(cell):
+        return "NaN"
+    return "Infinity" if cell > 0 else "-Infinity"
 
 
 def _json_line(row: dict[str, Any]) -> bytes:
@@ -88,7 +97,9 @@ def _json_line(row: dict[str, Any]) -> bytes:
 
 
 def _mask_text(cell: Any) -> Any:
-    return bits_to_hex(bits_of_bytes(cell)) if isinstance(cell, bytes) else cell
+    if isinstance(cell, bytes):
+        return bits_to_hex(bits_of_bytes(cell))
+    return cell
 
 
 class _Quoting:
@@ -118,5 +129,7 @@ class _Quoting:
         return self.cell(_mask_text(cell))
 
     def quoted(self, text: str) -> str:
+        if not self.special(text):
+            return text
         quote = self._quote
-        return quote + text.replace(quote, 2 * quote) + quote if self.special(text) else text
+        return quote + text.replace(quote, 2 * quote) + quote

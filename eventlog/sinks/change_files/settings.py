@@ -1,4 +1,6 @@
-"""How files of change tables are written: what can be said of it, and what holds where nothing is said."""
+"""How files of change tables are written: what can be said of it, and what holds where nothing is
+said.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Change tables as folders of files: each document's rows in files of their own, a description beside each.
+"""Change tables as folders of files: each document's rows in files of their own, a description
+beside each.
 
     <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  _dfm/….dfm
 
-Law: a file's name comes from its document and from what is durably there; `_position.json` comes last and says what that
-is, and under which plan. The files of a plan stay hidden until all of them are (`plan_folder`), so nothing is there of a
-plan that broke off before: what comes next may have other rows and other numbers.
+Law: a file's name comes from its document and from what is durably there; `_position.json` comes
+last and says what that is, and under which plan. The files of a plan stay hidden until all of them
+are (`plan_folder`), so nothing is there of a plan that broke off before: what comes next may have
+other rows and other numbers.
 """
 
 from __future__ import annotations
@@ -47,10 +49,11 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class FolderState(Struct, frozen=True, kw_only=True):
-    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan.
+    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are
+    of the last plan.
 
-    `named` is the time that the last file is called by, where files are called by times; `loads` counts the files of
-    full loads in each folder.
+    `named` is the time that the last file is called by, where files are called by times; `loads`
+    counts the files of full loads in each folder.
     """
 
     change_seq: str = ""
@@ -63,7 +66,9 @@ class FolderState(Struct, frozen=True, kw_only=True):
 
 
 class PreparedFiles(Struct, frozen=True, kw_only=True):
-    """The files of some documents, hidden, and how far the folder is once they are shown; `before` is how far it was."""
+    """The files of some documents, hidden, and how far the folder is once they are shown; `before`
+    is how far it was.
+    """
 
     documents: Sequence[RowsDocument]
     before: FolderState
@@ -88,7 +93,8 @@ class Names:
         if self._by_time:
             self.named = max(f"{identity[:TIME_DIGITS]}0", _after(self.named))
             return f"{self.named[:8]}-{self.named[8:]}"
-        return f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
+        name = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}"
+        return f"{name}-{number}" if number else name
 
 
 def _after(named: str) -> str:
@@ -138,16 +144,20 @@ class ChangeTableFiles:
         return self._state.change_seq
 
     def resolve(self, plan: str) -> Resolved:
-        """Shows the rest of a plan that was begun; of one that was not nothing is there, nor hidden any more."""
+        """Shows the rest of a plan that was begun.
+
+        Of one that was not nothing is there, nor hidden any more.
+        """
         self._forget_prepared()
         try:
             self._plans.settle()
             self._state = self._read()
         except OSError as error:
             raise self._failed(error) from error
-        there = self._has(plan)
-        answers = tuple(refusals(self._state.refusals)) if there else ()
-        return Resolved(last=self._state.plan, documents=None if there else frozenset(), answers=answers)
+        if not self._has(plan):
+            return Resolved(last=self._state.plan, documents=frozenset())
+        answers = tuple(refusals(self._state.refusals))
+        return Resolved(last=self._state.plan, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Writes files of each document under names that nobody looks at."""
@@ -157,21 +167,26 @@ class ChangeTableFiles:
             self._prepared[plan] = self._made(plan, rows)
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Shows the files of each document, durable when it returns; answers which events have no row there."""
+        """Shows the files of each document, durable when it returns.
+
+        Answers which events have no row there.
+        """
         rows, state = _rows_of(documents), self._state
-        if not rows or self._has(plan):
-            return refusals(state.refusals if self._has(plan) else ())
+        if self._has(plan):
+            return refusals(state.refusals)
+        if not rows:
+            return refusals(())
         prepared = self._prepared.pop(plan, None)
         if prepared is not None and (prepared.before is not state or prepared.documents != rows):
             prepared.hidden.discard()  # their names would not go on from what is there now
             prepared = None
-        found = prepared or self._made(plan, rows)
+        made = prepared or self._made(plan, rows)
         try:
-            self._plans.show(found.hidden, apart=1)
+            self._plans.show(made.hidden, apart=1)
         except OSError as error:
             raise self._failed(error) from error
-        self._state = found.after
-        return refusals(found.refused)
+        self._state = made.after
+        return refusals(made.refused)
 
     def close(self) -> None:
         self._forget_prepared()
@@ -185,7 +200,10 @@ class ChangeTableFiles:
             self._prepared.popitem()[1].hidden.discard()
 
     def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedFiles:
-        """The files of documents, hidden. They come together or not at all also where they have no plan."""
+        """The files of documents, hidden.
+
+        They come together or not at all also where they have no plan.
+        """
         state = self._state
         versions, opened, lines = dict(state.versions), dict(state.open), []
         refused: Notes = []
@@ -211,8 +229,11 @@ class ChangeTableFiles:
         try:
             for place in {path.parent for path, _ in files}:
                 self._plans.make(place)
-            told = [*files, *self._partitions_told(lines), self._position(after)]
-            hidden = self._plans.hide(plan or secrets.token_hex(8), told)
+            if lines:
+                files.append(self._partitions(lines))
+            # The position comes last: what it says is there before it.
+            files.append((self.folder / POSITION, msgspec.json.encode(after)))
+            hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
             raise self._failed(error) from error
         return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
@@ -220,11 +241,10 @@ class ChangeTableFiles:
     def _folders(self) -> Iterator[Path]:
         return (Path(place) for place, _, _ in os.walk(self.folder))
 
-    def _position(self, state: FolderState) -> File:
-        return self.folder / POSITION, msgspec.json.encode(state)
-
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
-        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
+        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
+        column cannot.
+        """
         if self.form.format != "parquet":
             return file_bytes(block.columns, block.cells, self.form), block, []
         from pyarrow import ArrowException
@@ -267,22 +287,22 @@ class ChangeTableFiles:
         place = self.folder / block.place
         return [(place / f"{stem}.{self.form.ending}", data), (place / description_name(self.form, stem), said)], why
 
-    def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
-        """The list of partitions that may be read, with those that are over now; one stands there once."""
-        if not lines:
-            return []
+    def _partitions(self, lines: Sequence[dict[str, str]]) -> File:
+        """The list of partitions that may be read, with those that are over now."""
         path = self.folder / PARTITIONS
-        there = (self._plans.read(path) or b"").splitlines()
-        more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
-        return [(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))]
+        # By their lines, so that one stands there once.
+        listed = dict.fromkeys((self._plans.read(path) or b"").splitlines())
+        for line in lines:
+            listed[msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line})] = None
+        return path, b"".join(line + b"\n" for line in listed)
 
     def _read(self) -> FolderState:
         path = self.folder / POSITION
-        told = self._plans.read(path)
-        if told is None:
+        content = self._plans.read(path)
+        if content is None:
             return FolderState()
         try:
-            return msgspec.json.decode(told, type=FolderState)
+            return msgspec.json.decode(content, type=FolderState)
         except msgspec.DecodeError as error:
             raise DataError(
                 f"{path} cannot be read: {error}.",
@@ -294,7 +314,7 @@ class ChangeTableFiles:
 
 
 def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
-    return [one for one in documents if isinstance(one, RowsDocument)]
+    return [document for document in documents if isinstance(document, RowsDocument)]
 
 
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:
@@ -311,21 +331,23 @@ def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
     former = opened.get(block.folder)
     now = Open(owner=block.table.schema or "", table=block.table.name, partition=block.partition.name)
     opened[block.folder] = now
-    return [_line(former)] if former is not None and former != now else []
+    if former is None or former == now:
+        return []
+    return [_line(former)]
 
 
 def _over(opened: dict[str, Open], change_seq: str) -> list[dict[str, str]]:
     """What is over because the time has come past it."""
-    names = [name for name, one in opened.items() if read_partition(one.partition).closed_by(change_seq)]
-    return [_line(opened.pop(name)) for name in names]
+    over = [name for name, still in opened.items() if read_partition(still.partition).closed_by(change_seq)]
+    return [_line(opened.pop(name)) for name in over]
 
 
-def _line(one: Open) -> dict[str, str]:
-    partition = read_partition(one.partition)
+def _line(closed: Open) -> dict[str, str]:
+    partition = read_partition(closed.partition)
     return {
-        "partition_name": one.partition,
+        "partition_name": closed.partition,
         "partition_start_time": partition.start.isoformat(" ", "milliseconds"),
         "partition_end_time": partition.end.isoformat(" ", "milliseconds"),
-        "table_owner": one.owner,
-        "table_name": one.table,
+        "table_owner": closed.owner,
+        "table_name": closed.table,
     }

@@ -1,6 +1,8 @@
-"""Control tables that tell operators of a task: its status, its history, tables that are left out, rows that were refused.
+"""Control tables that tell operators of a task: its status, its history, tables that are left out,
+rows that were refused.
 
-They have the columns that readers of the product's tables know. What eventlog has no facts for is NULL; times are UTC.
+They have the columns that readers of the product's tables know. What eventlog has no facts for is
+NULL; times are UTC.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class Attrep:
         """Says what the task does, and the time of the last change that is there."""
         if self._status is not None:
             values: dict[str, Any] = {"task_status": status, "status_time": self._now()}
-            values |= {} if applied is None else {"source_timestamp_applied": applied}
+            if applied is not None:
+                values["source_timestamp_applied"] = applied
             self._put(connection, self._status, self._whose, values)
 
     def history(self, connection: Connection, rows: int, applied: dt.datetime | None) -> None:
@@ -60,10 +63,9 @@ class Attrep:
         columns = self._history.c
         counted = connection.execute(self._history.select().where(*[columns[name] == which[name] for name in which]))
         former = counted.first()
-        values: dict[str, Any] = {
-            "timeslot_duration": SLOT_SECONDS,
-            "timeslot_records": rows + (0 if former is None else former.timeslot_records),
-        }
+        if former is not None:
+            rows += former.timeslot_records
+        values: dict[str, Any] = {"timeslot_duration": SLOT_SECONDS, "timeslot_records": rows}
         if applied is not None:
             values["timeslot_latency"] = max(0, int((now - applied).total_seconds()))
         self._put(connection, self._history, which, values)

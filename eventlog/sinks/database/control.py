@@ -1,8 +1,11 @@
-"""Control tables beside the change tables: how far a task is, what its tables look like, what was refused, DDL, partitions.
+"""Control tables beside the change tables: how far a task is, what its tables look like, what was
+refused, DDL, partitions.
 
-`attrep_ddl_history` and `attrep_cdc_partitions` have the columns that readers of change tables know; times are UTC.
+`attrep_ddl_history` and `attrep_cdc_partitions` have the columns that readers of change tables
+know; times are UTC.
 
-Whether a database takes change tables is tried with them: what a publisher would make is made, and undone.
+Whether a database takes change tables is tried with them: what a publisher would make is made, and
+undone.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ NO_CHANGE_SEQ = " "
 
 
 class TaskState(Struct, frozen=True, kw_only=True):
-    """How far a task is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
+    """How far a task is: its last document, who writes it, and the last plan of a publisher and of
+    a conversion.
+    """
 
     change_seq: str = ""
     owner: Owner = Owner()
@@ -48,7 +53,9 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What a change table was made for: its log and source table, how often it was altered, and the columns then."""
+    """What a change table was made for: its log and source table, how often it was altered, and the
+    columns then.
+    """
 
     target: str
     owner: str
@@ -129,7 +136,10 @@ class Control:
                 add_columns(connection, table.name, table.schema, added)
 
     def standing(self, connection: Connection) -> TaskState | None:
-        """How far the task is, locked until the transaction ends; None before its first document."""
+        """How far the task is, locked until the transaction ends.
+
+        None before its first document.
+        """
         table = self.positions
         row = connection.execute(sa.select(table).where(table.c.task == self.task).with_for_update()).first()
         if row is None:
@@ -215,7 +225,10 @@ class Control:
         )
 
     def open_partitions(self, connection: Connection, opened: dict[str, str], change_seq: str) -> None:
-        """Notes the partitions that rows are in now; those that none can come into any more become visible."""
+        """Notes the partitions that rows are in now.
+
+        Those that none can come into any more become visible.
+        """
         table = self.records
         for row in connection.execute(table.select().where(table.c.open_partition.is_not(None))).all():
             partition = read_partition(row.open_partition)
@@ -314,7 +327,9 @@ def try_tables(settings: DatabaseSettings) -> str:
 
 
 def _mends(engine: Engine, settings: DatabaseSettings, refused: BaseException | None) -> str:
-    """What helps where the database refused: the statement that gives the right, where it said that one is missing."""
+    """What helps where the database refused: the statement that gives the right, where it said that
+    one is missing.
+    """
     original = getattr(refused, "orig", refused)
     if not is_denied(dialect_of(engine), original):
         return "See to the server, the login and the database in the output's `url`."

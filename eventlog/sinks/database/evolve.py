@@ -1,7 +1,8 @@
 """Makes and alters change tables as their source tables change; never takes a column or a row away.
 
-Law: the bits of a mask are the places of the columns in the change table as it stands. Where that has another order
-than the source, because columns came in the middle or went, masks are put into the target's order.
+Law: the bits of a mask are the places of the columns in the change table as it stands. Where that
+has another order than the source, because columns came in the middle or went, masks are put into
+the target's order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from eventlog.sql.dialect import dialect_of
 
 
 class BlockShape(Struct, frozen=True, kw_only=True):
-    """How blocks get into a change table: which of their columns, and where each stands in the target."""
+    """How blocks get into a change table: which of their columns, and where each stands in the
+    target.
+    """
 
     table: Any
     columns: tuple[ChangeColumn, ...]
@@ -40,7 +43,10 @@ class BlockShape(Struct, frozen=True, kw_only=True):
 
 
 class Evolution:
-    """Brings the change tables of a task to what blocks need. `log` is whose rows they are, where that is known."""
+    """Brings the change tables of a task to what blocks need.
+
+    `log` is whose rows they are, where that is known.
+    """
 
     def __init__(self, control: Control, schema: str | None, *, apply: bool, index: bool) -> None:
         self._control = control
@@ -55,7 +61,10 @@ class Evolution:
         self._shapes.clear()
 
     def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
-        """How the block gets in, after what had to be made or altered; ExpressionError where it cannot."""
+        """How the block gets in, after what had to be made or altered.
+
+        ExpressionError where it cannot.
+        """
         whose = (block.target, block.table.schema, block.table.name)  # two tables must not share a change table
         known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:
@@ -69,7 +78,7 @@ class Evolution:
             target=block.target,
             owner=block.table.schema or "",
             table=block.table.name,
-            version=1 if former is None else former.version,
+            version=former.version if former is not None else 1,
             columns=block.columns,
             log=self.log,
         )
@@ -111,11 +120,10 @@ class Evolution:
     def _create(self, connection: Connection, block: RowBlock) -> None:
         table = self._table(connection, block.target, block.columns)
         table.create(connection)
-        sequence = next((column.name for column in block.columns if column.is_called("change_seq")), None)
-        if self._index and sequence is not None:
-            sa.Index(f"{block.target}_seq"[-connection.dialect.max_identifier_length :], table.c[sequence]).create(
-                connection
-            )
+        sequences = [column.name for column in block.columns if column.is_called("change_seq")]
+        if self._index and sequences:
+            name = f"{block.target}_seq"[-connection.dialect.max_identifier_length :]
+            sa.Index(name, table.c[sequences[0]]).create(connection)
 
     def _alter(
         self,
@@ -130,20 +138,27 @@ class Evolution:
         missing = [column for column in block.columns if column.name.casefold() not in have]
         if former is None and any(column.header for column in missing):
             raise ExpressionError(f"{block.target} is there and is no change table: it has no column {missing[0].name}")
-        known = {} if former is None else {column.name: column for column in former.columns}
-        retyped = [c for c in block.columns if c.name in known and known[c.name].type != c.type and c not in missing]
-        gone = [name for name in known if name not in {column.name for column in block.columns}]
+        known: dict[str, ChangeColumn] = {}
+        if former is not None:
+            known = {column.name: column for column in former.columns}
+        gone = known.keys() - {column.name for column in block.columns}
+        retyped = []
+        news: dict[str, dict[str, Any]] = {}
+        for place, column in enumerate(block.columns):
+            if column in missing:
+                news[column.name] = _told(column, "ADD", place)
+            elif column.name in known and known[column.name].type != column.type:
+                retyped.append(column)
         if former is not None and not (missing or retyped or gone):
             return
-        told = {
-            column.name: _told(column, "ADD", place) for place, column in enumerate(block.columns) if column in missing
-        }
-        told |= {column.name: _told(column, "ALTER", 0) for column in retyped}
-        told |= {name: _told(known[name], "DROP", 0) for name in gone}
+        news |= {column.name: _told(column, "ALTER", 0) for column in retyped}
+        # Said, and no more: a column with its values is never taken away.
+        news |= {name: _told(column, "DROP", 0) for name, column in known.items() if name in gone}
         if self._apply:
             self._run(connection, block.target, missing, retyped)
-        version = record.version + 1 if former is not None else 1
-        self._note(connection, replace(record, version=version), former, change_seq, "ALTER_TABLE", told)
+        if former is not None:
+            record = replace(record, version=former.version + 1)
+        self._note(connection, record, former, change_seq, "ALTER_TABLE", news)
 
     def _run(
         self, connection: Connection, target: str, missing: Sequence[ChangeColumn], retyped: Sequence[ChangeColumn]
@@ -170,18 +185,17 @@ class Evolution:
         self._control.tell_ddl(connection, record, change_seq, kind, columns)
 
     def _shaped(self, connection: Connection, block: RowBlock) -> BlockShape:
+        # A database may have made the names upper or lower case.
         there = self._columns_there(connection, block.target) or []
-        places = {name.casefold(): place for place, name in enumerate(there)}
-        own = {place: places.get(column.name.casefold()) for place, column in enumerate(block.columns)}
-        taken = tuple([place for place, there in own.items() if there is not None])
-        actual = {column.name.casefold(): column.name for column in block.columns}
-        names = {name.casefold(): name for name in there}
-        columns = [block.columns[place] for place in taken]
-        table = self._table(
-            connection, block.target, columns, {actual[key]: names[key] for key in actual if key in names}
-        )
-        known = {place: there for place, there in own.items() if there is not None}
-        return BlockShape(table=table, columns=block.columns, taken=taken, places=known)
+        standing = {name.casefold(): (place, name) for place, name in enumerate(there)}
+        places: dict[int, int] = {}
+        columns, names = [], {}
+        for own_place, column in enumerate(block.columns):
+            if column.name.casefold() in standing:
+                places[own_place], names[column.name] = standing[column.name.casefold()]
+                columns.append(column)
+        table = self._table(connection, block.target, columns, names)
+        return BlockShape(table=table, columns=block.columns, taken=tuple(places), places=places)
 
     def _table(
         self,
@@ -190,19 +204,21 @@ class Evolution:
         columns: Sequence[ChangeColumn],
         names: dict[str, str] | None = None,
     ) -> Table:
-        found, types = names or {}, dialect_of(connection).types
-        made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type, types)) for c in columns]
+        names = names or {}
+        types = dialect_of(connection).types
+        typed = [(names.get(column.name, column.name), target_type(column.type, types)) for column in columns]
+        made: list[sa.Column[Any]] = [sa.Column(name, kind) for name, kind in typed]
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 
 def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:
     """A column as the DDL history tells it."""
-    said = described(column, place + 1)
+    facts = described(column, place + 1)
     return {
         "columnNewName": None,
         "action": action,
-        **{fact: said[fact] for fact in ("type", "length", "precision", "scale")},
-        "primaryKeyPosition": said["primaryKeyPos"],
+        **{fact: facts[fact] for fact in ("type", "length", "precision", "scale")},
+        "primaryKeyPosition": facts["primaryKeyPos"],
         "nullable": True,
-        "ordinal": said["ordinal"],
+        "ordinal": facts["ordinal"],
     }

@@ -1,4 +1,6 @@
-"""Rows into change tables: by COPY where the driver has it, else by INSERT; rows that are refused are found by halving.
+"""Rows into change tables: by COPY where the driver has it, else by INSERT.
+
+Rows that are refused are found by halving.
 
 A change is taken or refused as a whole: its before image does not stay without it.
 """
@@ -98,7 +100,9 @@ class Filling:
         self._connection.execute(self._shape.table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
 
     def _suited(self, block: RowBlock) -> Rows:
-        """The rows with the columns that the target has, the masks in its order, values as it stores them."""
+        """The rows with the columns that the target has, the masks in its order, values as it
+        stores them.
+        """
         shape, rows = self._shape, block.rows
         mask = next((place for place, column in enumerate(block.columns) if column.is_called("change_mask")), None)
         changes: dict[int, Callable[[Any], Any]] = {}

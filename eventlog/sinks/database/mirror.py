@@ -1,8 +1,10 @@
-"""Mirrors: tables that are kept equal to source tables by what change tables tell, as far as a watermark says.
+"""Mirrors: tables that are kept equal to source tables by what change tables tell, as far as a
+watermark says.
 
-Change tables are applied a piece at a time, the rows and the watermark in one transaction. Many rows are folded into the
-least that a mirror has to do; doing the steps in their order gives the rows that the changes one by one would give. Of a
-piece deletes come first, then inserts, then updates, each for many rows at once.
+Change tables are applied a piece at a time, the rows and the watermark in one transaction. Many
+rows are folded into the least that a mirror has to do; doing the steps in their order gives the
+rows that the changes one by one would give. Of a piece deletes come first, then inserts, then
+updates, each for many rows at once.
 """
 
 from __future__ import annotations
@@ -28,11 +30,16 @@ from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
 
 BEGINNING: Final = "0"
-"""The watermark before every change; it stands outside the data, because a delete may take the last row with it."""
+"""The watermark before every change.
+
+It stands outside the data, because a delete may take the last row with it.
+"""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """A change table as it is read: its header columns by their names without the prefix, and the key."""
+    """A change table as it is read: its header columns by their names without the prefix, and the
+    key.
+    """
 
     table: Any
     headers: dict[str, str]
@@ -53,8 +60,11 @@ class Origin(Struct, frozen=True, kw_only=True):
         mask = self.headers.get("change_mask")
         if mask is None or oper == "B":
             return frozenset([name for name, value in values.items() if value is not None])
-        found = cells[mask]
-        bits = bits_of_hex(found) if isinstance(found, str) else bits_of_bytes(None if found is None else bytes(found))
+        written = cells[mask]
+        if isinstance(written, str):
+            bits = bits_of_hex(written)
+        else:
+            bits = bits_of_bytes(written and bytes(written))
         return frozenset([name for place, name in enumerate(self.names) if bits >> place & 1 and name in values])
 
 
@@ -163,7 +173,10 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 class Mirrors:
-    """The mirrors of a database's change tables. Mirrors in the same schema have names that end with `suffix`."""
+    """The mirrors of a database's change tables.
+
+    Mirrors in the same schema have names that end with `suffix`.
+    """
 
     def __init__(
         self,
@@ -189,7 +202,9 @@ class Mirrors:
         self._control = Control("", schema)
 
     def apply(self, tables: Sequence[str] = ()) -> list[Applied]:
-        """Applies everything that came since the last time; `tables` are source tables, by default all."""
+        """Applies everything that came since the last time; `tables` are source tables, by default
+        all.
+        """
         return [self._applied(record) for record in self._records(tables)]
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
@@ -207,7 +222,9 @@ class Mirrors:
         with self._transaction() as connection:
             self._metadata.create_all(connection)
             source = origin(connection, record, self._schema)
-            name = record.table + (self._suffix if self._into == self._schema else "")
+            name = record.table
+            if self._into == self._schema:  # the change table may have that name itself
+                name += self._suffix
             self._check_ours(connection, name)
             refuse_loose_key(connection, name, self._into, record)
             mirror = mirror_table(connection, source, name, self._into)
@@ -222,7 +239,9 @@ class Mirrors:
                 return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction of a session that compares texts as the columns say, whatever the client's settings are."""
+        """A transaction of a session that compares texts as the columns say, whatever the client's
+        settings are.
+        """
         return transaction(self._engine, "The database of the change tables")
 
     def _check_ours(self, connection: Connection, name: str) -> None:
@@ -266,7 +285,10 @@ class Mirrors:
 
 
 ASKED_KEYS: Final = 200
-"""Keys that one query asks for; Oracle's and SQLite's limits for bound values are above it for keys of five columns."""
+"""Keys that one query asks for.
+
+Oracle's and SQLite's limits for bound values are above it for keys of five columns.
+"""
 
 
 class Carrier:
@@ -288,7 +310,10 @@ class Carrier:
             self._connection.execute(self._table.delete())
 
     def _move(self, step: Moved) -> None:
-        """Gives a row its new key; what stands under that goes, because the source cannot have had both."""
+        """Gives a row its new key.
+
+        What stands under that goes, because the source cannot have had both.
+        """
         key = tuple(step.values.get(name, former) for name, former in zip(self._key, step.former, strict=True))
         self._delete([key], but=step.former)
         if self._existing([step.former]):
@@ -316,27 +341,26 @@ class Carrier:
 
     def _count(self, step: RowCounts) -> None:
         """Makes each text stand there as often as it must: all its rows go, and so many come."""
-        changed = {key: one for key, one in step.rows.items() if one.more}
+        changed = {key: counted for key, counted in step.rows.items() if counted.more}
         there = self._times([key[0] for key in changed])
         self._delete(changed)
         names = [column.name for column in self._table.columns]
-        rows = [
-            {name: one.values.get(name) for name in names}
-            for key, one in changed.items()
-            for _ in range(there.get(key[0], 0) + one.more)
-        ]
+        rows: list[dict[str, Any]] = []
+        for key, counted in changed.items():
+            times = there.get(key[0], 0) + counted.more
+            rows += [{name: counted.values.get(name) for name in names}] * times
         if rows:
             self._connection.execute(self._table.insert(), rows)
 
     def _times(self, keys: Sequence[Any]) -> dict[Any, int]:
         """How many rows there are of each key."""
         column = self._table.c[WHOLE_ROW]
-        found: dict[Any, int] = {}
+        times: dict[Any, int] = {}
         for start in range(0, len(keys), ASKED_KEYS):
             asked = column.in_(keys[start : start + ASKED_KEYS])
             query = sa.select(column, sa.func.count()).where(asked).group_by(column)
-            found |= dict(map(tuple, self._connection.execute(query)))
-        return found
+            times |= dict(map(tuple, self._connection.execute(query)))
+        return times
 
     def _delete(self, keys: Iterable[Key], but: Key | None = None) -> None:
         rows = [self._bound(key) for key in keys if key != but]
@@ -346,25 +370,28 @@ class Carrier:
     def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
         changed = self._table.update().where(*self._matched())
         changed = changed.values({name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)})
-        bound = [
-            self._bound(key) | {f"new_{place}": values[name] for place, name in enumerate(columns)}
-            for key, values in rows
-        ]
+        bound = []
+        for key, values in rows:
+            new = {f"new_{place}": values[name] for place, name in enumerate(columns)}
+            bound.append(self._bound(key) | new)
         self._connection.execute(changed, bound)
 
     def _existing(self, keys: Sequence[Key]) -> set[Key]:
         """Which of the keys the mirror has."""
         columns = [self._table.c[name] for name in self._key]
-        found: set[Key] = set()
+        existing: set[Key] = set()
         for start in range(0, len(keys), ASKED_KEYS):
             asked = keys[start : start + ASKED_KEYS]
             if len(columns) == 1:
                 condition: ColumnElement[bool] = columns[0].in_([key[0] for key in asked])
             else:
-                pairs = [sa.and_(*[c == cell for c, cell in zip(columns, key, strict=True)]) for key in asked]
-                condition = sa.or_(*pairs)
-            found |= {tuple(row) for row in self._connection.execute(sa.select(*columns).where(condition))}
-        return found
+                same = []
+                for key in asked:
+                    parts = [column == cell for column, cell in zip(columns, key, strict=True)]
+                    same.append(sa.and_(*parts))
+                condition = sa.or_(*same)
+            existing |= {tuple(row) for row in self._connection.execute(sa.select(*columns).where(condition))}
+        return existing
 
     def _matched(self) -> list[Any]:
         return [self._table.c[name] == sa.bindparam(f"key_{place}") for place, name in enumerate(self._key)]

@@ -1,4 +1,7 @@
-"""Whether the key of a mirror tells all texts apart; a mirror that takes 'a' for 'A' would lose one of two rows."""
+"""Whether the key of a mirror tells all texts apart.
+
+A mirror that takes 'a' for 'A' would lose one of two rows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ def refuse_loose_key(connection: Connection, name: str, schema: str | None, reco
 
 
 def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with the keys of mirrors that are there, and what mends it. `change_schema` has the change tables."""
+    """What is wrong with the keys of mirrors that are there, and what mends it.
+
+    `change_schema` has the change tables.
+    """
     with transaction(engine, "The database of the change tables") as connection:
         control = Control("", change_schema)
         known = sa.inspect(connection).has_table(control.records.name, change_schema)
@@ -37,7 +43,8 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
         for (schema,) in fetched(connection, query):
             watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=schema)
             for name in connection.scalars(sa.select(watermarks.c.mirror)).all():
-                # A mirror beside change tables is called as its source, with a suffix that only `apply` knows.
+                # A mirror beside change tables is called as its source, with a suffix that only
+                # `apply` knows.
                 of = max(
                     (one for one in records if name.startswith(one.table)),
                     key=lambda record: len(record.table),
@@ -54,7 +61,10 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
 def _loose_key(
     connection: Connection, name: str, schema: str | None, keys: Iterable[str], types: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """The first key column that takes different values of its source for equal, and by what; None where none does."""
+    """The first key column that takes different values of its source for equal, and by what.
+
+    None where none does.
+    """
     dialect = dialect_of(connection)
     where = {"schema": None if schema is None else dialect.reported(schema), "table": dialect.reported(name)}
     folded = {key.casefold() for key in keys}

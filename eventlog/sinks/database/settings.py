@@ -11,11 +11,14 @@ ControlTable = Literal["status", "history", "suspended_tables", "apply_exception
 
 
 class DatabaseSettings(OutputKeys, frozen=True, kw_only=True):
-    """Where change tables stand. `task` names the position there: two publishers into one schema have two.
+    """Where change tables stand.
 
-    `ddl` says whether change tables follow their sources; `on_refused` whether a row that the target does not take is
-    set aside, or ends the work; `index` whether new change tables get an index on change_seq. `control_tables` are
-    those of the product's that are kept for operators, besides the two that there always are.
+    `task` names the position there: two publishers into one schema have two.
+
+    `ddl` says whether change tables follow their sources; `on_refused` whether a row that the
+    target does not take is set aside, or ends the work; `index` whether new change tables get an
+    index on change_seq. `control_tables` are those of the product's that are kept for operators,
+    besides the two that there always are.
     """
 
     url: str

@@ -1,7 +1,9 @@
-"""The database sink: rows of change tables and the position in one transaction, so that a repeat does nothing.
+"""The database sink: rows of change tables and the position in one transaction, so that a repeat
+does nothing.
 
-The row of the position also says under which plan the last documents came, and who writes: it is locked and looked at
-in the transaction of the rows, so that a publisher that was replaced writes nothing more.
+The row of the position also says under which plan the last documents came, and who writes: it is
+locked and looked at in the transaction of the rows, so that a publisher that was replaced writes
+nothing more.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from eventlog.sql.dialect import dialect_of
 __all__ = ["DatabaseSettings", "DatabaseSink"]
 
 HELD_SECONDS = 60.0
-"""A publisher that is frozen in the middle of a transaction holds the row of its position for about so long."""
+"""A publisher that is frozen in the middle of a transaction holds the row of its position for about
+so long.
+"""
 
 Refusals = list[tuple[str, Position, str]]
 
@@ -57,11 +61,9 @@ class DatabaseSink:
         self._converting = False
 
     def open(self, tenure: Tenure | None) -> None:
-        """Takes the task over, and learns how far it is.
-
-        Connections of a former time are closed: the server may have been started anew since, and the first one that is
-        used would fail.
-        """
+        """Takes the task over, and learns how far it is."""
+        # The server may have been started anew since connections were made, and the first one that
+        # is used would fail.
         self._engine.dispose()
         self._make_tables()
         self._evolution.forget()
@@ -84,17 +86,17 @@ class DatabaseSink:
         except SinkError as error:
             if error.may_pass:
                 raise
-            self._refuse_missing_schema()
+            # A database says of a schema that is missing only that the table cannot be made.
+            schema = self._settings.schema
+            with in_our_words(self._engine, "The database of the change tables"):
+                missing = schema is not None and schema not in inspect(self._engine).get_schema_names()
+            if missing:
+                message = f"The database of the change tables has no schema {schema}."
+                output = f"the output whose task is {self._settings.task!r}"
+                hint = f"Create it, or name another one as `schema` of {output}."
+                raise ConfigError(message, hint=hint) from None
             with self._transaction() as connection:  # another task may have made the same at the same time
                 self._control.prepare(connection)
-
-    def _refuse_missing_schema(self) -> None:
-        schema = self._settings.schema
-        with in_our_words(self._engine, "The database of the change tables"):
-            missing = schema is not None and schema not in inspect(self._engine).get_schema_names()
-        if missing:
-            hint = f"Create it, or name another one as `schema` of the output whose task is {self._settings.task!r}."
-            raise ConfigError(f"The database of the change tables has no schema {schema}.", hint=hint)
 
     def last(self) -> str:
         """The change_seq of the last document that is durably there."""
@@ -104,10 +106,11 @@ class DatabaseSink:
         """Whether the plan was the last that was committed, and what was refused of it then."""
         with self._transaction() as connection:
             standing = self._ours(connection)
-            there = self._is_there(standing, plan)
-            answers = tuple(self._control.refused(connection, plan)) if there else ()
-        last = standing.converted if self._converting else standing.plan
-        return Resolved(last=last, documents=None if there else frozenset(), answers=answers)
+            last = standing.converted if self._converting else standing.plan
+            if not self._is_there(standing, plan):
+                return Resolved(last=last, documents=frozenset())
+            answers = tuple(self._control.refused(connection, plan))
+        return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Rows of a transaction are unseen until it ends, and gone when it breaks off."""
@@ -142,8 +145,10 @@ class DatabaseSink:
             if self._is_there(former, plan):
                 return self._control.refused(connection, plan)
             for number, document in enumerate(documents):
-                shape = shapes[number] if shapes else self._shapes(connection, document)
-                outcomes += self._put(connection, document, shape, plan)
+                # Made one by one: a later document may have its table altered, when the rows before
+                # are in.
+                block_shapes = shapes[number] if shapes else self._shapes(connection, document)
+                outcomes += self._put(connection, document, block_shapes, plan)
             now = self._after(former, documents[-1].id, plan)
             applied = moment_of(documents[-1].id)
             self._attrep.status(connection, RUNNING, applied)
@@ -165,11 +170,14 @@ class DatabaseSink:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
 
     def _after(self, former: TaskState, change_seq: str, plan: str) -> TaskState:
-        """How far the task is then. A conversion leaves the plan of the publisher alone, who may have to repeat it."""
+        """How far the task is then."""
         now = replace(former, change_seq=change_seq)
         if not plan:
             return now
-        return replace(now, converted=plan) if self._converting else replace(now, plan=plan)
+        # A conversion leaves the plan of the publisher alone, who may have to repeat it.
+        if self._converting:
+            return replace(now, converted=plan)
+        return replace(now, plan=plan)
 
     def _put(
         self, connection: Connection, document: RowsDocument, shapes: Sequence[BlockShape | str], plan: str
@@ -177,14 +185,14 @@ class DatabaseSink:
         """Puts a document's rows into their tables; which events did not get in."""
         refused: Refusals = []
         for block, shape in zip(document.blocks, shapes, strict=True):
-            found = self._filled(connection, block, shape)
+            not_taken = self._filled(connection, block, shape)
             whose = block.table.schema or "", block.table.name
             if isinstance(shape, str):
                 self._attrep.suspend(connection, whose, shape)
             else:
                 self._attrep.resume(connection, whose)
-            self._attrep.exceptions(connection, [(whose, note) for _, _, note in found])
-            refused += found
+            self._attrep.exceptions(connection, [(whose, note) for _, _, note in not_taken])
+            refused += not_taken
         self._control.refuse(connection, plan, document.id, refused)
         opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
         if opened:
@@ -193,26 +201,31 @@ class DatabaseSink:
 
     def _shapes(self, connection: Connection, document: RowsDocument) -> list[BlockShape | str]:
         """How each block gets in, after what had to be made or altered, or why it cannot."""
-        found: list[BlockShape | str] = []
+        shapes: list[BlockShape | str] = []
         for block in document.blocks:
             try:
                 with _aside(connection, undone=self._transactional):
-                    found.append(self._evolution.shape(connection, block, document.id))
+                    shapes.append(self._evolution.shape(connection, block, document.id))
             except ExpressionError as error:
-                found.append(str(error))
-        return found
+                shapes.append(str(error))
+        return shapes
 
     def _filled(self, connection: Connection, block: RowBlock, shape: BlockShape | str) -> Refusals:
-        """Puts a block into its table; the rows that do not get in are set aside, or end the work."""
+        """Puts a block into its table.
+
+        The rows that do not get in are set aside, or end the work.
+        """
         if isinstance(shape, str):
             return self._refused(block.target, [(positions, shape) for positions in block.positions])
         return self._refused(block.target, Filling(connection, shape, block).run())
 
-    def _refused(self, target: str, found: Sequence[tuple[tuple[Position, ...], str]]) -> Refusals:
-        if found and self._settings.on_refused == "stop":
-            problem = f"The change table {target} does not take a row: {found[0][1]}."
+    def _refused(self, target: str, rows: Sequence[tuple[tuple[Position, ...], str]]) -> Refusals:
+        if rows and self._settings.on_refused == "stop":
+            _, why = rows[0]
+            problem = f"The change table {target} does not take a row: {why}."
             raise SinkError(problem, hint=SET_ASIDE, may_pass=False)
-        notes = {position: f"{target}: {why}." for positions, why in found for position in positions}
+        # An event with two rows is refused once.
+        notes = {position: f"{target}: {why}." for positions, why in rows for position in positions}
         return [(target, position, note) for position, note in notes.items()]
 
     @contextmanager
@@ -230,7 +243,9 @@ class DatabaseSink:
 
 
 def _engine(url: str) -> Engine:
-    """An engine whose sessions neither wait for ever nor are waited for when this process is frozen."""
+    """An engine whose sessions neither wait for ever nor are waited for when this process is
+    frozen.
+    """
     engine = connect(url, may_create=True)
     limit_sessions(engine, None, None, HELD_SECONDS)
     return engine
@@ -238,7 +253,10 @@ def _engine(url: str) -> Engine:
 
 @contextmanager
 def _aside(connection: Connection, *, undone: bool) -> Iterator[None]:
-    """Turns the failure of DDL into a reason; what it did is undone where the database can do that."""
+    """Turns the failure of DDL into a reason.
+
+    What it did is undone where the database can do that.
+    """
     savepoint = connection.begin_nested() if undone else None
     try:
         yield

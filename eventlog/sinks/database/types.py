@@ -1,4 +1,6 @@
-"""Types of a target's columns, by the source's type name, in the types that the target's database has."""
+"""Types of a target's columns, by the source's type name, in the types that the target's database
+has.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ _GENERAL: Final = {
 
 
 def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
-    """The target's type for values of the source's type; a length or precision is kept where it is known."""
+    """The target's type for values of the source's type.
+
+    A length or precision is kept where it is known.
+    """
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
@@ -42,7 +47,10 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
 
 
 def as_stored(sql_type: str, there: ColumnTypes) -> Callable[[Any], Any] | None:
-    """How a value gets into a column whose type stands for another one there; None where it goes as it is."""
+    """How a value gets into a column whose type stands for another one there.
+
+    None where it goes as it is.
+    """
     kind, made = category(sql_type), target_type(sql_type, there)
     if isinstance(made, sa.String):
         return None if kind is Category.STRING else _plain

@@ -71,5 +71,7 @@ def binary(event: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def _header(text: str) -> str:
-    """A header's value as the binding for HTTP has it: blanks, quotes, percent signs and all that is no ASCII are escaped."""
+    """A header's value as the binding for HTTP has it: blanks, quotes, percent signs and all that
+    is no ASCII are escaped.
+    """
     return quote(text, safe="!#$&'()*+,-./:;<=>?@[\\]^_`{|}~")

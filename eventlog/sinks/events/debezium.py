@@ -1,8 +1,8 @@
 """The envelope that Debezium writes: before, after, source, op, ts_ms and transaction.
 
 It is in JSON or in Avro. Types are Debezium's: days and microseconds since 1970, decimals as the
-bytes of their digits, moments of a zone as text. Bytes are Base64 in JSON.
-`ts_ms` of the envelope is the time of the change, for a format has no clock: what is repeated must be the same.
+bytes of their digits, moments of a zone as text. Bytes are Base64 in JSON. `ts_ms` of the envelope
+is the time of the change, for a format has no clock: what is repeated must be the same.
 """
 
 from __future__ import annotations
@@ -119,11 +119,14 @@ class DebeziumTable:
     def written(self, change: Change, event: RowEvent) -> EventBytes:
         head = {"before": event.before, "after": event.after, "source": self._source_of(change)}
         value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
+        key = key_schema = None
+        if event.key is not None:
+            key, key_schema = self._key.write(event.key), self._key.schema
         return EventBytes(
-            key=None if event.key is None else self._key.write(event.key),
+            key=key,
             value=value,
             tombstone=self._tombstones and event.op == "delete",
-            key_schema=None if event.key is None else self._key.schema,
+            key_schema=key_schema,
             value_schema=self._value.schema,
             block_at=block_at,
         )
@@ -177,15 +180,18 @@ def block_schema() -> Schema:
 
 
 def times(change: Change) -> dict[str, int | None]:
-    """When the change was committed, else when it was made, in milli-, micro- and nanoseconds since 1970."""
+    """When the change was committed, else when it was made, in milli-, micro- and nanoseconds since
+    1970.
+    """
     moment = utc(time_of(change))
-    micros = None if moment is None else (moment - _START) // _MICRO
-    if micros is None:
+    if moment is None:
         return {"ts_ms": None, "ts_us": None, "ts_ns": None}
-    nanos = micros * 1000
+    micros = (moment - _START) // _MICRO
+    nanos: int | None = micros * 1000
     # 64 bits hold the nanoseconds of the years 1678 to 2261.
-    fits = abs(nanos) < 1 << 63
-    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": nanos if fits else None}
+    if abs(micros) * 1000 >= 1 << 63:
+        nanos = None
+    return {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": nanos}
 
 
 def simple(kind: str, field: str, *, optional: bool) -> Schema:
@@ -195,22 +201,24 @@ def simple(kind: str, field: str, *, optional: bool) -> Schema:
 
 def struct(fields: Sequence[Schema], name: str, *, optional: bool, field: str = "", version: int = 0) -> Schema:
     """An object, in a schema of Kafka Connect."""
-    found: Schema = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
+    schema: Schema = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
     if version:
-        found["version"] = version
-    return {**found, "field": field} if field else found
+        schema["version"] = version
+    if field:
+        schema["field"] = field
+    return schema
 
 
 def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
     """A column, in a schema of Kafka Connect."""
-    found: Schema = {"type": kind.type, "optional": optional}
+    schema: Schema = {"type": kind.type, "optional": optional}
     if kind.type == "struct":
-        found["fields"] = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
+        schema["fields"] = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
     if kind.name is not None:
-        found |= {"name": kind.name, "version": 1}
+        schema |= {"name": kind.name, "version": 1}
     if kind.parameters is not None:
-        found["parameters"] = kind.parameters
-    return {**found, "field": field}
+        schema["parameters"] = kind.parameters
+    return {**schema, "field": field}
 
 
 def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -> FieldType:
@@ -286,18 +294,20 @@ def _digits(number: Decimal, scale: int) -> int:
         raise ExpressionError(f"{value_shown(number)} has more digits than a decimal can hold; correct the value")
     power: int = 10 ** abs(shift)
     if shift >= 0:
-        found = whole * power
+        magnitude = whole * power
     elif whole % power == 0:
-        found = whole // power
+        magnitude = whole // power
     else:
         raise ExpressionError(f"{value_shown(number)} has more than {scale} digits behind the point; correct the value")
-    return -found if sign else found
+    return -magnitude if sign else magnitude
 
 
 def big_endian(number: int) -> bytes:
     """A whole number in two's complement, in as few bytes as it takes."""
-    bits = (number if number >= 0 else ~number).bit_length()
-    return number.to_bytes(bits // 8 + 1, "big", signed=True)
+    magnitude = number
+    if number < 0:
+        magnitude = ~number  # so that -128 fits into one byte, as 127 does
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _since(unit: dt.timedelta) -> Callable[[dt.datetime], int]:

@@ -24,7 +24,9 @@ class JsonLinesTable:
 
 
 def record(change: Change, event: RowEvent) -> dict[str, Any]:
-    """The object of a change; `id` is unique in its log, and the same whenever the change is written."""
+    """The object of a change; `id` is unique in its log, and the same whenever the change is
+    written.
+    """
     transaction = change.transaction
     return {
         "id": change.event_id,
@@ -40,6 +42,9 @@ def record(change: Change, event: RowEvent) -> dict[str, Any]:
 
 
 def time_text(change: Change) -> str | None:
-    """When the change was committed, else when it was made, in RFC 3339; None where nobody can read it."""
+    """When the change was committed, else when it was made, in RFC 3339.
+
+    None where nobody can read it.
+    """
     moment = utc(time_of(change))
     return None if moment is None else f"{moment.isoformat()}Z"

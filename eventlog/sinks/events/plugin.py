@@ -48,7 +48,9 @@ def _format(
 
 
 def batch_size(settings: EventSettings, *, answers: bool) -> int:
-    """Events in a document: one for a receiver that `answers` each document, unless the settings say more."""
+    """Events in a document: one for a receiver that `answers` each document, unless the settings
+    say more.
+    """
     return settings.batch_size or (1 if answers else BATCH_EVENTS)
 
 

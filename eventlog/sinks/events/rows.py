@@ -1,4 +1,5 @@
-"""The rows before and after a change as objects of JSON, each value in the form that its format has for the type.
+"""The rows before and after a change as objects of JSON, each value in the form that its format has
+for the type.
 
 Law: what was not captured is not in the object; a null is the database's NULL.
 """
@@ -31,7 +32,10 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class FieldType(Struct, frozen=True, kw_only=True):
-    """How a column's values are written. `name` and `parameters` describe it in a schema of Kafka Connect."""
+    """How a column's values are written.
+
+    `name` and `parameters` describe it in a schema of Kafka Connect.
+    """
 
     type: str
     write: Write
@@ -94,7 +98,9 @@ class TableRows:
 
 
 def json_field(_column: Column, kind: QlikType) -> FieldType:
-    """Plain JSON: exact numbers with a fraction are text, bytes are Base64, dates and times are ISO 8601."""
+    """Plain JSON: exact numbers with a fraction are text, bytes are Base64, dates and times are ISO
+    8601.
+    """
     return FieldType(type=kind.name, write=_PLAIN.get(kind.name, as_it_is))
 
 

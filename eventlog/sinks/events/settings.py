@@ -19,8 +19,11 @@ Encoding = Literal["json", "avro"]
 
 
 class EventSettings(Struct, frozen=True, kw_only=True):
-    """What all formats of events have. `batch_size` is how many a document holds: 0 is one where a receiver answers each
-    document, else 500. `topic` is a template of the topics of Kafka. `on_value` says what becomes of a value that cannot be written.
+    """What all formats of events have.
+
+    `batch_size` is how many a document holds: 0 is one where a receiver answers each document, else
+    500. `topic` is a template of the topics of Kafka. `on_value` says what becomes of a value that
+    cannot be written.
     """
 
     batch_size: int = 0
@@ -51,10 +54,12 @@ class JsonLinesSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown
 
 
 class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The envelope that Debezium writes. `server` is its topic.prefix and `database` the name in `source.db`. With `schemas`
-    each key and value in JSON carries its schema of Kafka Connect; those of Avro are in a registry.
-    `decimals` is Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in
-    their transactions, and messages there say where these begin and end.
+    """The envelope that Debezium writes.
+
+    `server` is its topic.prefix and `database` the name in `source.db`. With `schemas` each key and
+    value in JSON carries its schema of Kafka Connect; those of Avro are in a registry. `decimals`
+    is Debezium's decimal.handling.mode. With a `transaction_topic` events are counted in their
+    transactions, and messages there say where these begin and end.
     """
 
     encoding: Encoding = "json"
@@ -82,8 +87,8 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
 
 
 class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """CloudEvents 1.0. `source` and `type` are the attributes of that name; `type` is a template. With `mode` = binary the
-    attributes are headers, at Kafka and HTTP.
+    """CloudEvents 1.0. `source` and `type` are the attributes of that name; `type` is a template.
+    With `mode` = binary the attributes are headers, at Kafka and HTTP.
     """
 
     source: str = "/eventlog"

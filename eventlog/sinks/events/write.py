@@ -1,4 +1,6 @@
-"""Formats of events: each change is written by itself, and bound into documents of lines, of an array, or of messages."""
+"""Formats of events: each change is written by itself, and bound into documents of lines, of an
+array, or of messages.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ from eventlog.xds.write import document_id, rising_id
 
 
 class EventBytes(Struct, frozen=True, kw_only=True):
-    """One event: the key and the value of a message and its headers. `document` is what files and requests are given, if
-    that is something else. With `tombstone` a message without a value follows. `key_schema` and
-    `value_schema` are in a registry. `block_at` is where nothing is said of the transaction, in a
-    format that may say it later.
+    """One event: the key and the value of a message and its headers.
+
+    `document` is what files and requests are given, if that is something else. With `tombstone` a
+    message without a value follows. `key_schema` and `value_schema` are in a registry. `block_at`
+    is where nothing is said of the transaction, in a format that may say it later.
     """
 
     key: bytes | None
@@ -39,9 +42,10 @@ class EventBytes(Struct, frozen=True, kw_only=True):
 
 
 class TransactionPart(Struct, frozen=True, kw_only=True):
-    """What an event knows of its transaction: its `mark`, what it is called, and its time. Once it
-    is counted, `tables` are how many events each table had with this one, and `last` says that none
-    follows.
+    """What an event knows of its transaction: its `mark`, what it is called, and its time.
+
+    Once it is counted, `tables` are how many events each table had with this one, and `last` says
+    that none follows.
     """
 
     mark: int
@@ -97,7 +101,9 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
 
 def schema_ref(subject: str, schema: str | None) -> SchemaRef | None:
     """The schema as a registry knows it, under the name that Kafka Connect's converters give it."""
-    return None if schema is None else SchemaRef(subject=subject, text=schema)
+    if schema is None:
+        return None
+    return SchemaRef(subject=subject, text=schema)
 
 
 class TransactionMarks(Protocol):
@@ -126,9 +132,11 @@ class EventTable(Protocol):
 
 
 class EventFormat(Struct, frozen=True, kw_only=True):
-    """Writes documents of at most `batch_size` events. `table` makes what writes a table's; `topic` is a template where the
-    sink takes messages, and `address` one where documents go to addresses of their own. With `array` a document of
-    several events is an array, else they are lines. With `transactions` events are counted.
+    """Writes documents of at most `batch_size` events.
+
+    `table` makes what writes a table's; `topic` is a template where the sink takes messages, and
+    `address` one where documents go to addresses of their own. With `array` a document of several
+    events is an array, else they are lines. With `transactions` events are counted.
     """
 
     table: Callable[[Table], EventTable]
@@ -157,12 +165,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         tables: dict[tuple[str | None, str], EventPlace | ExpressionError] = {}
 
         def table_of(row: RowId) -> EventPlace:
-            found = tables.get((row.schema, row.table))
-            if found is None:
-                found = tables[row.schema, row.table] = self._table(row, catalog)
-            if isinstance(found, ExpressionError):
-                raise found
-            return found
+            known = tables.get((row.schema, row.table))
+            if known is None:
+                known = tables[row.schema, row.table] = self._table(row, catalog)
+            if isinstance(known, ExpressionError):
+                raise known
+            return known
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenEvent | Refusal]:
             for change in changes:
@@ -184,8 +192,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         return write
 
     def bind(self, written: Iterable[WrittenEvent], after: str = "", whole: bool = False) -> Iterator[Document]:
-        """Documents of events that go to one place, in the order given; ids come from positions, as those of XDS do."""
-        for events in _batches(written, None if whole else self.batch_size):
+        """Documents of events that go to one place, in the order given.
+
+        Ids come from positions, as those of XDS do.
+        """
+        size = None if whole else self.batch_size
+        for events in _batches(written, size):
             identity = document_id(events[-1].positions[-1])
             if self.rising:
                 identity = after = rising_id(identity, after)
@@ -211,13 +223,17 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         return self.transactions.messages(event)
 
     def _body(self, events: Sequence[WrittenEvent]) -> bytes:
-        bodies = [one.event.document or one.event.value for one in events]
+        bodies = [written.event.document or written.event.value for written in events]
         if not self.array:
             return b"".join([body + b"\n" for body in bodies])
-        return bodies[0] if self.batch_size == 1 and len(bodies) == 1 else b"[%s]" % b",".join(bodies)
+        if self.batch_size == 1 and len(bodies) == 1:
+            return bodies[0]
+        return b"[%s]" % b",".join(bodies)
 
     def _table(self, row: RowId, catalog: Catalog | None) -> EventPlace | ExpressionError:
-        table = catalog.class_named(row.schema, row.table) if catalog is not None else None
+        table = None
+        if catalog is not None:
+            table = catalog.class_named(row.schema, row.table)
         if table is None:
             return ExpressionError(f"the columns of {row.table} are not known; events need a schema that describes it")
         named = {"schema": table.schema or "", "table": table.name}
@@ -298,11 +314,18 @@ def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
 
 
 def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list[WrittenEvent]]:
-    """So many events at most that go to one place; without a size all, for what was one document must stay one."""
+    """So many events at most that go to one place.
+
+    Without a size all, for what was one document must stay one.
+    """
     events = iter(written)
     left: list[WrittenEvent] = []
-    while batch := [*left, *islice(events, None if size is None else size - len(left))]:
+    if size is None:
+        if everything := list(events):
+            yield everything
+        return
+    while batch := [*left, *islice(events, size - len(left))]:
         route = batch[0].route
-        end = next((at for at, one in enumerate(batch) if one.route != route and size is not None), len(batch))
+        end = next((at for at, event in enumerate(batch) if event.route != route), len(batch))
         left = batch[end:]
         yield batch[:end]

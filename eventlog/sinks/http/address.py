@@ -21,10 +21,13 @@ MOST_CONNECTIONS: Final = 64
 
 
 class HttpSettings(OutputKeys, frozen=True, kw_only=True):
-    """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
+    """Where documents are POSTed and how.
 
-    `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more
-    than `reply_limit` bytes is not read. `proxy` is an address of http. Over several `connections` documents of different objects go at the same time.
+    Times are in seconds; `total_timeout` ends a request whatever happens.
+
+    `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM
+    files. A reply of more than `reply_limit` bytes is not read. `proxy` is an address of http. Over
+    several `connections` documents of different objects go at the same time.
     """
 
     url: str
@@ -81,7 +84,9 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
 
 
 def reach(settings: HttpSettings) -> Finding:
-    """What `eventlog check` says of an address: whether it takes connections, by the way that documents take."""
+    """What `eventlog check` says of an address: whether it takes connections, by the way that
+    documents take.
+    """
     parts, by = urlsplit(settings.url), urlsplit(settings.proxy or settings.url)
     host, port = str(by.hostname), by.port or (443 if by.scheme == "https" else 80)
     place = f"{by.scheme}://{host}:{port}"

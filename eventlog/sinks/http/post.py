@@ -1,4 +1,6 @@
-"""One document to one address over a connection that is kept: time limits, trust, bounds, and errors by blame."""
+"""One document to one address over a connection that is kept: time limits, trust, bounds, and
+errors by blame.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core import tracing
 from eventlog.core.errors import SinkError, shortened
@@ -35,12 +38,16 @@ DOCUMENT_ID: Final = "Eventlog-Document"
 """The header that carries a document's id, by which a receiver recognises one that comes again."""
 
 PLAN_ID: Final = "Eventlog-Plan"
-"""The header with the plan under which a document goes out: the same id under another plan is no repeat."""
+"""The header with the plan under which a document goes out: the same id under another plan is no
+repeat.
+"""
 
 LOG_ID: Final = "Eventlog-Log"
 EPOCH: Final = "Eventlog-Epoch"
-"""The header with the number of the publisher, which grows with each one that takes the log over. A receiver that has
-seen a higher one refuses with 409 and that number in the same header."""
+"""The header with the number of the publisher, which grows with each one that takes the log over.
+
+A receiver that has seen a higher one refuses with 409 and that number in the same header.
+"""
 
 SECRET_CHARACTERS: Final = 8
 """Characters from which on a value in an address's query may be a secret, whatever its name is."""
@@ -58,8 +65,11 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def header_number(text: str) -> int | None:
-    """The number that a header says. Python refuses to read one of thousands of digits, and nobody means one."""
-    return int(text) if _whole_number(text) else None
+    """The number that a header says."""
+    # Python refuses to read one of thousands of digits, and nobody means one.
+    if _whole_number(text):
+        return int(text)
+    return None
 
 
 class HttpAnswer(Struct, frozen=True, kw_only=True):
@@ -82,7 +92,9 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
         """The status and the beginning of what was written under it; an error makes it harmless."""
         name = f"{self.status} {responses.get(self.status, '')}".rstrip()
         text = shortened(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
-        return f"{name}: {text}" if text else name
+        if not text:
+            return name
+        return f"{name}: {text}"
 
 
 class Poster:
@@ -94,13 +106,18 @@ class Poster:
         self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._host = parts.hostname or ""
         self._port = parts.port
-        self._path, self._query = parts.path, f"?{parts.query}" if parts.query else ""
-        self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
+        self._path, self._query = parts.path, ""
+        if parts.query:
+            self._query = f"?{parts.query}"
+        self._trust = trusted
+        if trusted is None and parts.scheme == "https":
+            self._trust = trust(settings)
         self._proxy = urlsplit(settings.proxy) if settings.proxy else None
         self._proxy_headers = _proxy_login(self._proxy)
+        self._proxied = ""
         # A proxy is told the whole address, unless it only carries what is encrypted.
-        plain = self._proxy is not None and self._trust is None
-        self._proxied = f"{parts.scheme}://{parts.netloc}" if plain else ""
+        if self._proxy is not None and self._trust is None:
+            self._proxied = f"{parts.scheme}://{parts.netloc}"
         self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
         self._connection: HTTPConnection | None = None
         self._broken_off = False
@@ -111,7 +128,7 @@ class Poster:
         return Poster(self._settings, self._trust)
 
     def post(self, document: Document, plan: str = "") -> HttpAnswer:
-        """The answer to a document, which goes out under that plan. A kept connection that the other side gave up is replaced, once."""
+        """The answer to a document, which goes out under that plan."""
         from urllib3.exceptions import HTTPError
 
         deadline = time.monotonic() + self._settings.total_timeout
@@ -132,6 +149,7 @@ class Poster:
     def break_off(self) -> None:
         """Ends from another thread what is on its way; until `close` nothing else is begun."""
         self._broken_off = True
+        # The other thread may drop either of them at any moment, so each is read once.
         connection = self._connection
         sock = None if connection is None else connection.sock
         if sock is not None:
@@ -147,10 +165,13 @@ class Poster:
         try:
             return self._exchange(connection, document, plan, deadline)
         except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+            # A kept connection may have been given up by the other side while nothing was sent: it
+            # is replaced, once.
             if not kept or self._broken_off:
                 raise
             self._drop()
-        return self._exchange(self._connected()[0], document, plan, deadline)
+        connection, _ = self._connected()
+        return self._exchange(connection, document, plan, deadline)
 
     def _connected(self) -> tuple[HTTPConnection, bool]:
         """An open connection, and whether it was open before."""
@@ -166,7 +187,9 @@ class Poster:
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
         proxy = self._proxy
-        host, port = (self._host, self._port) if proxy is None else (proxy.hostname or "", proxy.port or 80)
+        host, port = self._host, self._port
+        if proxy is not None:
+            host, port = proxy.hostname or "", proxy.port or 80
         if self._trust is None:
             return HTTPConnection(host, port, timeout=timeout)
         connection = HTTPSConnection(host, port, timeout=timeout, ssl_context=self._trust)
@@ -191,16 +214,32 @@ class Poster:
         target = self._proxied + self._target(document.route)
         connection.request("POST", target, pieces, headers, preload_content=False)
         with closing(connection.getresponse()) as response:
-            answer = HttpAnswer(
-                status=response.status,
-                body=self._body(response) if response.status < 300 else self._complaint(response),
-                location=self.discreet(response.headers.get("Location", "")) if 300 <= response.status < 400 else "",
-                retry_after=response.headers.get("Retry-After", "") if response.status >= 400 else "",
-                overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
-            )
+            if response.status < 300:
+                answer = HttpAnswer(status=response.status, body=self._body(response))
+            else:
+                answer = self._refusal(response)
+        # What a refusal says was not read to its end, so nothing else can come over its connection.
         if not answer.taken:
             self._drop()
         return answer
+
+    def _refusal(self, response: HTTPResponse) -> HttpAnswer:
+        """An answer that does not take the document."""
+        from urllib3.exceptions import HTTPError
+
+        try:
+            body = response.read(REFUSAL_BYTES, decode_content=False)
+        except (HTTPError, HTTPException, OSError):
+            body = b""  # its status counts
+        status, headers = response.status, response.headers
+        answer = HttpAnswer(status=status, body=self.discreet(body.decode("utf-8", "replace")).encode())
+        if status < 400:
+            return replace(answer, location=self.discreet(headers.get("Location", "")))
+        overtaken = False
+        if status == HTTPStatus.CONFLICT and self.tenure is not None:
+            epoch = header_number(headers.get(EPOCH, ""))
+            overtaken = epoch is not None and epoch > self.tenure.epoch
+        return replace(answer, retry_after=headers.get("Retry-After", ""), overtaken=overtaken)
 
     def _seconds_left(self, deadline: float) -> float:
         """How long the receiver may be silent now; TimeoutError where it had its time."""
@@ -209,14 +248,11 @@ class Poster:
             raise TimeoutError
         return min(left, self._settings.read_timeout)
 
-    def _is_overtaken(self, response: HTTPResponse) -> bool:
-        """Whether the receiver says that it has documents of a later publisher than this."""
-        epoch = header_number(response.headers.get(EPOCH, ""))
-        return self.tenure is not None and epoch is not None and epoch > self.tenure.epoch
-
     def _target(self, route: str) -> str:
         """What stands behind the host: the address, and where a route leads below it."""
-        path = f"{self._path.rstrip('/')}/{quote(route, safe='/%~')}" if route else self._path or "/"
+        path = self._path or "/"
+        if route:
+            path = f"{self._path.rstrip('/')}/{quote(route, safe='/%~')}"
         return path + self._query
 
     def _content(self, document: Document, plan: str) -> tuple[dict[str, str], bytes]:
@@ -237,17 +273,19 @@ class Poster:
             headers |= {LOG_ID: self.tenure.log, EPOCH: str(self.tenure.epoch)}
         headers |= tracing.headers()
         authorization = self._settings.authorization
-        return headers if authorization is None else headers | {"Authorization": authorization}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
 
     def discreet(self, text: str) -> str:
         """A receiver's text without what we have said to get in: some repeat it when they complain."""
         return masked(text, self._secrets)
 
-    def _complaint(self, response: HTTPResponse) -> bytes:
-        return self.discreet(_beginning(response).decode("utf-8", "replace")).encode()
-
     def _body(self, response: HTTPResponse) -> bytes:
-        """The body up to its end; UnreadableAnswer when that of a document taken is cut short or too long."""
+        """The body up to its end.
+
+        UnreadableAnswer when that of a document taken is cut short or too long.
+        """
         from urllib3.exceptions import HTTPError
 
         limit = self._settings.reply_limit
@@ -302,20 +340,12 @@ def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
 
 
 def _pieces(body: bytes, wait: Callable[[], None]) -> Iterator[bytes]:
-    """The body, each piece of it after a look at the clock: who takes it slowly never times out by itself."""
+    """The body, each piece of it after a look at the clock: who takes it slowly never times out by
+    itself.
+    """
     for start in range(0, len(body), PIECE_BYTES):
         wait()
         yield body[start : start + PIECE_BYTES]
-
-
-def _beginning(response: HTTPResponse) -> bytes:
-    """What a refusal says, as far as it can be read: its status counts."""
-    from urllib3.exceptions import HTTPError
-
-    try:
-        return response.read(REFUSAL_BYTES, decode_content=False)
-    except (HTTPError, HTTPException, OSError):
-        return b""
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -343,7 +373,9 @@ class UnreadableAnswer(Exception):  # noqa: N818  # it is no error of ours: the 
 
 
 class _Head:
-    """The stream that the head of an answer is read from; `cut` when a line of it ended with the stream."""
+    """The stream that the head of an answer is read from; `cut` when a line of it ended with the
+    stream.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -359,7 +391,9 @@ class _Head:
 
 
 class _TimedStream(io.RawIOBase):
-    """What a socket gives, each time after a look at the clock: who sends a byte now and then never times out by itself."""
+    """What a socket gives, each time after a look at the clock: who sends a byte now and then never
+    times out by itself.
+    """
 
     def __init__(self, stream: socket.SocketIO, wait: Callable[[], None]) -> None:
         self._stream = stream
@@ -378,7 +412,8 @@ class _TimedStream(io.RawIOBase):
 
 
 class WholeHead(http.client.HTTPResponse):
-    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for success.
+    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for
+    success.
 
     `wait` is called before anything is read.
     """

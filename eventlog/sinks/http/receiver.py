@@ -1,8 +1,9 @@
-"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it was asked to.
+"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it
+was asked to.
 
-It knows documents by the plan and the id in their headers. One that it took comes again after a crash or a lost answer,
-and is answered as before without being taken twice. A publisher that was replaced is refused once its successor has sent
-something.
+It knows documents by the plan and the id in their headers. One that it took comes again after a
+crash or a lost answer, and is answered as before without being taken twice. A publisher that was
+replaced is refused once its successor has sent something.
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ class ReceivedDocument(Struct, frozen=True, kw_only=True):
 
 
 class Receiver:
-    """Listens on a port (0: any free one) from the moment it is made, and answers once `serve` runs.
+    """Listens on a port (0: any free one) from the moment it is made, and answers once `serve`
+    runs.
 
-    `told` is called for each document, one at a time. With `folder` the documents taken are kept there as files, and a
-    repeat is known after a restart too.
+    `told` is called for each document, one at a time. With `folder` the documents taken are kept
+    there as files, and a repeat is known after a restart too.
     """
 
     def __init__(
@@ -106,7 +108,10 @@ class Receiver:
         Thread(target=self._server.shutdown, daemon=True).start()
 
     def take(self, identity: str | None, body: bytes, sender: Sender = NOBODY) -> bytes:
-        """Takes one document and gives the reply to it; XmlError when it is none, Overtaken when its sender was replaced."""
+        """Takes one document and gives the reply to it.
+
+        XmlError when it is none, Overtaken when its sender was replaced.
+        """
         events = event_ids(body)
         with self._turn:
             self._meet(sender)
@@ -154,7 +159,10 @@ def _files(folder: Path) -> FileSink:
 
 
 def event_ids(body: bytes) -> tuple[str, ...]:
-    """The event-ids of the events in a document, in their order; XmlError when it is no document."""
+    """The event-ids of the events in a document, in their order.
+
+    XmlError when it is no document.
+    """
     root = parse(body, huge=True)
     given = root.find("input") if root.tag == "nds" else root
     if given is None or given.tag != "input":

@@ -1,8 +1,10 @@
-"""The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its events.
+"""The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its
+events.
 
-Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one that cannot be
-read) is sent again under the same plan and id, by which the receiver recognises it; nothing that comes after overtakes
-it. The epoch of the publisher goes with each document: a receiver that keeps the highest can refuse one that was replaced.
+Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one
+that cannot be read) is sent again under the same plan and id, by which the receiver recognises it;
+nothing that comes after overtakes it. The epoch of the publisher goes with each document: a
+receiver that keeps the highest can refuse one that was replaced.
 """
 
 from __future__ import annotations
@@ -57,12 +59,16 @@ class HttpLane:
         self._poster.tenure = tenure
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
+        """Sends them in order until one is not taken for good.
+
+        The rest waits, and what was answered stays answered.
+        """
         outcomes: list[Outcome] = []
         for number, document in enumerate(documents):
             try:
                 reply = self._send(document, plan)
             except SinkError as error:
+                # What was answered before must not be lost with an error: it is said as outcomes.
                 if number == 0:
                     raise
                 _log.warning("%s", error)
@@ -113,14 +119,19 @@ class HttpLane:
 
 
 class HttpSink(HttpLane):
-    """Several connections to one address, of which it is the first itself: who hands over one by one needs no other."""
+    """Several connections to one address, of which it is the first itself: who hands over one by
+    one needs no other.
+    """
 
     lane: ClassVar[type[HttpLane]] = HttpLane
 
     def __init__(self, settings: HttpSettings, poster: Poster | None = None) -> None:
         poster = poster or Poster(settings)
         super().__init__(poster)
-        _prepare_for_threads()  # also where it has one connection: each output that lags has a thread
+        # Modules that import each other fail when several threads are the first to ask for them.
+        # Also where it has one connection: each output that lags has a thread.
+        for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
+            import_module(name)
         others = [self.lane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
 
@@ -134,7 +145,10 @@ class HttpSink(HttpLane):
             lane.serve(tenure)
 
     def last(self) -> str:
-        """The id of the last document that was answered in this process; only the receiver knows what was before."""
+        """The id of the last document that was answered in this process.
+
+        Only the receiver knows what was before.
+        """
         return max(lane.answered for lane in self.lanes)
 
     def resolve(self, plan: str) -> Resolved:
@@ -150,45 +164,47 @@ class HttpSink(HttpLane):
             lane.close()
 
 
-def _prepare_for_threads() -> None:
-    """Imports what sending needs: modules that import each other fail when several threads are the first to ask for them."""
-    for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
-        import_module(name)
-
-
 MEANING: Final = {
     "warning": (Status.WARNING, Reason.PUBLISHED),
     "error": (Status.ERROR, Reason.REFUSED),
     "retry": (Status.NEW, Reason.RETRY),
     "fatal": (Status.FATAL, Reason.REFUSED),
 }
-"""What becomes of an event by the level of its worst status; success, or no status at all, needs no words."""
+"""What becomes of an event by the level of its worst status.
+
+Success, or no status at all, needs no words.
+"""
 
 NOTE_CHARACTERS: Final = 2000
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a receiver said of a document. `unknown` are event-ids that the document does not have."""
+    """What a receiver said of a document.
+
+    `unknown` are event-ids that the document does not have.
+    """
 
     outcomes: tuple[Outcome, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
     def ends(self) -> bool:
-        """Whether nothing may be sent after it: later changes of an object must not overtake one that is still to come."""
+        """Whether nothing may be sent after it."""
+        # Later changes of an object must not overtake one that is still to come.
         return any(outcome.status in (Status.NEW, Status.FATAL) for outcome in self.outcomes)
 
 
 def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] = masked) -> Reply:
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
-    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of every event.
-    `discreet` takes secrets out of what the receiver says, and not out of its markup, which a password may be a word of.
+    Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
+    every event. `discreet` takes secrets out of what the receiver says.
     """
     if not body.strip():
         return Reply()
     from eventlog.xds.read import read_statuses
 
+    # Out of its texts and not of its markup, which a password may be a word of.
     statuses = [replace(status, text=discreet(status.text)) for status in read_statuses(body)]
     named = {status.event_id for status in statuses if status.event_id is not None}
     return Reply(
@@ -198,16 +214,21 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
 
 
 def again_later(document: Document, why: str) -> Reply:
-    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once more."""
-    positions = _positions(document)
-    retries = [
-        Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, note=why, unread=True) for one in positions
-    ]
+    """The reply of a receiver of whom nobody knows what it did with the document: it is sent once
+    more.
+    """
+    retries = []
+    for position in _positions(document):
+        retry = Outcome(position=position, status=Status.NEW, reason=Reason.RETRY, note=why)
+        retries.append(replace(retry, unread=True))
     return Reply(outcomes=tuple(retries))
 
 
 def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcome]:
-    """The outcomes of documents that wait because one before them is still to come; no attempt is counted for them."""
+    """The outcomes of documents that wait because one before them is still to come.
+
+    No attempt is counted for them.
+    """
     for document in documents:
         for position in _positions(document):
             note = f"not sent, because document {behind.id} before it is still to be taken"

@@ -41,8 +41,8 @@ def messages(
     config: Path | None,
     as_json: bool,
 ) -> int:
-    """Shows the messages in FILE, or in several: lines of JSON, pretty-printed JSON, arrays, lines in Base64, what kcat -J
-    writes, an Avro container, or one value. `-` is standard input.
+    """Shows the messages in FILE, or in several: lines of JSON, pretty-printed JSON, arrays, lines
+    in Base64, what kcat -J writes, an Avro container, or one value. `-` is standard input.
 
     Metadata in one FILE describe the data in all of them, in any order.
 

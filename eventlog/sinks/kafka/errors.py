@@ -24,30 +24,43 @@ _OURS: Final = "Check output.client_certificate and output.client_key: that is h
 _ALERT: Final = "SSL alert number"
 """In the text of a broken connection: the broker itself has ended the handshake."""
 _SHAKING: Final = "in state SSL_HANDSHAKE"
-"""In the text of a connection that broke before it was one: what listens there may not speak TLS at all."""
+"""In the text of a connection that broke before it was one: what listens there may not speak TLS at
+all.
+"""
 TRIED_AGAIN: Final = "It is tried again."
 _CLOSED: Final = "It is tried again; if brokers close connections at once, check output.tls and output.sasl."
 
 
 def error_of(exception: KafkaException) -> KafkaError:
-    found: KafkaError = exception.args[0]
-    return found
+    error: KafkaError = exception.args[0]
+    return error
 
 
 def louder(former: KafkaError | None, error: KafkaError) -> KafkaError:
-    """Which of two things that the client says by the way tells more about a silence; of equal ones the later."""
-    return error if former is None or _weight(error) >= _weight(former) else former
+    """Which of two things that the client says by the way tells more about a silence.
+
+    Of equal ones the later.
+    """
+    if former is None or _weight(error) >= _weight(former):
+        return error
+    return former
 
 
 def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None) -> SinkError:
-    """The error as a sentence; `earlier` is what the client said by the way, which often is the cause."""
+    """The error as a sentence; `earlier` is what the client said by the way, which often is the
+    cause.
+    """
     hint = TRIED_AGAIN
     if earlier is not None and error.name() in _AWAY:
-        hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()) else hint
+        # That nobody answers is the last of what happened; what the client said before is the
+        # cause.
+        if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()):
+            hint = _CLOSED
         error = earlier
     name, said, refused = error.name(), str(error.str()).rstrip("."), _refusal(error)
     if name in FENCED:
-        # Whoever has the lock of the log takes the output over again, and finds out there whether it is still its own.
+        # Whoever has the lock of the log takes the output over again, and finds out there whether
+        # it is still its own.
         message = f"Somebody else has taken over output.transactional_id at Kafka {servers}."
         return SinkError(message, hint="If that is another log's publisher, give each output its own.")
     if refused is not None:
@@ -55,15 +68,21 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
     if name in _AWAY:
         return SinkError(f"Kafka at {servers} does not answer: {said}.", hint=hint)
     may_pass = bool(error.retriable() or error.txn_requires_abort() or not error.fatal())
-    hint = hint if may_pass else "Correct that and start again."
+    if not may_pass:
+        hint = "Correct that and start again."
     return SinkError(f"Kafka at {servers} does not take messages: {said} ({name}).", hint=hint, may_pass=may_pass)
 
 
 def _refusal(error: KafkaError) -> str | None:
     """What to check where a broker said no for good, and None where it did not."""
-    return _OURS if _ALERT in str(error.str()) else _REFUSED.get(error.name())
+    if _ALERT in str(error.str()):
+        return _OURS
+    return _REFUSED.get(error.name())
 
 
 def _weight(error: KafkaError) -> int:
-    """A refusal explains a silence, a broken connection does too, and that nobody is there says nothing new."""
-    return 2 if _refusal(error) is not None else 1 if error.name() in ("_TRANSPORT", "_RESOLVE") else 0
+    # A refusal explains a silence, a broken connection does too, and that nobody is there says
+    # nothing new.
+    if _refusal(error) is not None:
+        return 2
+    return int(error.name() in ("_TRANSPORT", "_RESOLVE"))

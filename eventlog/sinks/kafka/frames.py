@@ -1,4 +1,6 @@
-"""Messages as they go over the wire: registered schemas by their numbers, and what cannot go is set aside with its reason."""
+"""Messages as they go over the wire: registered schemas by their numbers, and what cannot go is set
+aside with its reason.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,18 @@ class Frames:
         self._frames: dict[SchemaRef, bytes] = {}
 
     def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, str]]]:
-        """The messages as consumers of a registry read them; and those that cannot be there, and why."""
+        """The messages as consumers of a registry read them.
+
+        And those that cannot be there, and why.
+        """
         taken: list[Message] = []
         refused: list[tuple[Message, str]] = []
         limit = self._settings.max_message_bytes
         for message in messages:
-            plain = message.value_schema is None and message.key_schema is None
+            framed = message
             try:
-                framed = message if plain else self._with_numbers(message)
+                if message.value_schema is not None or message.key_schema is not None:
+                    framed = self._with_numbers(message)
             except ExpressionError as error:
                 refused.append((message, f"{error}."))
                 continue
@@ -54,14 +60,17 @@ class Frames:
             else:
                 taken.append(framed)
         for message, why in refused:
-            # It is no row's: a transaction would lack its beginning or its end, and nobody would see it.
+            # It is no row's: a transaction would lack its beginning or its end, and nobody would
+            # see it.
             if not message.positions:
                 said = f"A message about a transaction cannot be written: {why}"
                 raise SinkError(said, may_pass=False)
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
-        """Why a message is set aside whose number in its transaction is not known yet: it is larger than our own limit."""
+        """Why a message is set aside whose number in its transaction is not known yet: it is larger
+        than our own limit.
+        """
         if isinstance(written, WrittenEvent):
             return self._refuses_event(written)
         if not isinstance(written, WrittenMessage):
@@ -69,13 +78,20 @@ class Frames:
         key, limit = len(written.key or b""), self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None
-        head, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
-        message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
-        too_long = len(message.value or b"") + key + _frame_bytes(message) > limit
-        return too_large(message) if too_long else None
+        # With numbers that take as much room as any: the real ones must not make it too large
+        # later.
+        value, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
+        if tail is not None:
+            value += b"0" * CHARACTERS + tail
+        message = written.table.message(written.key, value)
+        if len(message.value or b"") + key + _frame_bytes(message) <= limit:
+            return None
+        return too_large(message)
 
     def _refuses_event(self, written: WrittenEvent) -> str | None:
-        """The same of an event. Once it is counted its number must be there: the registry is asked now."""
+        """The same of an event. Once it is counted its number must be there: the registry is asked
+        now.
+        """
         [message, *_] = written.messages()
         size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
         if written.part is not None:
@@ -84,7 +100,9 @@ class Frames:
                 self._with_numbers(message)
             except ExpressionError as error:
                 return f"{error}."
-        return too_large(message) if size > self._settings.max_message_bytes else None
+        if size <= self._settings.max_message_bytes:
+            return None
+        return too_large(message)
 
     def _with_numbers(self, message: Message) -> Message:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)
@@ -95,15 +113,19 @@ class Frames:
         )
 
     def _frame(self, ref: SchemaRef | None) -> bytes:
-        """What stands before bytes of this schema: a zero and its number. ExpressionError where it gets none, each time anew."""
+        """What stands before bytes of this schema: a zero and its number.
+
+        ExpressionError where it gets none, each time anew.
+        """
         if ref is None:
             return b""
-        found = self._frames.get(ref)
-        if found is None:
+        frame = self._frames.get(ref)
+        if frame is None:
             if self._registry is None:
                 raise ConfigError("output.registry is missing: schemas in a registry need one.")
-            found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
-        return found
+            number = self._registry.number_of(ref.subject, ref.text)
+            frame = self._frames[ref] = b"\x00" + number.to_bytes(4, "big")
+        return frame
 
 
 def _frame_bytes(message: Message) -> int:

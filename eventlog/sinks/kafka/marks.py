@@ -1,6 +1,8 @@
-"""What Kafka itself knows of an output: its last document and plan, whose it is, and how each table was told.
+"""What Kafka itself knows of an output: its last document and plan, whose it is, and how each table
+was told.
 
-KafkaMarks are messages in a compacted topic, written in the same transaction as the messages that they speak of.
+KafkaMarks are messages in a compacted topic, written in the same transaction as the messages that
+they speak of.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class KnownStructure(Struct, frozen=True):
 
 
 class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A plan that was taken. `part` are those of its documents that are there where they had to go one by one; None is all.
+    """A plan that was taken. `part` are those of its documents that are there where they had to go
+    one by one; None is all.
 
     `refused` are the messages of the plan that no broker took.
     """
@@ -39,7 +42,9 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far an output is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
+    """How far an output is: its last document, who writes it, and the last plan of a publisher and
+    of a conversion.
+    """
 
     last: str = ""
     owner: Owner = Owner()
@@ -78,7 +83,9 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
 
 
 def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
-    """Who has tried last to take the output over, also where that was not committed (yet): nothing is waited for."""
+    """Who has tried last to take the output over, also where that was not committed (yet): nothing
+    is waited for.
+    """
     marks = _read(settings, partitions, "read_uncommitted")
     standings = [_decoded(settings, value, TopicState) for key, value in marks if key == _key(settings)]
     return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())

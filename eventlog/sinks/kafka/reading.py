@@ -32,7 +32,8 @@ def messages_of(
     consumer = Consumer({**client_options(settings), **options})
     deadline = time.monotonic() + settings.timeout
     try:
-        # By its number: for "the beginning" a client that knows no broker yet waits half a second before it asks.
+        # By its number: for "the beginning" a client that knows no broker yet waits half a second
+        # before it asks.
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
         while left:
             message = consumer.poll(0.2)
@@ -77,7 +78,9 @@ def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, byt
 
 
 def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Where each partition that is not empty ends, transactions of others that are still open included."""
+    """Where each partition that is not empty ends, transactions of others that are still open
+    included.
+    """
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.admin._listoffsets import OffsetSpec

@@ -37,7 +37,10 @@ class Registry:
         self._pool = self._connections()
 
     def number_of(self, subject: str, schema: str) -> int:
-        """The schema's number, registered if need be; ExpressionError when the subject's rules do not let it in."""
+        """The schema's number, registered if need be.
+
+        ExpressionError when the subject's rules do not let it in.
+        """
         body = msgspec.json.encode({"schema": schema})
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = self._asked("POST", path, body)

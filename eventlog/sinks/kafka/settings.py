@@ -26,9 +26,10 @@ OURS: Final = frozenset(
 class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
     """Which Kafka and how.
 
-    `topic` takes documents that are not messages. `transactional_id` is who this output is at the brokers: two at the
-    same time may not have the same one, and after a restart it must be the former one. `marks_topic` keeps what was
-    written last; the sink makes it where it may. `options` are librdkafka's own settings.
+    `topic` takes documents that are not messages. `transactional_id` is who this output is at the
+    brokers: two at the same time may not have the same one, and after a restart it must be the
+    former one. `marks_topic` keeps what was written last; the sink makes it where it may. `options`
+    are librdkafka's own settings.
     """
 
     servers: str
@@ -82,7 +83,9 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         file = getattr(settings, name)
         if file is not None and not Path(file).is_file():
             raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
-    protocol = f"{'sasl_' if settings.sasl != 'none' else ''}{'ssl' if settings.tls else 'plaintext'}"
+    protocol = "ssl" if settings.tls else "plaintext"
+    if settings.sasl != "none":
+        protocol = f"sasl_{protocol}"
     options: dict[str, Any] = {
         "bootstrap.servers": settings.servers,
         "client.id": settings.transactional_id,
@@ -99,7 +102,10 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def _journal() -> logging.Logger:
-    """Where librdkafka writes: nowhere, unless somebody listens. What goes wrong is said by errors, not on stderr."""
+    """Where librdkafka writes: nowhere, unless somebody listens.
+
+    What goes wrong is said by errors, not on stderr.
+    """
     logger = logging.getLogger("eventlog.kafka")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -108,7 +114,9 @@ def _journal() -> logging.Logger:
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
-    """What the producer gets: once, in order, and one row always in the same partition, whoever else writes there."""
+    """What the producer gets: once, in order, and one row always in the same partition, whoever
+    else writes there.
+    """
     milliseconds = int(settings.timeout * 1000)
     return {
         **client_options(settings),

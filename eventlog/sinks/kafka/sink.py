@@ -1,8 +1,10 @@
-"""The Kafka sink: documents in transactions, each there whole or not at all, and once even after a restart.
+"""The Kafka sink: documents in transactions, each there whole or not at all, and once even after a
+restart.
 
-In the transaction that carries messages stands also under which plan they went, and who writes. A sink that opens takes
-over the transactional id, which ends whatever its former self left open, and reads that mark: so it knows whether the
-plan that it gets first is there already. Ids are not compared: those of XDS do not rise with time.
+In the transaction that carries messages stands also under which plan they went, and who writes. A
+sink that opens takes over the transactional id, which ends whatever its former self left open, and
+reads that mark: so it knows whether the plan that it gets first is there already. Ids are not
+compared: those of XDS do not rise with time.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ Refusals = tuple[tuple[Position, str], ...]
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """What one transaction carries: messages by their numbers, and the marks that hold once it is committed."""
+    """What one transaction carries: messages by their numbers, and the marks that hold once it is
+    committed.
+    """
 
     messages: Sequence[Message]
     marks: KafkaMarks
@@ -89,22 +93,31 @@ class KafkaSink:
         return self._marks.standing.last
 
     def resolve(self, plan: str) -> Resolved:
-        """Which documents of the plan are there, if it was the last: several transactions may have been parts of it."""
+        """Which documents of the plan are there, if it was the last: several transactions may have
+        been parts of it.
+        """
         self._opened()
         there, refused = self._begun(plan)
-        documents = None if there is None else frozenset(there)
-        return Resolved(last=self._taken.plan, documents=documents, answers=tuple(refusals(refused)))
+        resolved = Resolved(last=self._taken.plan, documents=None, answers=tuple(refusals(refused)))
+        if there is not None:
+            resolved = replace(resolved, documents=frozenset(there))
+        return resolved
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Messages of a transaction are unseen until it ends, and gone when it breaks off."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Writes them in one transaction, committed when it returns; answers for messages that no broker takes."""
+        """Writes them in one transaction, committed when it returns.
+
+        Answers for messages that no broker takes.
+        """
         from confluent_kafka import KafkaException
 
         self._opened()
         there, before = self._begun(plan)
-        fresh = [] if there is None else [document for document in documents if document.id not in there]
+        if there is None:
+            return refusals(before)
+        fresh = [document for document in documents if document.id not in there]
         if not fresh:
             return refusals(before)
         self._listen()
@@ -150,7 +163,10 @@ class KafkaSink:
             raise
 
     def _refuse_others(self, owner: Owner) -> Owner:
-        """The owner from now on, which a lost connection does not change; OccupiedError or ConfigError where it is not us."""
+        """The owner from now on, which a lost connection does not change.
+
+        OccupiedError or ConfigError where it is not us.
+        """
         place = f"The output {self._settings.transactional_id!r} at Kafka"
         if self._owner is None:
             way_out = "Give each output a transactional_id of its own."
@@ -174,9 +190,12 @@ class KafkaSink:
         try:
             return Producer({**self._options, "error_cb": self._hear})
         except KafkaException as refused:
-            said = str(error_of(refused).str()).rstrip(".")
-            hint = "Check the files of output.ca_file, output.client_certificate and output.client_key, and output.options."
-            raise ConfigError(f"Kafka's client refuses its settings: {said}.", hint=hint) from None
+            why = str(error_of(refused).str()).rstrip(".")
+            hint = (
+                "Check the files of output.ca_file, output.client_certificate and output.client_key,"
+                " and output.options."
+            )
+            raise ConfigError(f"Kafka's client refuses its settings: {why}.", hint=hint) from None
 
     def _begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
         """Which documents of the plan are there, and what of it was refused; None when all are."""
@@ -187,12 +206,18 @@ class KafkaSink:
 
     @property
     def _taken(self) -> Taken:
-        """The last plan: a conversion leaves that of the publisher alone, who may have to repeat it."""
-        standing = self._marks.standing
-        return standing.converted if self._tenure is None else standing.taken
+        """The last plan."""
+        # A conversion, which has no tenure, leaves the publisher's plan alone: that may have to be
+        # repeated.
+        if self._tenure is None:
+            return self._marks.standing.converted
+        return self._marks.standing.taken
 
     def _written(self, documents: Sequence[Document], plan: str) -> Refusals:
-        """Sends the documents in one transaction; one by one where a broker takes a message only smaller."""
+        """Sends the documents in one transaction.
+
+        One by one where a broker takes a message only smaller.
+        """
         from confluent_kafka import KafkaException
 
         messages = [message for document in documents for message in self._messages(document)]
@@ -206,21 +231,19 @@ class KafkaSink:
                 raise
             clear_frames(failed.__traceback__)
             self._abort()
-            return self._one_by_one(documents, plan)
-        return _kept(refused)
-
-    def _one_by_one(self, documents: Sequence[Document], plan: str) -> Refusals:
-        """Documents in transactions of their own where a broker refused a message: nobody else is held up by it.
-
-        The mark says which of the plan are there, should something break off in between.
-        """
-        refused: Refusals = ()
+        else:
+            return _kept(refused)
+        # A broker refused a message, and nobody else is to be held up by it. The mark says which
+        # documents of the plan are there, should something break off in between.
+        kept: Refusals = ()
         for number, document in enumerate(documents, 1):
-            refused += self._alone(document, plan, whole=number == len(documents))
-        return refused
+            kept += self._alone(document, plan, whole=number == len(documents))
+        return kept
 
     def _alone(self, document: Document, plan: str, *, whole: bool) -> Refusals:
-        """Sends one document without the messages that are too large, which are said; `whole` says that it is the last."""
+        """Sends one document without the messages that are too large, which are said; `whole` says
+        that it is the last.
+        """
         taken, refused = self._frames.framed(self._messages(document))
         while True:
             share = self._share(taken, self._standing_after([document], plan, _kept(refused), whole=whole))
@@ -237,20 +260,28 @@ class KafkaSink:
     def _standing_after(
         self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool
     ) -> TopicState:
-        """How far the output is once these documents are there; those without a plan leave the former one."""
+        """How far the output is once these documents are there.
+
+        Those without a plan leave the former one.
+        """
         former = self._marks.standing
         last = max([former.last, *[document.id for document in documents if document.id != HEARTBEAT]])
         if not plan:
             return replace(former, last=last)
         there, before = self._begun(plan)
-        part = None if whole else (*(there or ()), *[document.id for document in documents])
+        part: tuple[str, ...] | None = None
+        if not whole:
+            part = (*(there or ()), *[document.id for document in documents])
         taken = Taken(plan=plan, part=part, refused=(*before, *refused))
         if self._tenure is None:
             return replace(former, last=last, converted=taken)
         return replace(former, last=last, taken=taken)
 
     def _first_refused(self, share: Share) -> int | None:
-        """Sends messages each by itself; the number of the first that is too large, or None and all is committed."""
+        """Sends messages each by itself.
+
+        The number of the first that is too large, or None and all is committed.
+        """
         from confluent_kafka import KafkaException
 
         producer = self._opened()
@@ -270,7 +301,9 @@ class KafkaSink:
         return None
 
     def _send(self, messages: Sequence[Message]) -> None:
-        """Begins a transaction and hands the messages to the producer, which sends them while it gets more."""
+        """Begins a transaction and hands the messages to the producer, which sends them while it
+        gets more.
+        """
         producer = self._opened()
         producer.begin_transaction()
         produce, traced = producer.produce, bool(tracing.headers())
@@ -286,9 +319,12 @@ class KafkaSink:
                     producer.poll(ROOM_SECONDS)
 
     def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
-        options: dict[str, Any] = {} if report is None else {"on_delivery": report}
-        traced = () if message.topic == self._settings.marks_topic else tracing.headers().items()
-        headers = [*message.headers, *((name, text.encode()) for name, text in traced)]
+        options: dict[str, Any] = {}
+        if report is not None:
+            options["on_delivery"] = report
+        headers = [*message.headers]
+        if message.topic != self._settings.marks_topic:  # a mark is part of no row's way
+            headers += [(name, text.encode()) for name, text in tracing.headers().items()]
         if headers:
             options["headers"] = headers
         while True:
@@ -299,7 +335,10 @@ class KafkaSink:
                 producer.poll(ROOM_SECONDS)
 
     def _commit(self, marks: KafkaMarks) -> None:
-        """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""
+        """Writes the marks and commits.
+
+        Returns when all of it is durable, for a failed delivery fails the commit.
+        """
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
@@ -310,25 +349,26 @@ class KafkaSink:
     def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
         """The messages with metadata before those whose table was not told so yet."""
         tables = dict(self._marks.tables)
-        found: list[Message] = []
+        sent: list[Message] = []
         for message in messages:
             structure = message.structure
             if structure is not None:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
-                    version = structure.version if former is None else max(structure.version, former.version + 1)
-                    told = KnownStructure(structure.schema_id, version)
-                    tables[structure.table] = told
-                    time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
-                    value = structure.told(told.version, time)
-                    found.append(Message(topic=structure.topic, key=structure.key, value=value))
+                    version = structure.version
+                    if former is not None:  # consumers were told a number, and the next one is greater
+                        version = max(version, former.version + 1)
+                    tables[structure.table] = KnownStructure(structure.schema_id, version)
+                    now = self._clock().astimezone(dt.UTC).replace(tzinfo=None)
+                    value = structure.told(version, now.isoformat("T", "milliseconds"))
+                    sent.append(Message(topic=structure.topic, key=structure.key, value=value))
             if message.key is not None or message.value is not None:  # what is neither only brings its structure
-                found.append(message)
+                sent.append(message)
         topics = self._topics
         assert topics is not None
-        for topic in dict.fromkeys([message.topic for message in found]):
+        for topic in dict.fromkeys([message.topic for message in sent]):
             topics.require(topic)
-        return Share(messages=found, marks=KafkaMarks(standing=standing, tables=tables))
+        return Share(messages=sent, marks=KafkaMarks(standing=standing, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):
@@ -338,9 +378,8 @@ class KafkaSink:
             raise ConfigError("output.topic is missing: it takes documents that are no messages.")
         positions = tuple(position for positions in document.covers.values() for position in positions)
         headers: tuple[Header, ...] = (("id", document.id.encode()),)
-        key = (
-            self._settings.transactional_id.encode()
-        )  # one key, one partition: documents are right only in their order
+        # One key, one partition: documents are right only in their order.
+        key = self._settings.transactional_id.encode()
         return [Message(topic=topic, key=key, value=document.body, positions=positions, headers=headers)]
 
     def _hear(self, error: KafkaError) -> None:
@@ -358,11 +397,14 @@ class KafkaSink:
                 self._hear(error_of(fatal))
 
     def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
-        """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
+        """The error in words. The connection is dropped: only a new one can tell what became of the
+        transaction.
+        """
         self._listen()
         said, self._said = self._said, None
-        # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it would go on asking
-        # for our transactional id, and take it away from its own successor once the brokers are back.
+        # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
+        # would go on asking for our transactional id, and take it away from its own successor once
+        # the brokers are back.
         clear_frames(failed.__traceback__)
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
@@ -370,7 +412,10 @@ class KafkaSink:
         return in_words(error_of(failed), self._settings.servers, said)
 
     def _is_replaced(self) -> bool:
-        """Whether whoever fenced us off has taken the output over; brokers also do it by themselves, after a time."""
+        """Whether whoever fenced us off has taken the output over.
+
+        Brokers also do it by themselves, after a time.
+        """
         try:
             owner = latest_owner(self._settings, self._partitions)
         except SinkError:
@@ -378,7 +423,9 @@ class KafkaSink:
         return self._owner is not None and owner.epoch > self._owner.epoch
 
     def _abort(self) -> None:
-        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers of what failed."""
+        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers
+        of what failed.
+        """
         self._drop()
         self._opened()
 

@@ -1,4 +1,7 @@
-"""Topics: whether they are there, and making those that may be made; for who only asks, nothing is written or made."""
+"""Topics: whether they are there, and making those that may be made.
+
+For who only asks, nothing is written or made.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,17 @@ if TYPE_CHECKING:
 
 COMPACTED: Final = {"cleanup.policy": "compact"}
 TOPIC_SECONDS: Final = 3.0
-"""Seconds that a broker gets to make a topic by itself; it says of one that is on its way what it says of one that is not."""
+"""Seconds that a broker gets to make a topic by itself.
+
+It says of one that is on its way what it says of one that is not.
+"""
 _COMING = frozenset({"UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_TOPIC"})
 
 
 class Topics:
-    """The topics that were found; `producer` says who asks, for whoever keeps it would keep it alive."""
+    """The topics that were found; `producer` says who asks, for whoever keeps it would keep it
+    alive.
+    """
 
     def __init__(self, settings: KafkaSettings, producer: Callable[[], Producer]) -> None:
         self._settings = settings
@@ -42,7 +50,10 @@ class Topics:
         self._found.add(topic)
 
     def require_marks(self, topic: str) -> None:
-        """Returns when the topic of marks is there; it is made with one partition, whose messages never expire."""
+        """Returns when the topic of marks is there.
+
+        It is made with one partition, whose messages never expire.
+        """
         missing = self._missing(topic)
         if missing is not None:
             if missing.name() not in _COMING:
@@ -101,14 +112,18 @@ TRIAL_SECONDS: Final = 10.0
 
 
 def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str]:
-    """Which of the topics are not there; SinkError when no broker answers or our login is refused."""
+    """Which of the topics are not there.
+
+    SinkError when no broker answers or our login is refused.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    heard: list[KafkaError] = []
+    heard: KafkaError | None = None
 
     def hear(error: KafkaError) -> None:
-        heard[:] = [louder(heard[0] if heard else None, error)]
+        nonlocal heard
+        heard = louder(heard, error)
 
     options: dict[str, Any] = {**client_options(settings), "error_cb": hear}
     client = AdminClient(options)
@@ -116,8 +131,8 @@ def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str
         listed = client.list_topics(timeout=min(settings.timeout, TRIAL_SECONDS))
     except KafkaException as failed:
         client.poll(0)
-        told = in_words(error_of(failed), settings.servers, heard[0] if heard else None)
-        if told.hint == TRIED_AGAIN:  # not by who only asks
-            told.hint = "See that a broker listens there, or change the output's `servers`."
-        raise told from None
+        refusal = in_words(error_of(failed), settings.servers, heard)
+        if refusal.hint == TRIED_AGAIN:  # not by who only asks
+            refusal.hint = "See that a broker listens there, or change the output's `servers`."
+        raise refusal from None
     return [topic for topic in topics if topic not in listed.topics]

@@ -28,7 +28,10 @@ _TYPES: Final = {
 class WebhookOutput(
     WebhookSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="webhook"
 ):
-    """Documents POSTed to an address, each signed; the status of the answer says what becomes of the rows."""
+    """Documents POSTed to an address, each signed.
+
+    The status of the answer says what becomes of the rows.
+    """
 
     format: str = "jsonl"
     jsonl: JsonLinesSettings = JsonLinesSettings()

@@ -17,9 +17,9 @@ URL_FIELDS: Final = ("schema", "table")
 
 
 class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
-    """Where events are POSTed. `url` may have {schema} and {table} in parts of its path. With each of the `secrets` every
-    request is signed, so that a receiver may learn a new one before the old one goes. Where `oauth_url` is set, a
-    token is fetched there with the client's credentials.
+    """Where events are POSTed. `url` may have {schema} and {table} in parts of its path. With each
+    of the `secrets` every request is signed, so that a receiver may learn a new one before the old
+    one goes. Where `oauth_url` is set, a token is fetched there with the client's credentials.
     """
 
     secrets: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""Signatures of Standard Webhooks: the id, the time and the body of a request, under each secret that a receiver may know."""
+"""Signatures of Standard Webhooks: the id, the time and the body of a request, under each secret
+that a receiver may know.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +17,7 @@ def signatures(keys: Iterable[bytes], message_id: str, timestamp: int, body: byt
 
 
 def message_id(plan: str, document: str) -> str:
-    """The header `webhook-id`: the same whenever a document comes again, another where somebody has requeued its rows."""
+    """The header `webhook-id`: the same whenever a document comes again, another where somebody has
+    requeued its rows.
+    """
     return f"{plan}_{document}".strip("_").replace(".", "_")  # a dot would end it where it is signed

@@ -1,8 +1,10 @@
-"""The webhook sink: each document is one signed request, and the status of the answer says what becomes of its events.
+"""The webhook sink: each document is one signed request, and the status of the answer says what
+becomes of its events.
 
-Law: a document is sent until a status has answered it, under one id: what a receiver has seen, it can leave out. 2xx is
-success, whatever is written under it; 429, 5xx and silence wait; a redirection stops, for it would lead what is signed
-elsewhere; all other statuses of 4xx end the events as errors, with the reason.
+Law: a document is sent until a status has answered it, under one id: what a receiver has seen, it
+can leave out. 2xx is success, whatever is written under it; 429, 5xx and silence wait; a
+redirection stops, for it would lead what is signed elsewhere; all other statuses of 4xx end the
+events as errors, with the reason.
 """
 
 from __future__ import annotations
@@ -154,7 +156,9 @@ class WebhookPoster(Poster):
         return headers, body
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """What stands under a success: where it is cut short or too long, the rest goes with the connection."""
+        """What stands under a success: where it is cut short or too long, the rest goes with the
+        connection.
+        """
         try:
             return super()._body(response)
         except UnreadableAnswer:

@@ -1,4 +1,6 @@
-"""Tokens of OAuth 2 by client credentials: fetched when needed, kept while they are good, and the same for all connections."""
+"""Tokens of OAuth 2 by client credentials: fetched when needed, kept while they are good, and the
+same for all connections.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""GBase 8s and Informix Change Data Capture: a binary stream of records becomes images of committed changes.
+"""GBase 8s and Informix Change Data Capture: a binary stream of records becomes images of committed
+changes.
 
 records      what the records hold, and how bytes in any cut become records, by their sizes alone
 layout       the text that describes a table becomes columns with types

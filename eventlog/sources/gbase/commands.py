@@ -1,4 +1,6 @@
-"""`eventlog decode gbase` and `emulate gbase`: a captured stream, record by record, and one that is made up."""
+"""`eventlog decode gbase` and `emulate gbase`: a captured stream, record by record, and one that is
+made up.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) ->
 )
 @click.option("--seed", default=1, show_default=True, help="Another number gives other changes.")
 def emulate(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int) -> None:
-    """Writes a stream of GBase 8s or Informix: two tables, interleaved transactions, savepoints, rollbacks, heartbeats.
+    """Writes a stream of GBase 8s or Informix: two tables, interleaved transactions, savepoints,
+    rollbacks, heartbeats.
 
     The labels are 1 for shop.customer and 2 for shop.purchase, whose keys are id.
 

@@ -1,7 +1,9 @@
-"""Reads of a buffer that is used again and again: what each read wrote is told from what earlier reads left behind it.
+"""Reads of a buffer that is used again and again: what each read wrote is told from what earlier
+reads left behind it.
 
-A read is written from the buffer's first byte on. Where a byte differs from what stood there before, this read wrote
-it; a record that does not differ at all was left there. Whatever is neither a record nor surely left over is damage.
+A read is written from the buffer's first byte on. Where a byte differs from what stood there
+before, this read wrote it; a record that does not differ at all was left there. Whatever is neither
+a record nor surely left over is damage.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class LeftOver(Struct, frozen=True):
 
 
 class DirtyReads:
-    """Takes reads in their order. What it finds damaged is left in the framer, for the next call to raise."""
+    """Takes reads in their order.
+
+    What it finds damaged is left in the framer, for the next call to raise.
+    """
 
     def __init__(self, framer: Framer, largest: int) -> None:
         self._framer = framer
@@ -41,7 +46,9 @@ class DirtyReads:
         self._held: RecordFrame | None = None
         """The last record of a read, whose end may have been left over; the next read tells."""
         self._doubtful = False
-        """Whether what is kept may end with what was left over, so that the next read completes it with wrong bytes."""
+        """Whether what is kept may end with what was left over, so that the next read completes it
+        with wrong bytes.
+        """
 
     def take(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The records that a read wrote, and what it did not write."""
@@ -58,12 +65,13 @@ class DirtyReads:
             records = framer.feed(chunk)
         except DamageError:
             records = []
-        for number, one in enumerate(records):
-            at = one.offset - begin
-            if at >= written and at + len(one.data) <= ground:  # the same bytes stood there before
+        for number, record in enumerate(records):
+            at = record.offset - begin
+            # The same bytes stood there before, so an earlier read left them, and all behind them.
+            if at >= written and at + len(record.data) <= ground:
                 found += self._all_but_held(records[:number], begin + written, None)
                 framer.drop()
-                found.append(LeftOver(one.offset, chunk[at:]))
+                found.append(LeftOver(record.offset, chunk[at:]))
                 return found
         joined = self._joined(records, begin)
         if joined is not None and self._broken():
@@ -77,10 +85,14 @@ class DirtyReads:
     def last(self) -> list[RecordFrame]:
         """The record that no further read could tell anything of."""
         held, self._held = self._held, None
-        return [held] if held is not None and not self._misses_bytes() else []
+        if held is None or self._misses_bytes():
+            return []
+        return [held]
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        """DamageError when there was any that nobody has heard of, or when the last record never
+        came whole.
+        """
         if self._framer.damage is None and not self.record_is_kept():
             self._framer.drop()
         self._framer.close()
@@ -101,14 +113,20 @@ class DirtyReads:
         held, self._held = self._held, None
         if held is None:
             return []
+        # It was whole if another record begins behind it: in what that read kept, in that and this
+        # read together, or at the beginning of this one.
         rest = framer.rest
-        goes_on = self._sure if len(rest) >= COMMON_BYTES else bool(rest) and begins_record(rest + chunk, self._largest)
+        if len(rest) >= COMMON_BYTES:
+            goes_on = self._sure
+        else:
+            goes_on = bool(rest) and begins_record(rest + chunk, self._largest)
         if goes_on or (begins_record(chunk, self._largest) and not self._misses_bytes()):
             return [held]
         return self._without_its_end(held)
 
     def _misses_bytes(self) -> bool:
-        """Whether the read wrote a few bytes behind the record that is held: they are its own, where left-over ones took their place."""
+        # The read wrote a few bytes behind the record that is held, too few for another one: they
+        # are its own, where left-over ones took their place.
         return self._sure and 0 < self._framer.kept < COMMON_BYTES
 
     def _without_its_end(self, record: RecordFrame) -> list[RecordFrame | LeftOver]:
@@ -117,11 +135,15 @@ class DirtyReads:
         return [LeftOver(record.offset, record.data)]
 
     def _joined(self, records: list[RecordFrame], begin: int) -> RecordFrame | None:
-        """The only record of a read that begins at `begin`, where an earlier one began it and nobody has seen what follows."""
+        """The only record of a read that begins at `begin`, where an earlier one began it and
+        nobody has seen what follows.
+        """
         if len(records) != 1 or not self._doubtful or records[0].offset >= begin:
             return None
-        known = self._framer.kept >= COMMON_BYTES and self._framer.damage is None
-        return None if known else records[0]
+        # With a whole header behind it somebody has seen what follows.
+        if self._framer.kept >= COMMON_BYTES and self._framer.damage is None:
+            return None
+        return records[0]
 
     def _all_but_held(self, records: list[RecordFrame], written: int, joined: RecordFrame | None) -> list[RecordFrame]:
         """The records, but for the last where it is not sure that its end was written."""
@@ -148,7 +170,9 @@ class DirtyReads:
         return [LeftOver(offset, rest)]
 
     def _without_end(self) -> list[LeftOver]:
-        """What was kept never goes on: a record that a read cut, or what was left over and looked like its beginning."""
+        """What was kept never goes on: a record that a read cut, or what was left over and looked
+        like its beginning.
+        """
         framer = self._framer
         rest, offset = framer.rest, framer.offset
         if self.record_is_kept():
@@ -162,7 +186,10 @@ class DirtyReads:
         return self._sure or may_begin(self._framer.rest, self._largest)
 
     def _written(self, chunk: bytes) -> int:
-        """Behind which byte everything is as it was in the buffer; what was never seen before does not count."""
+        """Behind which byte everything is as it was in the buffer.
+
+        What was never seen before does not count.
+        """
         before = bytes(self._buffer[: len(chunk)])
         self._buffer[: len(chunk)] = chunk
         if chunk.startswith(before):
@@ -199,7 +226,10 @@ def begins_record(data: bytes, largest: int) -> bool:
 
 
 def may_begin(data: bytes, largest: int) -> bool:
-    """Whether so few bytes may be the beginning of a header; zeros, as of a new buffer, are none."""
+    """Whether so few bytes may be the beginning of a header.
+
+    Zeros, as of a new buffer, are none.
+    """
     whole = data + bytes(max(0, 8 - len(data)))
     header, payload = int.from_bytes(whole[:4], "big"), int.from_bytes(whole[4:8], "big")
     return any(data) and header <= largest and header + payload <= largest and _SCHEME.startswith(data[8:12])

@@ -1,6 +1,8 @@
-"""Ways to a server: a module of the site's own, or a JDBC driver in a Java virtual machine of this process.
+"""Ways to a server: a module of the site's own, or a JDBC driver in a Java virtual machine of this
+process.
 
-No Python driver reads smart large objects, and a session is read as one, so a DB-API connection alone is not enough.
+No Python driver reads smart large objects, and a session is read as one, so a DB-API connection
+alone is not enough.
 """
 
 from __future__ import annotations

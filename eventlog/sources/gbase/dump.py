@@ -1,4 +1,7 @@
-"""An annotated dump: every record, field by field, with its bytes; where a damaged stream breaks, and where a restart begins."""
+"""An annotated dump: every record, field by field, with its bytes.
+
+Where a damaged stream breaks, and where a restart begins.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ class Entry(Struct, frozen=True, kw_only=True):
 def entries(
     chunks: Iterable[bytes], settings: GBaseSettings, seen: Callable[[RecordFrame], None] = lambda _: None
 ) -> Iterator[Entry]:
-    """Every record of a stream, which `seen` hears of. What is none is shown as bytes, up to what looks like a header."""
+    """Every record of a stream, which `seen` hears of.
+
+    What is none is shown as bytes, up to what looks like a header.
+    """
     framer = Framer(largest=settings.largest_record)
     layouts: dict[int, CapturedLayout | str] = {}
     reads = DirtyReads(framer, settings.largest_record)
@@ -146,7 +152,9 @@ def _no_record(offset: int, data: bytes, title: str, problem: str | None) -> Ent
 
 
 def entry(frame: RecordFrame, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings) -> Entry:
-    """A record field by field. `layouts` are what was described before, and learn what this record describes."""
+    """A record field by field. `layouts` are what was described before, and learn what this record
+    describes.
+    """
     lines: list[DumpLine] = []
     at = 0
     values: dict[str, int] = {}
@@ -214,15 +222,15 @@ def _row(
     lines: list[DumpLine] = []
     for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
         at = FIXED_HEADER_BYTES + 4 * place
-        said = f"{size} ({'little' if little else 'big'}-endian)"
+        value = f"{size} (little-endian)" if little else f"{size} (big-endian)"
         data = frame.data[at : at + 4]
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=value))
     at = frame.header_size
     fixed = [column.type.size or 0 for column in layout.fixed]
     for column, size in zip((*layout.fixed, *layout.varying), (*fixed, *sizes), strict=True):
         data = frame.data[at : at + size]
-        said = _value(column, data, settings)
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"{column.name} {column.written}", value=said))
+        name, value = f"{column.name} {column.written}", _value(column, data, settings)
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=name, value=value))
         at += size
     return iter(lines)
 
@@ -234,14 +242,19 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
         return f"! is none: {error}"
     if value is None:
         return "= NULL"
-    return f"= {shortened(repr(value), 200) if isinstance(value, str | bytes) else value}"
+    if isinstance(value, str | bytes):
+        return f"= {shortened(repr(value), 200)}"
+    return f"= {value}"
 
 
 _transaction = Binary(">QI").unpack_from
 
 
 class RestartPoint(Struct, frozen=True, kw_only=True):
-    """What a session is activated with so that nothing is lost; what was committed up to `done` comes once more."""
+    """What a session is activated with so that nothing is lost.
+
+    What was committed up to `done` comes once more.
+    """
 
     begin: int
     done: int | None
@@ -282,6 +295,9 @@ class Restart:
 
     @property
     def point(self) -> RestartPoint | None:
-        """Where a restart begins; None when the stream has neither an open transaction nor a commit."""
+        """Where a restart begins.
+
+        None when the stream has neither an open transaction nor a commit.
+        """
         begin = self._open.open or self._done
         return RestartPoint(begin=begin, done=self._done, open=len(self._open)) if begin is not None else None

@@ -1,7 +1,8 @@
 """A stream to try things on: a log that is written by hand, and its records in both dialects.
 
-Sequence numbers look like a server's: log 11, pages of 4096 bytes with a header of 24, records at multiples of 4. The
-shop at the end changes its rows at random: interleaved transactions, savepoints, rollbacks, all sorts of rows.
+Sequence numbers look like a server's: log 11, pages of 4096 bytes with a header of 24, records at
+multiples of 4. The shop at the end changes its rows at random: interleaved transactions,
+savepoints, rollbacks, all sorts of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from eventlog.sources.gbase.values import TextRules, codec
 
 
 class RecordDialect(Struct, frozen=True, kw_only=True):
-    """How a server writes: the byte order of the sizes, how wide a varchar's length is, its code set."""
+    """How a server writes: the byte order of the sizes, how wide a varchar's length is, its code
+    set.
+    """
 
     sizes: Literal["little", "big"] = "little"
     wide: bool = True
@@ -110,7 +113,10 @@ class GBaseEmulator:
         return self._tx
 
     def row(self, number: CdcRecord, tx: int, table: str, values: Mapping[str, Value]) -> int:
-        """Writes a row's record, or one without values for TRUNCATE; its sequence number is that of a savepoint before it."""
+        """Writes a row's record, or one without values for TRUNCATE.
+
+        Its sequence number is that of a savepoint before it.
+        """
         return self._write(number, tx, table=table, row=dict(values))
 
     def update(self, tx: int, table: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> int:
@@ -128,7 +134,10 @@ class GBaseEmulator:
         return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
 
     def record(self, written: Written, captured: Mapping[str, CapturedLayout], dialect: RecordDialect) -> bytes:
-        """An entry of the log as whoever captures these tables gets it; nothing, if its table is not among them."""
+        """An entry of the log as whoever captures these tables gets it.
+
+        Nothing, if its table is not among them.
+        """
         number, seq, tx, table, row = written
         match number:
             case CdcRecord.BEGINTX:
@@ -170,7 +179,9 @@ Row = dict[str, Value]
 
 
 def shop(rows: int, seed: int = 1, *, wide: bool = True, emulator: GBaseEmulator | None = None) -> GBaseEmulator:
-    """An emulator, or this one, whose log holds that many changed rows in committed and other transactions."""
+    """An emulator, or this one, whose log holds that many changed rows in committed and other
+    transactions.
+    """
     dice = random.Random(seed)  # noqa: S311  # the same stream for the same number
     emulator = emulator or GBaseEmulator(wide=wide)
     for table, columns in COLUMNS.items():
@@ -205,7 +216,9 @@ def reads(emulator: GBaseEmulator, *, cut: int = 65_536, minor: int = 0, beats: 
 
 
 def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Each read as a buffer that is used again and again shows it: behind the bytes those of earlier reads."""
+    """Each read as a buffer that is used again and again shows it: behind the bytes those of
+    earlier reads.
+    """
     buffer = bytearray()
     for piece in pieces:
         buffer[: len(piece)] = piece

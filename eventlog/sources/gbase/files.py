@@ -1,4 +1,5 @@
-"""Files of captured bytes: binary ones as they are, texts of hexadecimal digits, and splits of a big file.
+"""Files of captured bytes: binary ones as they are, texts of hexadecimal digits, and splits of a
+big file.
 
 A split ends at a place where no transaction is open, so that each can be read by itself.
 """
@@ -23,7 +24,9 @@ _MARKS: Final = ("valid", "tail")
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, or of all files of a folder in the order of their names; `.hex` files are texts."""
+    """The bytes of a file, or of all files of a folder in the order of their names; `.hex` files
+    are texts.
+    """
     for file in files_of(path):
         yield from _hex_file(file) if file.suffix.lower() == ".hex" else _binary(file)
 
@@ -36,7 +39,10 @@ def files_of(path: Path) -> list[Path]:
 
 
 def refuse_dirty(files: Iterable[Path]) -> None:
-    """Reads with rubbish behind them can only be told apart line by line; DataError names a file that has no lines."""
+    """Reads with rubbish behind them can only be told apart line by line.
+
+    DataError names a file that has no lines.
+    """
     for file in files:
         if file.suffix.lower() != ".hex":
             hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."
@@ -48,8 +54,8 @@ def refuse_dirty(files: Iterable[Path]) -> None:
 def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[bytes]:
     """One piece of bytes for each line. `#` begins a comment; blanks do not count.
 
-    A line may begin with a label and `valid` or `tail`, as `R1 valid 0000…`: tails are what a program printed beyond
-    what it had read, and are left out.
+    A line may begin with a label and `valid` or `tail`, as `R1 valid 0000…`: tails are what a
+    program printed beyond what it had read, and are left out.
     """
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].split()
@@ -94,7 +100,9 @@ _INSIDE: Final = frozenset((*ROWS, CdcRecord.TRUNCATE, CdcRecord.DISCARD))
 
 
 class Split(Struct, frozen=True, kw_only=True):
-    """A stretch of a file that can be read by itself: `before` are the descriptions of tables that count in it."""
+    """A stretch of a file that can be read by itself: `before` are the descriptions of tables that
+    count in it.
+    """
 
     path: str
     start: int
@@ -107,7 +115,10 @@ class Split(Struct, frozen=True, kw_only=True):
 
 
 def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -> list[Split]:
-    """The splits of a binary file, together the whole file. Behind damage nothing is split: the last one has it."""
+    """The splits of a binary file, together the whole file.
+
+    Behind damage nothing is split: the last one has it.
+    """
     try:
         length = path.stat().st_size
         if length == 0:

@@ -1,7 +1,9 @@
-"""Committed transactions become images, and the descriptions in the stream become a catalog. Does no I/O but what a spill does.
+"""Committed transactions become images, and the descriptions in the stream become a catalog.
 
-A label of the stream means a table, which the stream, the settings and a schema file describe. In a transaction the
-former row of an update waits for the new one.
+No I/O but a spill's.
+
+A label of the stream means a table, which the stream, the settings and a schema file describe. In a
+transaction the former row of an update waits for the new one.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ PIECE_IMAGES: Final = 4096
 """Images of a large transaction that are made at once."""
 RAW_BYTES: Final = 400
 """Hexadecimal digits of a row that cannot be read which are told with it."""
-# Members of an enum that every row is compared with: looking them up in it costs as much as making half an image.
+# Members of an enum that every row is compared with: looking them up in it costs as much as making
+# half an image.
 _INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
     int, (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT, CdcRecord.TRUNCATE)
 )
@@ -81,28 +84,36 @@ class Making:
         self.found: list[Image] = []
 
     def piece(self, catalog: Catalog, *, complete: bool = False) -> StreamPiece:
-        """What was made since the last one; the last image of a complete transaction says that it is.
+        """What was made since the last one.
 
-        Behind it the stream is read from where the earliest transaction began that was open then.
+        The last image of a complete transaction says that it is.
         """
         if complete:
             self.flush()
-        found, self.found = self.found, []
-        if complete and found:
-            found[-1] = replace(found[-1], last=True)
+        images, self.found = self.found, []
         self.full = self.place + PIECE_IMAGES
         committed = self._committed
-        begin = (committed.open or committed.seq) if complete else None
-        return StreamPiece(images=found, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
+        begin = None
+        if complete:
+            if images:
+                images[-1] = replace(images[-1], last=True)
+            # Behind it the stream is read from where the earliest transaction began that was open
+            # then.
+            begin = committed.open or committed.seq
+        return StreamPiece(images=images, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
 
     def flush(self) -> None:
-        """Nothing else comes, or the table turns into another one: a former row waits no longer for its new one."""
+        """Nothing else comes, or the table turns into another one: a former row waits no longer for
+        its new one.
+        """
         before, self._before = self._before, None
         if before is not None:
             self._add(before.seq, before.described, _MODIFY, before.values, None, before.fault)
 
     def take(self, items: Iterator[Item], described: DescribedTable, generation: int, label: int) -> Item | None:
-        """Makes images of the items that are so described until enough are made; gives the first that is left.
+        """Makes images of the items that are so described until enough are made.
+
+        Gives the first that is left.
 
         Only a former row waits for the new one, which comes next or never.
         """
@@ -177,10 +188,8 @@ class Making:
         _, seq, label, frame = item
         if self._fail:
             raise DamageError(f"a row of label {label} cannot be read: {str(error).rstrip('.')}", offset=frame.offset)
-        raw = shortened(frame.payload.hex(), RAW_BYTES)
-        return (
-            f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw or 'no bytes'}."
-        )
+        raw = shortened(frame.payload.hex(), RAW_BYTES) or "no bytes"
+        return f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw}."
 
 
 def _changes(before: Values, after: Values, key: tuple[str, ...]) -> bool:
@@ -192,7 +201,10 @@ def _changes(before: Values, after: Values, key: tuple[str, ...]) -> bool:
 
 
 class ImageMaker:
-    """Makes images of what the transactions of a stream did. `known` are tables that a schema file describes."""
+    """Makes images of what the transactions of a stream did.
+
+    `known` are tables that a schema file describes.
+    """
 
     def __init__(self, settings: GBaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
         self._settings = settings
@@ -209,27 +221,31 @@ class ImageMaker:
         item = next(items, None)
         while item is not None:
             generation, _, label, _ = item
-            found = self._described.get((generation, label))
-            if found is None or self._current.get(label) is not found:
+            described = self._described.get((generation, label))
+            if described is None or self._current.get(label) is not described:
+                # A piece has one catalog, so what was made goes out before the catalog shows
+                # another table.
                 making.flush()
                 if making.found:
                     yield making.piece(self._catalog)
-                found = self._turn(generation, label)
+                described = self._turn(generation, label)
             if making.place >= making.full:
                 yield making.piece(self._catalog)
-            item = making.take(chain((item,), items), found, generation, label)
+            item = making.take(chain((item,), items), described, generation, label)
         yield making.piece(self._catalog, complete=True)
 
     def _turn(self, generation: int, label: int) -> DescribedTable:
-        """The label's table as it is at that point of the stream, which the catalog shows from now on."""
-        found = self._described.get((generation, label))
-        if found is None:
-            found = self._described[generation, label] = self._describe(generation, label)
-        self._current[label] = found
+        """The label's table as it is at that point of the stream, which the catalog shows from now
+        on.
+        """
+        described = self._described.get((generation, label))
+        if described is None:
+            described = self._described[generation, label] = self._describe(generation, label)
+        self._current[label] = described
         shown = {table.whole: table for table in self._known or ()}
-        shown |= {one.name: one.table for one in self._current.values()}
+        shown |= {current.name: current.table for current in self._current.values()}
         self._catalog = Catalog(shown.values(), case_sensitive=bool(self._known and self._known.case_sensitive))
-        return found
+        return described
 
     def _describe(self, generation: int, label: int) -> DescribedTable:
         labels, layouts = self._records.labels, self._records.layouts
@@ -243,15 +259,16 @@ class ImageMaker:
         same = self._described.get((at + 1, label))
         if same is not None:
             return same  # another table was described meanwhile
-        table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
-        table = replace(table, version=table.version + labels[: at + 1].count(label) - 1)
-        if isinstance(layout, str):
-            made = DescribedTable(table, table.whole, _refusing(layout))
+        if isinstance(layout, str):  # why it cannot be read
+            table = table_of(label, None, self._settings, self._known)
+            read: ReadRow = _refusing(layout)
         else:
+            table = table_of(label, layout, self._settings, self._known)
             read = GBaseRowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
-            made = DescribedTable(table, table.whole, read)
-        self._described[at + 1, label] = made
-        return made
+        # Each description of the label after the first is another version of its table.
+        table = replace(table, version=table.version + labels[: at + 1].count(label) - 1)
+        described = self._described[at + 1, label] = DescribedTable(table, table.whole, read)
+        return described
 
 
 def _refusing(reason: str) -> ReadRow:
@@ -275,18 +292,24 @@ def images(
     lose: Callable[[int], None] = lambda _: None,
     size: int = IMAGE_BYTES,
 ) -> Iterator[Batch]:
-    """Batches of about `size` images, in the order of the commits. Nothing is held longer than until its transaction ends.
+    """Batches of about `size` images, in the order of the commits.
 
-    DamageError, with the offset, comes when everything before the damage was handed out; so does SourceError, when the
-    server ended the session in the stream. What is odd and no damage is told to `report`; `lose` hears how many
-    records were left out of which nobody can know what they said.
+    Nothing is held longer than until its transaction ends.
+
+    DamageError, with the offset, comes when everything before the damage was handed out; so does
+    SourceError, when the server ended the session in the stream. What is odd and no damage is told
+    to `report`; `lose` hears how many records were left out of which nobody can know what they
+    said.
     """
     records = RecordReader(settings, report, spill, lose)
     framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
     maker = ImageMaker(settings, records, known)
+    if settings.dirty:
+        framed = dirty_frames(chunks, framer, settings.largest_record)
+    else:
+        framed = frames(chunks, framer)
     try:
-        found = dirty_frames(chunks, framer, settings.largest_record) if settings.dirty else frames(chunks, framer)
-        yield from _batches(_pieces(found, records, maker), size)
+        yield from _batches(_pieces(framed, records, maker), size)
         if framer.skipped:
             report(f"Left out, as skip_schemes says: {counted(framer.skipped, 'record')} of other packet schemes.")
         records.transactions.end()
@@ -294,11 +317,9 @@ def images(
         records.transactions.close()
 
 
-def _pieces(
-    frames_found: Iterable[list[RecordFrame]], records: RecordReader, maker: ImageMaker
-) -> Iterator[StreamPiece]:
-    for found in frames_found:
-        for committed in records.read(found):
+def _pieces(framed: Iterable[list[RecordFrame]], records: RecordReader, maker: ImageMaker) -> Iterator[StreamPiece]:
+    for some_frames in framed:
+        for committed in records.read(some_frames):
             yield from maker.pieces(committed)
 
 
@@ -323,15 +344,17 @@ def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
 
 
 def table_of(label: int, layout: CapturedLayout | None, settings: GBaseSettings, known: Catalog | None) -> Table:
-    """The table with that label; its columns are those that are known, and those that only the stream names."""
+    """The table with that label.
+
+    Its columns are those that are known, and those that only the stream names.
+    """
     table = _named(label, settings, known)
-    spelled = {column.name.casefold() for column in table.columns}
-    added = [
-        Column(name=column.name, type=column.type.sql)
-        for column in (layout.columns if layout is not None else ())
-        if column.name.casefold() not in spelled
-    ]
-    return _with_key(replace(table, columns=(*table.columns, *added)), settings)
+    columns = list(table.columns)
+    spelled = {column.name.casefold() for column in columns}
+    if layout is not None:
+        own = [column for column in layout.columns if column.name.casefold() not in spelled]
+        columns += [Column(name=column.name, type=column.type.sql) for column in own]
+    return _with_key(replace(table, columns=tuple(columns)), settings)
 
 
 def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
@@ -346,7 +369,10 @@ def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
 
 
 def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
-    """The table of a schema file that has the label's name or number; else an empty one of that name."""
+    """The table of a schema file that has the label's name or number.
+
+    Else an empty one of that name.
+    """
     given = settings.tables.get(str(label))
     if given is None:
         numbered = [table for table in known or () if table.number == label]

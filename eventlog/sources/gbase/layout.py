@@ -1,4 +1,5 @@
-"""The layout of a captured table: the columns and types that the text of a TABSCHEM record describes, checked against its header.
+"""The layout of a captured table: the columns and types that the text of a TABSCHEM record
+describes, checked against its header.
 
 Of a type it is known what it is, how many bytes it takes, and what SQL calls it.
 """
@@ -44,10 +45,12 @@ PLACES: Final = {"year": 5, "month": 4, "day": 3, "hour": 2, "minute": 1, "secon
 
 
 class ColumnType(Struct, frozen=True, kw_only=True):
-    """A type. `size` is None where each value says its own; `sql` is the name that other databases understand.
+    """A type. `size` is None where each value says its own; `sql` is the name that other databases
+    understand.
 
-    `precision` is that of a decimal, or how many digits an interval's first field has; `scale` are a decimal's
-    decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or an interval.
+    `precision` is that of a decimal, or how many digits an interval's first field has; `scale` are
+    a decimal's decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or
+    an interval.
     """
 
     form: ValueForm
@@ -103,28 +106,28 @@ def read_type(text: str) -> ColumnType:
         form, size, sql = _FIXED[name]
         return ColumnType(form=form, size=size, sql=sql)
     if name in ("char", "character", "nchar"):
-        return _characters(numbers)
+        length = numbers[0] if numbers else 1
+        if not 1 <= length <= MOST_CHARACTERS:
+            raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
+        return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
     if name in _VARYING:
         form, longest = _VARYING[name]
-        return ColumnType(form=form, size=None, sql=f"varchar({numbers[0] if numbers else longest})")
+        length = numbers[0] if numbers else longest
+        return ColumnType(form=form, size=None, sql=f"varchar({length})")
     if name in _DECIMALS:
         return _decimal(name, numbers)
     raise DataError(f"{shortened(text)!r} is not a type that can be captured.")
 
 
-def _characters(numbers: list[int]) -> ColumnType:
-    length = numbers[0] if numbers else 1
-    if not 1 <= length <= MOST_CHARACTERS:
-        raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
-    return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
-
-
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
-    """`decimal` floats with 16 digits, `decimal(p)` with p; money has always decimals, two if nothing is said."""
+    """`decimal` floats with 16 digits, `decimal(p)` with p.
+
+    Money has always decimals, two if nothing is said.
+    """
     precision = numbers[0] if numbers else 16
-    scale = numbers[1] if len(numbers) > 1 else 2 if name == "money" else None
-    if scale == 255:
-        scale = None
+    scale = 2 if name == "money" else None
+    if len(numbers) > 1:
+        scale = numbers[1] if numbers[1] != 255 else None  # 255 is how the server says that it floats
     if not 1 <= precision <= 32 or (scale or 0) > precision:
         raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
     if scale is None:
@@ -184,7 +187,9 @@ class CapturedColumn(Struct, frozen=True, kw_only=True):
 
 
 class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
-    """What the rows with a label look like: first the columns of fixed length, then those of varying length."""
+    """What the rows with a label look like: first the columns of fixed length, then those of
+    varying length.
+    """
 
     label: int
     columns: tuple[CapturedColumn, ...]
@@ -203,7 +208,10 @@ class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def read_layout(data: bytes, header_size: int) -> CapturedLayout:
-    """The layout that a TABSCHEM record holds; DataError when its text and the numbers in its header contradict."""
+    """The layout that a TABSCHEM record holds.
+
+    DataError when its text and the numbers in its header contradict.
+    """
     label, _, fixed_bytes, nfixed, nvar = _header(data, 16)
     try:
         text = data[header_size:].partition(b"\0")[0].decode("utf-8")

@@ -1,11 +1,13 @@
 """The packed base-100 form of DECIMAL, DATETIME and INTERVAL: a sign, an exponent, pairs of digits.
 
-The first byte holds the sign in its highest bit (1 is positive) and the exponent + 64 below; the point stands left of
-the first pair. Of negative numbers the first byte is complemented, and the pairs are what is missing to 100.
+The first byte holds the sign in its highest bit (1 is positive) and the exponent + 64 below; the
+point stands left of the first pair. Of negative numbers the first byte is complemented, and the
+pairs are what is missing to 100.
 
-The pairs of a DATETIME or INTERVAL stand at the places of its fields. Places count from the pair left of the point,
-which holds the second whatever a type ends with. A datetime that is a whole date, a whole timestamp or a time of day
-becomes one; any other, and every interval, becomes the text that the database writes for it.
+The pairs of a DATETIME or INTERVAL stand at the places of its fields. Places count from the pair
+left of the point, which holds the second whatever a type ends with. A datetime that is a whole
+date, a whole timestamp or a time of day becomes one; any other, and every interval, becomes the
+text that the database writes for it.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ from eventlog.sources.gbase.layout import PLACES, ColumnType
 
 _exact = Context(prec=200, Emax=999_999, Emin=-999_999)
 _DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
-"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
+"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair
+into one without.
+"""
 
 
 Packed = tuple[bool, int, bytes]
-"""A packed number taken apart: whether it is negative, the exponent that moves the point by as many pairs, and the pairs."""
+"""A packed number taken apart: whether it is negative, the exponent that moves the point by as many
+pairs, and the pairs.
+"""
 
 
 def unpack(data: bytes) -> Packed | None:
@@ -41,7 +47,10 @@ def unpack(data: bytes) -> Packed | None:
 
 
 def pack(packed: Packed, size: int) -> bytes:
-    """Puts a packed number together in `size` bytes; OverflowError when it has more pairs or too great an exponent."""
+    """Puts a packed number together in `size` bytes.
+
+    OverflowError when it has more pairs or too great an exponent.
+    """
     negative, exponent, given = packed
     pairs = given.lstrip(b"\0")
     exponent -= len(given) - len(pairs)
@@ -65,9 +74,12 @@ def _complement(pairs: bytes) -> bytes:
 
 
 def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | None:
-    """A DECIMAL's value with its type's scale; without a scale it floats. ValueError when it cannot be of its type.
+    """A DECIMAL's value with its type's scale; without a scale it floats.
 
-    The pairs are read as the text of a number; those of a negative one are what is missing to a power of 100.
+    ValueError when it cannot be of its type.
+
+    The pairs are read as the text of a number; those of a negative one are what is missing to a
+    power of 100.
     """
     first, pairs = data[0], data[1:]
     if first == 0:
@@ -80,9 +92,14 @@ def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | 
         places = (first & 0x7F) - 64
     else:
         places = (~first & 0x7F) - 64
-        number -= 10 ** len(digits) if number else 0
+        if number:
+            number -= 10 ** len(digits)
     if scale is None:
-        return _floating(number, 2 * places - len(digits))
+        value = Decimal(number).scaleb(2 * places - len(digits), _exact).normalize(_exact)
+        _, _, exponent = value.as_tuple()
+        if isinstance(exponent, int) and exponent > 0:  # 1E+3 is written as 1000
+            value = value.quantize(Decimal(1), context=_exact)
+        return value
     if number and places > (precision - scale + 1) // 2:
         raise ValueError(f"its exponent {places} is outside decimal({precision},{scale})")
     surplus = len(digits) - 2 * places - scale
@@ -94,13 +111,6 @@ def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | 
             return Decimal(number).scaleb(-scale - surplus, _exact)
         number = whole
     return Decimal(number).scaleb(-scale, _exact)
-
-
-def _floating(number: int, exponent: int) -> Decimal:
-    """Without needless zeros, and without an exponent where it has no fraction."""
-    value = Decimal(number).scaleb(exponent, _exact).normalize(_exact)
-    _, _, least = value.as_tuple()
-    return value.quantize(Decimal(1), context=_exact) if isinstance(least, int) and least > 0 else value
 
 
 def pack_decimal(value: Decimal, size: int) -> bytes:
@@ -124,7 +134,9 @@ FIRST_PAIRS: Final = 5
 def moment_reader(kind: ColumnType) -> Callable[[bytes], Moment | None]:
     """Reads datetimes of a type; None is NULL, ValueError what is none of its type."""
     fields_of, made_of = _fields_reader(kind), _moment_maker(kind)
-    most = 9999 if kind.first == "year" else 99
+    most = 99
+    if kind.first == "year":
+        most = 9999
 
     def read(data: bytes) -> Moment | None:
         packed = unpack(data)
@@ -144,14 +156,15 @@ def moment_reader(kind: ColumnType) -> Callable[[bytes], Moment | None]:
 def _moment_maker(kind: ColumnType) -> Callable[[list[int]], Moment]:
     """Makes the value of the fields."""
     if kind.first not in ("year", "hour") or kind.last in ("year", "month"):
-        return partial(_text, kind=kind, width=4 if kind.first == "year" else 2)
-    kept: Callable[..., Moment] = dt.datetime if kind.first == "year" else dt.time
+        width = 4 if kind.first == "year" else 2
+        return partial(_text, kind=kind, width=width)
     if kind.last == "day":
-        kept = dt.date
+        return lambda fields: dt.date(*fields)
+    made: Callable[..., Moment] = dt.datetime if kind.first == "year" else dt.time
     if kind.last != "fraction":
-        return lambda fields: kept(*fields)
-    tick = 10 ** (6 - kind.fraction)
-    return lambda fields: kept(*fields[:-1], fields[-1] * tick)
+        return lambda fields: made(*fields)
+    tick_micros = 10 ** (6 - kind.fraction)
+    return lambda fields: made(*fields[:-1], fields[-1] * tick_micros)
 
 
 def span_reader(kind: ColumnType) -> Callable[[bytes], str | None]:
@@ -167,7 +180,10 @@ def span_reader(kind: ColumnType) -> Callable[[bytes], str | None]:
         fields = fields_of(exponent, pairs)
         if fields[0] >= limit:
             raise ValueError(f"its first field is {fields[0]} and has more digits than its type")
-        return ("-" if negative and any(fields) else "") + _text(fields, kind=kind, width=1)
+        text = _text(fields, kind=kind, width=1)
+        if negative and any(fields):  # nothing is not less than nothing
+            return f"-{text}"
+        return text
 
     return read
 
@@ -195,23 +211,31 @@ def pack_span(text: str, kind: ColumnType) -> bytes:
 
 
 def _fields_reader(kind: ColumnType) -> Callable[[int, bytes], list[int]]:
-    """Reads the numbers of the fields; ValueError where a pair stands at a place that the type does not have."""
-    digits = (kind.fraction + 1) // 2 if kind.last == "fraction" else 0
+    """Reads the numbers of the fields.
+
+    ValueError where a pair stands at a place that the type does not have.
+    """
     top = PLACES[kind.first] + FIRST_PAIRS
-    count = top + digits if digits else top - PLACES[kind.last]
-    last = count - digits
+    last = count = top - PLACES[kind.last]
+    if kind.last == "fraction" and kind.fraction:
+        last, count = top, top + (kind.fraction + 1) // 2
 
     def read(exponent: int, pairs: bytes) -> list[int]:
+        # Pairs are brought to the places of the type, where they then stand for good.
         missing = top - exponent
-        aligned = (bytes(missing) + pairs if missing >= 0 else pairs[-missing:]).ljust(count, b"\0")
-        if (len(aligned) > count and any(aligned[count:])) or (missing < 0 and any(pairs[:-missing])):
+        if missing >= 0:
+            aligned, above = bytes(missing) + pairs, b""
+        else:
+            aligned, above = pairs[-missing:], pairs[:-missing]
+        aligned = aligned.ljust(count, b"\0")
+        if any(above) or any(aligned[count:]):
             raise ValueError(f"its exponent {exponent} is outside the type")
-        found = [*aligned[FIRST_PAIRS - 1 : last]]
-        if digits:
-            found.append(_fraction(aligned[last:count], kind))
+        fields = [*aligned[FIRST_PAIRS - 1 : last]]
+        if last < count:
+            fields.append(_fraction(aligned[last:count], kind))
         # A first field of more than two digits goes on upwards.
-        found[0] += 100 * int(aligned[: FIRST_PAIRS - 1].translate(_DIGITS).hex())
-        return found
+        fields[0] += 100 * int(aligned[: FIRST_PAIRS - 1].translate(_DIGITS).hex())
+        return fields
 
     return read
 
@@ -249,7 +273,12 @@ def _text(fields: Sequence[int], *, kind: ColumnType, width: int) -> str:
     """The fields as the database writes them; an interval's first one without zeros before it."""
     written: list[str] = []
     for at, (name, number) in enumerate(zip(kind.fields, fields, strict=True)):
-        digits = kind.fraction if name == "fraction" else 2 if at else width
-        lead = "." if name == "fraction" and not at else ""
-        written.append(f"{lead}{number:0{digits}d}" + (_AFTER[name] if name != kind.last else ""))
+        digits = width if at == 0 else 2
+        if name == "fraction":
+            digits = kind.fraction
+            if at == 0:  # else the point stands behind the second
+                written.append(".")
+        written.append(f"{number:0{digits}d}")
+        if name != kind.last:
+            written.append(_AFTER[name])
     return "".join(written)

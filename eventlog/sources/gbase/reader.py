@@ -1,4 +1,5 @@
-"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O.
+"""Records become committed transactions: each row waits, as its bytes, until its transaction
+commits. Does no I/O.
 
 What the server says in between, also its errors, is told in words.
 """
@@ -21,7 +22,9 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Item = tuple[int, int, int, RecordFrame]
-"""A held record: how many layouts were known when it came, its sequence number, its label, and itself."""
+"""A held record: how many layouts were known when it came, its sequence number, its label, and
+itself.
+"""
 _row = Binary(">QIi").unpack_from
 _begin = Binary(">QIqI").unpack_from
 _commit = Binary(">QIq").unpack_from
@@ -34,7 +37,8 @@ OVERHEAD_BYTES: Final = 250
 class CommittedRecords(Struct, frozen=True, kw_only=True):
     """A committed transaction: where its commit stands, when it was, who did it, and what it did.
 
-    `open` is where the earliest transaction began that was still open then, `since` the earliest with this one.
+    `open` is where the earliest transaction began that was still open then, `since` the earliest
+    with this one.
     """
 
     seq: int
@@ -46,11 +50,13 @@ class CommittedRecords(Struct, frozen=True, kw_only=True):
 
 
 class RecordReader:
-    """Takes the records of one stream in their order and gives its transactions in the order of their commits.
+    """Takes the records of one stream in their order and gives its transactions in the order of
+    their commits.
 
-    Layouts are never forgotten, since a row may be read long after its table was described anew; `layouts` holds them
-    in the order in which they came, and in the place of one that could not be read, why. `lose` hears of records that are left out
-    although they may have said something, and of how many.
+    Layouts are never forgotten, since a row may be read long after its table was described anew;
+    `layouts` holds them in the order in which they came, and in the place of one that could not be
+    read, why. `lose` hears of records that are left out although they may have said something, and
+    of how many.
     """
 
     def __init__(
@@ -75,7 +81,10 @@ class RecordReader:
         self._latest: dict[int, bytes] = {}
 
     def read(self, frames: Iterable[RecordFrame]) -> Iterator[CommittedRecords]:
-        """The transactions that the records commit; SourceError when the server ended the session."""
+        """The transactions that the records commit.
+
+        SourceError when the server ended the session.
+        """
         row, rows = _row, ROWS
         generation = len(self.layouts)
         held: list[tuple[int, Item]] = []

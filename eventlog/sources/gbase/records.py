@@ -1,4 +1,5 @@
-"""The records of the stream: what they say and what their headers hold, and how bytes in any cut become records.
+"""The records of the stream: what they say and what their headers hold, and how bytes in any cut
+become records.
 
 Records are cut by the sizes in their headers alone: this knows no layouts, and does no I/O.
 """
@@ -39,7 +40,9 @@ class CdcRecord(IntEnum):
 
 
 ROWS: Final = frozenset((CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT))
-"""The records that carry a row, and behind the fields of their header the sizes of its variable columns."""
+"""The records that carry a row, and behind the fields of their header the sizes of its variable
+columns.
+"""
 
 
 class HeaderField(Struct, frozen=True):
@@ -98,7 +101,9 @@ _common = Binary(">4I").unpack_from
 
 
 class RecordFrame(Struct, frozen=True, gc=False):
-    """One record: where it begins in the stream, its number, how long its header is, and all its bytes."""
+    """One record: where it begins in the stream, its number, how long its header is, and all its
+    bytes.
+    """
 
     offset: int
     number: int
@@ -113,8 +118,9 @@ class RecordFrame(Struct, frozen=True, gc=False):
 class Framer:
     """Cuts what it is fed into records and keeps the beginning of the next one.
 
-    Damage is raised once everything before it was handed out: by the call that finds nothing else to give. A record of
-    another packet scheme is damage too, unless it is to be skipped by its length.
+    Damage is raised once everything before it was handed out: by the call that finds nothing else
+    to give. A record of another packet scheme is damage too, unless it is to be skipped by its
+    length.
     """
 
     def __init__(self, *, largest: int = RECORD_BYTES, skip_schemes: bool = False) -> None:
@@ -147,13 +153,19 @@ class Framer:
         self._kept += len(chunk)
         if self._kept < self._needed:  # nothing is joined before it pays: a record may come byte by byte
             return []
-        found = self._cut(b"".join(self._pieces) if len(self._pieces) > 1 else chunk)
-        if not found:
+        buffer = chunk
+        if len(self._pieces) > 1:
+            buffer = b"".join(self._pieces)
+        records = self._cut(buffer)
+        if not records:  # everything before the damage was handed out
             self._raise_damage()
-        return found
+        return records
 
     def drop(self) -> int:
-        """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it; says how much it was."""
+        """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it.
+
+        Says how much it was.
+        """
         dropped, self._kept = self._kept, 0
         self.offset += dropped
         self._pieces.clear()
@@ -162,23 +174,27 @@ class Framer:
         return dropped
 
     def close(self) -> None:
-        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        """DamageError when there was any that nobody has heard of, or when the last record never
+        came whole.
+        """
         self._raise_damage()
         if self._kept:
             missing = self._needed - self._kept
             what = "header" if self._kept < COMMON_BYTES else "record"
             raise DamageError(
-                f"the stream ends inside a {what}: after its first {self._kept}, {counted(missing, 'byte')} more should follow",
+                f"the stream ends inside a {what}: after its first {self._kept},"
+                f" {counted(missing, 'byte')} more should follow",
                 offset=self.offset,
             )
 
     def _cut(self, buffer: bytes) -> list[RecordFrame]:
-        found: list[RecordFrame] = []
+        records: list[RecordFrame] = []
         at, end, base, largest = 0, len(buffer), self.offset, self._largest
         needed = COMMON_BYTES
         while end - at >= COMMON_BYTES:
             header, payload, scheme, number = _common(buffer, at)
             size = header + payload
+            # One look at what nearly every record passes; only what does not is asked for the reason.
             if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_BYTES)):
                 problem = self._problem(header, payload, scheme, number)
                 if problem is not None:
@@ -188,7 +204,7 @@ class Framer:
                 needed = size
                 break
             if scheme == SCHEME:
-                found.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
+                records.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
             else:
                 self.skipped += 1
             at += size
@@ -196,7 +212,7 @@ class Framer:
         self._kept = end - at
         self._pieces = [buffer[at:]] if at < end else []
         self._needed = needed
-        return found
+        return records
 
     def _problem(self, header: int, payload: int, scheme: int, number: int) -> str | None:
         """What is wrong with a common header; None when its record is only to be skipped."""

@@ -51,7 +51,10 @@ class GBaseRowReader:
             raise self._damaged(data, header_size, sizes, pieces) from None
 
     def sizes(self, data: bytes, header_size: int) -> Sequence[int]:
-        """The sizes of the varying columns, in the order of bytes in which they fit; DataError when neither does."""
+        """The sizes of the varying columns, in the order of bytes in which they fit.
+
+        DataError when neither does.
+        """
         if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
             raise self._without_sizes(header_size)
         rest = len(data) - header_size - self._fixed_bytes

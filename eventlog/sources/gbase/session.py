@@ -1,4 +1,6 @@
-"""A capture session on a server: the documented calls in their order, undone in the reverse order, also on failure."""
+"""A capture session on a server: the documented calls in their order, undone in the reverse order,
+also on failure.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,25 @@ MAJOR: Final = 1
 BIGINTS: Final = frozenset(("startcapture", "endcapture", "activatesess"))
 """The functions whose second argument is a position, a BIGINT; every other number is an INTEGER."""
 CAPTURES: Final = "SELECT count(*) FROM syscdctabs WHERE dbname = ? AND owner = ? AND tabname = ? AND sessid <> ?"
-"""How many other sessions capture a table; it is asked for by `parts_of` its name and the own session."""
+"""How many other sessions capture a table.
+
+It is asked for by `parts_of` its name and the own session.
+"""
 
 
 class Driver(Protocol):
     """What a site's way to its server must offer; the calls go to the database syscdcv1."""
 
     def call(self, function: str, *arguments: object) -> int:
-        """Executes a function such as `informix.cdc_opensess` and gives the integer that it returns."""
+        """Executes a function such as `informix.cdc_opensess` and gives the integer that it
+        returns.
+        """
 
     def read(self, session: int, most: int) -> bytes:
-        """At most so many bytes of the session, as `ifx_lo_read` gives them; only those that it says it has read."""
+        """At most so many bytes of the session, as `ifx_lo_read` gives them.
+
+        Only those that it says it has read.
+        """
 
     def captures(self, table: str, but: int) -> int:
         """How many other sessions capture `database:owner.table`, as syscdctabs says."""
@@ -37,7 +47,9 @@ class Driver(Protocol):
 
 
 class CaptureSession:
-    """An activated session. What it switched on is switched off when it closes, but for what others still use."""
+    """An activated session. What it switched on is switched off when it closes, but for what others
+    still use.
+    """
 
     def __init__(
         self, driver: Driver, settings: GBaseSettings, start: int, report: Callable[[str], None] = lambda _: None

@@ -16,10 +16,10 @@ from eventlog.sources.gbase.values import TextRules
 class GBaseSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a stream is read, and where it comes from.
 
-    `tables` gives the labels of the stream (userdata) their tables: `{"111" = "shop.t1"}`, for a server with the
-    database before it, `stores:shop.t1`. `keys` gives tables their key columns, `columns` says which are captured.
-    `path` is a file of captured bytes, or a folder of them; without it `driver` names what talks to a server, as
-    `module:callable` or `jdbc`.
+    `tables` gives the labels of the stream (userdata) their tables: `{"111" = "shop.t1"}`, for a
+    server with the database before it, `stores:shop.t1`. `keys` gives tables their key columns,
+    `columns` says which are captured. `path` is a file of captured bytes, or a folder of them;
+    without it `driver` names what talks to a server, as `module:callable` or `jdbc`.
     """
 
     tables: Mapping[str, str] = {}

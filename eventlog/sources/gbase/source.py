@@ -1,4 +1,6 @@
-"""The GBase source: the images that a session on a server or captured files give, for the one source of streams."""
+"""The GBase source: the images that a session on a server or captured files give, for the one
+source of streams.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,21 @@ from eventlog.sources.stream.spill import spill_to
 
 
 class Feed(Protocol):
-    """Bytes of one stream, from a sequence number on or from an earlier place; what was seen before is told apart."""
+    """Bytes of one stream, from a sequence number on or from an earlier place.
+
+    What was seen before is told apart.
+    """
 
     live: bool
-    """Whether a timeout in the stream says that there is nothing at the moment; in a file it says that there was."""
+    """Whether a timeout in the stream says that there is nothing at the moment.
+
+    In a file it says that there was.
+    """
 
     def open(self, start: int) -> None:
-        """Begins at the record with that sequence number, or before it; 0 is the beginning of a file, or now."""
+        """Begins at the record with that sequence number, or before it; 0 is the beginning of a
+        file, or now.
+        """
 
     def read(self) -> bytes:
         """The next bytes; none when there is nothing at the moment."""
@@ -38,7 +48,10 @@ class Feed(Protocol):
 
 
 class FileFeed:
-    """A file or a folder of captured bytes, read from its beginning; what is appended meanwhile is read too."""
+    """A file or a folder of captured bytes, read from its beginning.
+
+    What is appended meanwhile is read too.
+    """
 
     live = False
 
@@ -66,7 +79,7 @@ class FileFeed:
         self._chunks = chunks_of(self._path)
         for chunk in self._chunks:
             if skipped + len(chunk) > self._read:
-                fresh = chunk[self._read - skipped :] if skipped < self._read else chunk
+                fresh = chunk[max(0, self._read - skipped) :]
                 self._read += len(fresh)
                 return fresh
             skipped += len(chunk)
@@ -105,7 +118,9 @@ class SessionFeed:
 
 
 class GBaseReader:
-    """Reads a feed. Places are sequence numbers, and the stream is read from the earliest transaction that was open."""
+    """Reads a feed. Places are sequence numbers, and the stream is read from the earliest
+    transaction that was open.
+    """
 
     may_change = False  # a log is what it is; nothing for a while says nothing
 
@@ -130,6 +145,7 @@ class GBaseReader:
         records = RecordReader(settings, self._report, spill_to(Item, folder))
         maker = ImageMaker(settings, records, self._known)
         while True:
+            # A server says by a timeout in the stream that there is nothing at the moment.
             beats = records.met[CdcRecord.TIMEOUT]
             chunk = self._feed.read()
             for committed in records.read(framer.feed(chunk)):
@@ -153,9 +169,9 @@ def gbase_reader(
             "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
         )
         raise ConfigError("source.gbase.dirty is for finished files, and a publisher's may grow.", hint=hint)
-    feed: Feed = (
-        FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
-    )
+    feed: Feed = SessionFeed(lambda: driver_of(settings), settings, report)
+    if settings.path:
+        feed = FileFeed(Path(settings.path))
     return GBaseReader(feed, settings, known, report)
 
 

@@ -1,4 +1,7 @@
-"""One column's value: its bytes in the stream become a Python value, and back. Knows no framing and does no I/O."""
+"""One column's value: its bytes in the stream become a Python value, and back.
+
+Knows no framing and does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,17 @@ from eventlog.sources.gbase.packed import (
 )
 
 DAY_ZERO: Final = dt.date(1899, 12, 31).toordinal()
+NULL_DATE: Final = -0x80000000
+"""The number of days that stands for NULL."""
 _LOCALES: Final = {"57372": "utf-8", "819": "iso8859-1", "1252": "cp1252", "5488": "gb18030"}
 
 
 class TextRules(Struct, frozen=True, kw_only=True):
-    """How the texts of a database are read: its code set, what becomes of bytes that are none of it, trailing blanks.
+    """How the texts of a database are read: its code set, what becomes of bytes that are none of
+    it, trailing blanks.
 
-    The code set is a name such as `gb18030`, or the number that the server has for it. With `invalid` bytes that are
-    no text end the row as an error, are replaced, or are given as bytes.
+    The code set is a name such as `gb18030`, or the number that the server has for it. With
+    `invalid` bytes that are no text end the row as an error, are replaced, or are given as bytes.
     """
 
     encoding: str = "utf-8"
@@ -51,24 +57,29 @@ class TextRules(Struct, frozen=True, kw_only=True):
     @property
     def reader(self) -> Callable[[bytes], Value]:
         """Reads the text of bytes; ValueError where they are none and that is to be told."""
-        codec, invalid = self.codec, self.invalid
-        if invalid == "strict":
-            return bytes.decode if codec == "utf-8" else lambda data: str(data, codec)
+        codec = self.codec
+        if self.invalid == "strict":
+            if codec == "utf-8":
+                return bytes.decode  # without a call of Python for each text
+            return lambda data: str(data, codec)
+        if self.invalid == "replace":
+            return lambda data: str(data, codec, "replace")
 
-        def read(data: bytes) -> str | bytes:
+        def text_or_bytes(data: bytes) -> str | bytes:
             try:
                 return str(data, codec)
             except UnicodeDecodeError:
-                return str(data, codec, "replace") if invalid == "replace" else data
+                return data
 
-        return read
+        return text_or_bytes
 
 
 class Codec(Struct, frozen=True):
-    """Both ways of one column: ValueError where bytes are no value, or OverflowError where a value has no bytes.
+    """Both ways of one column: ValueError where bytes are no value, or OverflowError where a value
+    has no bytes.
 
-    `form` is what `struct` takes out of a row for it, big-endian, and `read` what makes a value of that; a column of
-    varying length is read from its bytes.
+    `form` is what `struct` takes out of a row for it, big-endian, and `read` what makes a value of
+    that; a column of varying length is read from its bytes.
     """
 
     form: str
@@ -76,7 +87,10 @@ class Codec(Struct, frozen=True):
     encode: Callable[[Any], bytes]
 
     def decode(self, data: bytes) -> Value:
-        return self.read(struct.unpack(f">{self.form}", data)[0] if self.form in _NUMBERS else data)
+        if self.form in _NUMBERS:
+            (number,) = struct.unpack(f">{self.form}", data)
+            return self.read(number)
+        return self.read(data)
 
 
 _NUMBERS: Final = {"h": 2, "i": 4, "q": 8}
@@ -97,7 +111,7 @@ def codec(kind: ColumnType, texts: TextRules, *, wide: bool = True) -> Codec:
             return Codec(form, partial(_read_float, number.unpack), partial(_write_float, number))
         case ValueForm.DECIMAL:
             read = partial(unpack_decimal, precision=kind.precision, scale=kind.scale)
-            return Codec(form, read, lambda value: bytes(size) if value is None else pack_decimal(value, size))
+            return Codec(form, read, partial(_write_decimal, size))
         case ValueForm.DATE:
             return Codec("i", _read_date, _write_date)
         case ValueForm.DATETIME:
@@ -121,22 +135,34 @@ def _whole(size: int) -> Codec:
     form = next(form for form, own in _NUMBERS.items() if own == size)
 
     def encode(value: int | None) -> bytes:
-        if value == null:
+        if value is None:
+            value = null
+        elif value == null:
             raise OverflowError(f"{value} is how NULL is written")
-        return (null if value is None else value).to_bytes(size, "big", signed=True)
+        return value.to_bytes(size, "big", signed=True)
 
     return Codec(form, lambda number: None if number == null else number, encode)
 
 
+def _write_decimal(size: int, value: Any) -> bytes:
+    if value is None:
+        return bytes(size)
+    return pack_decimal(value, size)
+
+
 def _write_packed(kind: ColumnType, pack: Callable[[Any, ColumnType], bytes], value: Any) -> bytes:
-    return bytes(kind.size or 0) if value is None else pack(value, kind)
+    if value is None:
+        return bytes(kind.size or 0)
+    return pack(value, kind)
 
 
 def _read_int8(data: bytes) -> Value:
     sign, low, high = struct.unpack(">hII", data)
-    if sign not in (-1, 0, 1):
+    if sign == 0:
+        return None
+    if sign not in (-1, 1):
         raise ValueError(f"its sign is {sign}")
-    return sign * (high << 32 | low) if sign else None
+    return int(sign * (high << 32 | low))
 
 
 def _write_int8(value: int | None) -> bytes:
@@ -144,39 +170,55 @@ def _write_int8(value: int | None) -> bytes:
         return bytes(10)
     if abs(value) >= 1 << 63:
         raise OverflowError(f"{value} has more than 63 bits")
-    return struct.pack(">hII", -1 if value < 0 else 1, abs(value) & 0xFFFFFFFF, abs(value) >> 32)
+    sign = -1 if value < 0 else 1
+    return struct.pack(">hII", sign, abs(value) & 0xFFFFFFFF, abs(value) >> 32)
 
 
 def _read_float(unpack: Callable[[bytes], tuple[float]], data: bytes) -> Value:
     (number,) = unpack(data)
-    return None if number != number and data == b"\xff" * len(data) else number  # noqa: PLR0124  # as NaN does
+    # NULL is the one NaN that has all bits set; other NaNs are values.
+    if number != number and data == b"\xff" * len(data):  # noqa: PLR0124  # as NaN does
+        return None
+    return number
 
 
 def _write_float(form: struct.Struct, value: float | None) -> bytes:
-    return b"\xff" * form.size if value is None else form.pack(value)
+    if value is None:
+        return b"\xff" * form.size
+    return form.pack(value)
 
 
 def _read_date(days: int) -> Value:
-    return None if days == -0x80000000 else dt.date.fromordinal(DAY_ZERO + days)
+    if days == NULL_DATE:
+        return None
+    return dt.date.fromordinal(DAY_ZERO + days)
 
 
 def _write_date(value: dt.date | None) -> bytes:
-    return struct.pack(">i", -0x80000000 if value is None else value.toordinal() - DAY_ZERO)
+    days = NULL_DATE if value is None else value.toordinal() - DAY_ZERO
+    return struct.pack(">i", days)
 
 
 def _read_boolean(data: bytes) -> Value:
-    """NULL by the flag before it, or by a value of FF, which is all that IBM's client in Java looks at."""
-    if data[0] > 1:
-        raise ValueError(f"its null flag is {data[0]}")
-    return None if data[0] or data[1] == 0xFF else data[1] != 0
+    is_null, value = data
+    if is_null > 1:
+        raise ValueError(f"its null flag is {is_null}")
+    # NULL by the flag before it, or by a value of FF, which is all that IBM's client in Java looks
+    # at.
+    if is_null or value == 0xFF:
+        return None
+    return value != 0
 
 
 def _write_boolean(value: bool | None) -> bytes:
-    return b"\1\0" if value is None else bytes([0, value])
+    if value is None:
+        return b"\1\0"
+    return bytes([0, value])
 
 
 def _char_reader(texts: TextRules) -> Callable[[bytes], Value]:
     text = texts.reader
+    # A text never begins with a zero byte: that is how NULL is written.
     if texts.trim:
         return lambda data: text(data.rstrip(b" ")) if data[0] else None
     return lambda data: text(data) if data[0] else None
@@ -190,7 +232,7 @@ def _write_char(texts: TextRules, size: int, value: str | None) -> bytes:
 
 
 def _read_varchar(text: Callable[[bytes], Value], data: bytes) -> Value:
-    """Of both widths of the length only one can fit the number of bytes."""
+    # The length has one byte or two, and only one of both widths can fit the number of bytes.
     size = len(data)
     if data[0] + 1 == size:
         content = data[1:]
@@ -198,7 +240,9 @@ def _read_varchar(text: Callable[[bytes], Value], data: bytes) -> Value:
         content = data[2:]
     else:
         raise ValueError(f"its length {data[:2].hex()} fits no {size} bytes")
-    return None if content == b"\0" else text(content)
+    if content == b"\0":
+        return None
+    return text(content)
 
 
 def _write_varchar(texts: TextRules, wide: bool, value: str | None) -> bytes:
@@ -209,9 +253,12 @@ def _write_varchar(texts: TextRules, wide: bool, value: str | None) -> bytes:
 def _read_lvarchar(text: Callable[[bytes], Value], data: bytes) -> Value:
     if len(data) < 3 or (data[0] << 8 | data[1]) + 2 != len(data):
         raise ValueError(f"its length {data[:2].hex()} fits no {len(data)} bytes")
-    if data[2] > 1:
-        raise ValueError(f"its null flag is {data[2]}")
-    return None if data[2] else text(data[3:])
+    is_null = data[2]
+    if is_null > 1:
+        raise ValueError(f"its null flag is {is_null}")
+    if is_null:
+        return None
+    return text(data[3:])
 
 
 def _write_lvarchar(texts: TextRules, value: str | None) -> bytes:

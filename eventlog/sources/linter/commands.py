@@ -1,4 +1,6 @@
-"""`eventlog decode linter` and `emulate linter`: a queue, operation by operation, and one that is made up."""
+"""`eventlog decode linter` and `emulate linter`: a queue, operation by operation, and one that is
+made up.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ from eventlog.core.plural import counted
 @click.option("--pad-data", is_flag=True, help="Put back zeros that a driver removed from the end of DATA.")
 @json_option
 def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int:
-    """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows, parts and values.
+    """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows,
+    parts and values.
 
     Damaged operations are shown with their bytes and the error. The last lines say from where
     reading can continue. Exit code 65 if anything is damaged.
@@ -61,7 +64,10 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     from eventlog.sources.linter.tables import SourceTables
 
     settings = msgspec.convert(chosen, ReadingSettings)
-    tables = SourceTables(catalog_from_json(content_of(schema), origin=str(schema)) if schema else None, settings)
+    catalog = None
+    if schema:
+        catalog = catalog_from_json(content_of(schema), origin=str(schema))
+    tables = SourceTables(catalog, settings)
     restart = FollowedQueue()
     dump = dumped(export_rows([file], settings), tables, settings, restart.take)
     return show_dump(dump, lambda one: "\n".join(text_of(one)), restart, ("operation",), as_json=as_json)
@@ -98,8 +104,9 @@ def emulate(
 ) -> None:
     """Writes LINTER's queue rows from JSON lines of operations; without a file from a sample.
 
-    A line is {"op": "update", "transaction": 5, "table": "T", "rowid": 3, "old": {…}, "row": {…}}, with op one of
-    insert, update, delete, create blob, insert blob, clear blob, delete blob, commit, rollback, end.
+    A line is {"op": "update", "transaction": 5, "table": "T", "rowid": 3, "old": {…}, "row": {…}},
+    with op one of insert, update, delete, create blob, insert blob, clear blob, delete blob,
+    commit, rollback, end.
 
     Example: eventlog emulate linter --database sqlite:///queue.db
     """

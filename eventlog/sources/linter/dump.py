@@ -1,4 +1,5 @@
-"""An annotated dump of queue rows: every row, also a damaged one, what it is read as, and where a restart begins behind them.
+"""An annotated dump of queue rows: every row, also a damaged one, what it is read as, and where a
+restart begins behind them.
 
 Does no I/O.
 """
@@ -9,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.model import Row, Value
+from eventlog.core.model import Value
 from eventlog.core.plural import counted
 from eventlog.sources.linter.operations import BLOB_ACTIONS, ROW_ACTIONS, Action, operation, reading
 from eventlog.sources.linter.rows import QueueRow, address, oper_time
@@ -58,26 +60,31 @@ def dumped(
     settings: ReadingSettings,
     follow: Callable[[QueueRow, Action | None], None] = lambda _row, _action: None,
 ) -> Iterator[Dumped]:
-    """Every operation in the order of the rows, without regard to how its transaction ends; `follow` is told of each."""
+    """Every operation in the order of the rows, without regard to how its transaction ends;
+    `follow` is told of each.
+    """
     action_of = reading(settings.coding, lambda _: None)
     for group in grouped(rows):
         follow(group[0], action_of(group[0]))
         yield _operation(group, action_of, tables, settings)
 
 
-def text_of(one: Dumped) -> Iterator[str]:
-    where = f"  {one.table}, row {one.row}" if one.table else ""
-    yield f"{one.address}  transaction {one.transaction}  {one.action}  {one.time}{where}"
-    yield from (f"  {row}" for row in one.rows)
-    for part in one.parts:
+def text_of(operation: Dumped) -> Iterator[str]:
+    line = f"{operation.address}  transaction {operation.transaction}  {operation.action}  {operation.time}"
+    if operation.table:
+        line += f"  {operation.table}, row {operation.row}"
+    yield line
+    for row in operation.rows:
+        yield f"  {row}"
+    for part in operation.parts:
         yield f"  part {part.number}  {part.size} bytes  {part.bytes}"
         if part.values is not None:
-            told = " ".join(f"{name}={'NULL' if value is None else value}" for name, value in part.values.items())
-            yield f"          {told}"
+            values = {name: "NULL" if value is None else value for name, value in part.values.items()}
+            yield "          " + " ".join(f"{name}={value}" for name, value in values.items())
         if part.fault is not None:
             yield f"        ! {part.fault}"
-    if one.fault is not None:
-        yield f"  ! {one.fault}"
+    if operation.fault is not None:
+        yield f"  ! {operation.fault}"
 
 
 def _operation(
@@ -89,8 +96,10 @@ def _operation(
     done = operation(group, pad=settings.pad_data)
     row = done.row
     action = action_of(row)
-    table = tables[row.tabnum_src] if action in ROW_ACTIONS or action in BLOB_ACTIONS else None
-    parts = [(1, done.first), (2, done.second)] if done.first or done.second else []
+    table = None
+    if action in ROW_ACTIONS or action in BLOB_ACTIONS:
+        table = tables[row.tabnum_src]
+    parts = [(1, done.first), (2, done.second)]
     return Dumped(
         address=address(row.syslog_addr),
         transaction=row.transact_id,
@@ -98,7 +107,7 @@ def _operation(
         time=_time(row),
         table=table.name if table is not None else "",
         row=row.rowid_src,
-        rows=tuple(_row(one) for one in group),
+        rows=tuple(map(_row, group)),
         parts=tuple(_part(number, data, table, done.fault, action) for number, data in parts if data),
         fault=done.fault or _oddity(action, done.first, done.second),
     )
@@ -113,8 +122,10 @@ def _row(row: QueueRow) -> str:
 def _action(row: QueueRow, action: Action | None) -> str:
     if action is None:
         return f"TYP {row.typ} is not known"
-    column, kind = row.blob
-    return f"{action} (column {column}, type {kind})" if action in BLOB_ACTIONS else str(action)
+    if action in BLOB_ACTIONS:
+        column, kind = row.blob
+        return f"{action} (column {column}, type {kind})"
+    return str(action)
 
 
 def _time(row: QueueRow) -> str:
@@ -133,33 +144,36 @@ def _oddity(action: Action | None, first: bytes, second: bytes) -> str | None:
 
 
 def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None, action: Action | None) -> DumpedPart:
-    shown = shortened(data.hex(), SHOWN_BYTES)
-    piece = number == 2 and action in BLOB_ACTIONS
-    if table is None or table.layout is None or fault is not None or piece:
-        return DumpedPart(number=number, size=len(data), bytes=shown)
+    part = DumpedPart(number=number, size=len(data), bytes=shortened(data.hex(), SHOWN_BYTES))
+    is_piece_of_blob = number == 2 and action in BLOB_ACTIONS
+    if table is None or table.layout is None or fault is not None or is_piece_of_blob:
+        return part
     try:
-        values = _shown(table.codec.decode(data))
+        row = table.codec.decode(data)
+        return replace(part, values={name: _shown(value) for name, value in row.items()})
     except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the dump goes on
-        said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-        return DumpedPart(number=number, size=len(data), bytes=shown, fault=said)
-    return DumpedPart(number=number, size=len(data), bytes=shown, values=values)
+        reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        return replace(part, fault=reason)
 
 
-def _shown(row: Row) -> dict[str, str | None]:
-    return {name: None if value is None else shortened(_text(value), SHOWN_BYTES) for name, value in row.items()}
-
-
-def _text(value: Value | tuple[Value, ...]) -> str:
+def _shown(value: Value | tuple[Value, ...]) -> str | None:
+    if value is None:
+        return None
     if isinstance(value, bytes):
-        return f"0x{value.hex()}"
-    return repr(value) if isinstance(value, str) else str(value)
+        text = f"0x{value.hex()}"
+    else:
+        text = repr(value) if isinstance(value, str) else str(value)
+    return shortened(text, SHOWN_BYTES)
 
 
 ENDS: Final = frozenset({Action.COMMIT, Action.ROLLBACK, Action.END})
 
 
 class QueueRestart(Struct, frozen=True, kw_only=True):
-    """Transactions that end at `begin` or later come; the rows of those that are open stand from `first` on."""
+    """Transactions that end at `begin` or later come.
+
+    The rows of those that are open stand from `first` on.
+    """
 
     begin: int
     open: int
@@ -167,12 +181,16 @@ class QueueRestart(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        told = f"A restart begins behind {address(self.begin - 1)} ({self.begin - 1}), where the last transaction ended"
         if self.begin == 0:
-            told = "A restart begins at the beginning: no transaction has ended"
+            begin = "A restart begins at the beginning: no transaction has ended"
+        else:
+            last = self.begin - 1
+            begin = f"A restart begins behind {address(last)} ({last}), where the last transaction ended"
         if self.first is None:
-            return f"{told}; none is open."
-        return f"{told}; {counted(self.open, 'open transaction')} may continue, so the rows from {address(self.first)} ({self.first}) on are needed."
+            return f"{begin}; none is open."
+        still_open = counted(self.open, "open transaction")
+        needed = f"the rows from {address(self.first)} ({self.first}) on are needed"
+        return f"{begin}; {still_open} may continue, so {needed}."
 
 
 class FollowedQueue:

@@ -1,7 +1,9 @@
-"""The inverse of the reader: operations in, rows of a queue out. For tests, and for users without a server.
+"""The inverse of the reader: operations in, rows of a queue out.
 
-It writes what is documented, and where the document is silent what the reader assumes; so it shows nothing about a
-LINTER server, only about this project's reading.
+For tests, and for users without a server.
+
+It writes what is documented, and where the document is silent what the reader assumes; so it shows
+nothing about a LINTER server, only about this project's reading.
 
 Its operations are written by people as JSON lines, one operation each.
 """
@@ -34,7 +36,10 @@ FIRST_ADDRESS: Final = 0x0000_0001_0000_1000
 
 
 class EmulatedOperation(Struct, frozen=True, kw_only=True):
-    """One operation of a transaction. A BLOB operation names the row that owns the BLOB, as `after`."""
+    """One operation of a transaction.
+
+    A BLOB operation names the row that owns the BLOB, as `after`.
+    """
 
     transaction: int
     action: Action
@@ -48,7 +53,9 @@ class EmulatedOperation(Struct, frozen=True, kw_only=True):
 
 
 class EmulatorSettings(Struct, frozen=True, kw_only=True):
-    """What is left open by the document: what the lengths of a continued operation mean, and how TYP is coded."""
+    """What is left open by the document: what the lengths of a continued operation mean, and how
+    TYP is coded.
+    """
 
     lengths: Lengths = "rows"
     coding: Coding = "table"
@@ -154,7 +161,9 @@ ACTIONS: Final = {action.name.lower().replace("_", " "): action for action in Ac
 
 
 class ScriptStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One operation: `row` is the row after it, or the one that owns a BLOB; `old` the one before it."""
+    """One operation: `row` is the row after it, or the one that owns a BLOB; `old` the one before
+    it.
+    """
 
     op: str
     transaction: int = 1
@@ -246,7 +255,9 @@ SAMPLE: Final = (
     b'{"op": "delete", "transaction": 3, "table": "T", "rowid": 3, "old": {"ID": 7, "NAME": "Table", "PRICE": "12345.678"}}',
     b'{"op": "rollback", "transaction": 3}',
 )
-"""What the emulator writes when it is given nothing: two interleaved transactions, and one that is rolled back."""
+"""What the emulator writes when it is given nothing: two interleaved transactions, and one that is
+rolled back.
+"""
 
 
 def read_schema(text: bytes | None, origin: str) -> Catalog:

@@ -1,4 +1,6 @@
-"""Queue rows from exported files: JSON lines, CSV and Parquet with the documented column names, in the queue's order."""
+"""Queue rows from exported files: JSON lines, CSV and Parquet with the documented column names, in
+the queue's order.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ Columns = Mapping[str, Any]
 
 
 def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[QueueRow]:
-    """The rows of all files in the order of SYSLOG_ADDR; those of a receiving queue as they arrived."""
+    """The rows of all files in the order of SYSLOG_ADDR.
+
+    Those of a receiving queue as they arrived.
+    """
     rows = (row for path in paths for row in file_rows(path, settings))
     return arrived(rows) if settings.variant == "receiving" else in_order(rows, settings.spill_bytes)
 
@@ -58,7 +63,10 @@ def kind_of(path: Path) -> str | None:
 
 
 def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
-    """The rows of a queue without SYSLOG_ADDR; those that continue an operation take the place of its first one."""
+    """The rows of a queue without SYSLOG_ADDR.
+
+    Those that continue an operation take the place of its first one.
+    """
     first: dict[tuple[str, int], int] = {}
     for row in rows:
         tx = row.dbnode, row.transact_id
@@ -70,7 +78,9 @@ def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
 
 
 def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
-    """The rows by address, in bounded memory: an export without ORDER BY may have them in any order."""
+    """The rows by address, in bounded memory: an export without ORDER BY may have them in any
+    order.
+    """
     rows = iter(rows)
     spill: Spill[QueueRow] | None = None
     runs: list[list[int]] = []
@@ -152,9 +162,13 @@ def _typed(name: str, value: Any) -> Any:
             return int(value) if value.strip() else None
         except ValueError:
             raise DataError(f"{name} is {value!r}, which is no number") from None
-    number = name not in BINARY and name not in TEXTS
-    if value is not None and (type(value) is not int if number else not isinstance(value, str | bytes)):
-        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no {'number' if number else 'text'}")
+    if value is None:
+        return None
+    if name in BINARY or name in TEXTS:
+        if not isinstance(value, str | bytes):
+            raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no text")
+    elif type(value) is not int:
+        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no number")
     return value
 
 

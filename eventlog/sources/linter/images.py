@@ -1,7 +1,9 @@
-"""From queue rows to images of what was committed, in the order of the commits. Does no I/O and reads no clock.
+"""From queue rows to images of what was committed, in the order of the commits.
 
-Rows come in the order of SYSLOG_ADDR; those of one operation are looked at together when its transaction ends, so
-that a row which is missing has until then to come.
+Does no I/O and reads no clock.
+
+Rows come in the order of SYSLOG_ADDR; those of one operation are looked at together when its
+transaction ends, so that a row which is missing has until then to come.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
-"""How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
+"""How far back a later commit's time may lie before it is told.
+
+Log files' numbers might be used again.
+"""
 
 ROW_BYTES: Final = 600
 """Bytes that a queue row takes in memory beside its DATA."""
@@ -34,10 +39,11 @@ _COMMIT, _ROLLBACK, _END = Action.COMMIT, Action.ROLLBACK, Action.END
 
 
 class CommittedRows:
-    """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
+    """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are
+    too many for memory.
 
-    What ended before the place `begin` was handed out formerly. `lose` hears of rows that are left out although they
-    may say something, and of how many.
+    What ended before the place `begin` was handed out formerly. `lose` hears of rows that are left
+    out although they may say something, and of how many.
     """
 
     def __init__(
@@ -83,14 +89,18 @@ class CommittedRows:
         return chain.from_iterable(self.transactions(rows))
 
     def transactions(self, rows: Iterable[QueueRow]) -> Iterator[Iterator[Image]]:
-        """The images of each transaction that these rows end; they are made when somebody asks for them."""
+        """The images of each transaction that these rows end.
+
+        They are made when somebody asks for them.
+        """
         action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
         held, reached = self._open, -1
         for row in rows:
             node = nodes.get(row.dbnode)
             if node is None:
                 node = nodes[row.dbnode] = len(nodes)
-            tx = node << 64 | row.transact_id if node else row.transact_id
+            # Two nodes may give one number to their transactions; of a single node it stays as it is.
+            tx = node << 64 | row.transact_id
             action = None
             if not 0 < row.typ < 4:  # what nearly all rows are: operations on rows, in either coding
                 action = action_of(row)
@@ -98,7 +108,8 @@ class CommittedRows:
                     self._skip(row)
                     continue
             if action is _COMMIT or action is _ROLLBACK or action is _END:
-                if (ended := self._ended(tx, row, action)) is not None:
+                ended = self._ended(tx, row, action)
+                if ended is not None:
                     yield ended
             elif not wanted or row.dst_server == wanted:
                 addr = row.syslog_addr
@@ -108,46 +119,46 @@ class CommittedRows:
                 reached = addr
 
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
-        """The images of a transaction that ends; one that nobody did anything in is empty, and no matter."""
+        """The images of a transaction that ends; None where it has none."""
         addr = row.syslog_addr
         if row.len1 or row.len2:
             self._report(f"{action} at {address(addr)} comes with {row.len1} + {row.len2} bytes, which are ignored.")
-        if tx not in self._open:
+        if tx not in self._open:  # nobody did anything in it
             self.empty[row.transact_id] = addr
             return None
         fault = None
         if action is _END:
             action, fault = self._chosen_end(row)
-        if action is _ROLLBACK or addr < self.begin:
+        if action is _ROLLBACK or addr < self.begin:  # what ended before that was handed out formerly
             if action is _ROLLBACK:
                 self.empty[row.transact_id] = addr
             self._open.rollback(tx)
             self._disordered.discard(tx)
             return None
         transaction = Transaction(id=row.transact_id, time=self._committed(row), end=row.syslog_addr)
-        return _ended_with_last(self._telling.images(self._rows(tx, addr), addr, transaction, fault))
-
-    def _rows(self, tx: int, addr: int) -> Iterator[QueueRow]:
-        """The rows of a transaction in the order of their addresses."""
         rows = self._open.commit(tx, addr)
-        if tx not in self._disordered:
-            return rows
-        self._disordered.discard(tx)
-        return iter(sorted(rows, key=lambda row: (row.syslog_addr, row.extdata)))
+        if tx in self._disordered:
+            self._disordered.discard(tx)
+            rows = iter(sorted(rows, key=lambda held: (held.syslog_addr, held.extdata)))
+        return _ended_with_last(self._telling.images(rows, addr, transaction, fault))
 
     def _chosen_end(self, row: QueueRow) -> tuple[Action, str | None]:
-        """What an end without an outcome is taken as; nothing is applied unless somebody said so."""
+        """What an end without an outcome is taken as, and the fault that its images get."""
         chosen = self._settings.unknown_end
         if chosen == "commit":
             return _COMMIT, None
         if chosen == "rollback":
             return _ROLLBACK, None
+        # Nothing is applied unless somebody said so: as a fault each image is seen, and is no change.
         where = address(row.syslog_addr)
         self._report(f"Transaction {row.transact_id} ends at {where}, and TYP {row.typ} does not say how.")
         return _COMMIT, f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
 
     def _committed(self, row: QueueRow) -> dt.datetime | None:
-        """When it was committed; time that runs back is reported, for the addresses may have begun anew."""
+        """When it was committed.
+
+        Time that runs back is reported, for the addresses may have begun anew.
+        """
         try:
             time = self._utc(row.oper_date)
         except DataError as error:

@@ -1,4 +1,7 @@
-"""What a source table's records are made of: LINTER's types by their names, lengths, code pages. Does no I/O."""
+"""What a source table's records are made of: LINTER's types by their names, lengths, code pages.
+
+Does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,8 @@ class RecordField(Struct, frozen=True, kw_only=True):
 class RecordLayout(Struct, frozen=True, kw_only=True):
     """A table and its columns in the order of its records. A codec may use of it what it needs.
 
-    `null_mask` says whether a mask of NULLs leads; `strict` that nothing may follow the last column.
+    `null_mask` says whether a mask of NULLs leads; `strict` that nothing may follow the last
+    column.
     """
 
     table: Table
@@ -83,7 +87,10 @@ class RecordLayout(Struct, frozen=True, kw_only=True):
 
 
 def record_fields(table: Table, code_page: str, code_pages: Mapping[str, str]) -> tuple[RecordField, ...]:
-    """The columns of a table; the code page is the one set for `table.column`, else for the table, else the source's."""
+    """The columns of a table.
+
+    The code page is the one set for `table.column`, else for the table, else the source's.
+    """
     pages = {name.casefold(): page for name, page in code_pages.items()}
     own = pages.get(table.name.casefold(), code_page)
     return tuple(

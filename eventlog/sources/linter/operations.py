@@ -1,8 +1,10 @@
-"""The operations of a queue: which one a TYP is, and its rows joined and cut into two parts. Does no I/O.
+"""The operations of a queue: which one a TYP is, and its rows joined and cut into two parts.
 
-The document gives two codings of TYP that contradict each other; `auto` decides row by row. Whether the lengths of a
-continued operation are its totals or those of each row is not documented; the two can always be told apart, because
-totals exceed what one row holds.
+Does no I/O.
+
+The document gives two codings of TYP that contradict each other; `auto` decides row by row. Whether
+the lengths of a continued operation are its totals or those of each row is not documented; the two
+can always be told apart, because totals exceed what one row holds.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Action(StrEnum):
 _ROWS: Final = {1: Action.DELETE, 2: Action.INSERT, 3: Action.UPDATE}
 _LATER: Final = {7: Action.CREATE_BLOB, 8: Action.INSERT_BLOB, 9: Action.CLEAR_BLOB, 10: Action.ROLLBACK}
 TABLE: Final = {**_ROWS, 4: Action.COMMIT, **_LATER}
-"""The coding of the column's description, which is taken to be the real one: it tells COMMIT from ROLLBACK."""
+"""The coding of the column's description, which is taken to be the real one: it tells COMMIT from
+ROLLBACK.
+"""
 
 LIST: Final = {**_ROWS, 4: Action.DELETE_BLOB, 5: Action.END}
 """The coding of the list at the document's end."""
@@ -48,7 +52,9 @@ BLOB_ACTIONS: Final = frozenset({Action.CREATE_BLOB, Action.INSERT_BLOB, Action.
 
 
 def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow], Action | None]:
-    """Tells the action of a row, or None for a TYP that the coding does not have; `auto` reports each kind of choice."""
+    """Tells the action of a row, or None for a TYP that the coding does not have; `auto` reports
+    each kind of choice.
+    """
     if coding == "table":
         return lambda row: TABLE.get(row.typ)
     if coding == "list":
@@ -69,7 +75,9 @@ def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow
 
 
 def chosen(row: QueueRow) -> Action | None:
-    """The action that `auto` takes: a TYP 4 with a row or a BLOB column is the list's, else it is a COMMIT."""
+    """The action that `auto` takes: a TYP 4 with a row or a BLOB column is the list's, else it is a
+    COMMIT.
+    """
     if row.typ == 4:
         return Action.COMMIT if row.len1 == 0 == row.len2 and row.blobatr == 0 else Action.DELETE_BLOB
     return TABLE.get(row.typ) or LIST.get(row.typ)
@@ -77,18 +85,25 @@ def chosen(row: QueueRow) -> Action | None:
 
 def typ_of(action: Action, coding: Coding) -> int:
     """The TYP that says so; the table's where the coding decides row by row."""
-    codes = LIST if coding == "list" else TABLE | {5: Action.END} if action is Action.END else TABLE
-    if action is Action.DELETE_BLOB and coding == "auto":
+    codes = TABLE
+    if coding == "list" or (coding == "auto" and action is Action.DELETE_BLOB):
         codes = LIST
+    elif action is Action.END:
+        codes = TABLE | {5: Action.END}
     return {known: typ for typ, known in codes.items()}[action]
 
 
 TOTAL_BYTES = 1 << 24
-"""More bytes than any operation can have; a length beyond it is damage, however many rows there are."""
+"""More bytes than any operation can have.
+
+A length beyond it is damage, however many rows there are.
+"""
 
 
 class Operation(Struct, frozen=True, gc=False):
-    """One operation of one row: the queue row that begins it, and its parts or why they cannot be told."""
+    """One operation of one row: the queue row that begins it, and its parts or why they cannot be
+    told.
+    """
 
     row: QueueRow
     first: bytes
@@ -97,9 +112,12 @@ class Operation(Struct, frozen=True, gc=False):
 
 
 def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
-    """The operation whose rows share one address, with a fault where they do not make one; the raw bytes are kept.
+    """The operation whose rows share one address, with a fault where they do not make one.
 
-    Rows for further destinations say the same once more. `pad` puts back the zeros that a driver took off DATA.
+    The raw bytes are kept.
+
+    Rows for further destinations say the same once more. `pad` puts back the zeros that a driver
+    took off DATA.
     """
     row = rows[0]
     if len(rows) == 1 and not row.extdata and row.len1 >= 0 and row.len2 >= 0:
@@ -116,7 +134,10 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
 
 
 def continued(rows: Sequence[QueueRow]) -> list[QueueRow]:
-    """The rows of one destination in the order of EXTDATA, each once; DataError where they contradict each other."""
+    """The rows of one destination in the order of EXTDATA, each once.
+
+    DataError where they contradict each other.
+    """
     by_destination: dict[tuple[str, str, str], list[QueueRow]] = {}
     for row in sorted(rows, key=lambda row: row.extdata):
         by_destination.setdefault(row.destination, []).append(row)

@@ -1,7 +1,9 @@
-"""The record codec `packed-v1`: columns laid end to end behind a mask of NULLs. The project's own, not LINTER's.
+"""The record codec `packed-v1`: columns laid end to end behind a mask of NULLs.
 
-LINTER's bytes are not documented; this is what is deduced from the nearest thing that is. Decimals and dates have
-sixteen bytes: a status, then thirty digits. Does no I/O.
+The project's own, not LINTER's.
+
+LINTER's bytes are not documented; this is what is deduced from the nearest thing that is. Decimals
+and dates have sixteen bytes: a status, then thirty digits. Does no I/O.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import struct
 from codecs import charmap_decode
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import import_module
 from operator import methodcaller
 from typing import Any, Final
@@ -46,15 +48,25 @@ def decimal(raw: bytes) -> Decimal:
         return Decimal(0)
     if status not in (_NEGATIVE, _POSITIVE):
         raise DataError(f"the status {status} of a number is not known")
-    whole, fraction = digits[:WHOLE_DIGITS].lstrip("0") or "0", digits[WHOLE_DIGITS:].rstrip("0")
-    sign = "-" if status == _NEGATIVE else ""
-    return Decimal(f"{sign}{whole}.{fraction}" if fraction else sign + whole)
+    number = digits[:WHOLE_DIGITS].lstrip("0") or "0"
+    fraction = digits[WHOLE_DIGITS:].rstrip("0")
+    if fraction:
+        number = f"{number}.{fraction}"
+    if status == _NEGATIVE:
+        number = f"-{number}"
+    return Decimal(number)
 
 
 def decimal_bytes(value: Decimal) -> bytes:
-    """The inverse of `decimal`; DataError for what does not fit into twenty digits and ten behind the point."""
+    """The inverse of `decimal`.
+
+    DataError for what does not fit into twenty digits and ten behind the point.
+    """
     if not value.is_finite():
-        status = 5 if value.is_nan() else 3 if value.is_signed() else 4
+        if value.is_nan():
+            status = 5
+        else:
+            status = 3 if value.is_signed() else 4
         return bytes((status,)) + bytes(NUMBER_BYTES - 1)
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
@@ -65,10 +77,14 @@ def decimal_bytes(value: Decimal) -> bytes:
         if rest:
             raise DataError(f"{value} has more than {FRACTION_DIGITS} digits behind the point")
     else:
+        # More digits would be too many in any case, and an exponent may ask for millions of them.
         magnitude *= 10 ** min(shift, WHOLE_DIGITS + FRACTION_DIGITS)
     if magnitude >= _limit:
         raise DataError(f"{value} has more than {WHOLE_DIGITS} digits before the point")
-    status = _ZERO if not magnitude else _NEGATIVE if value < 0 else _POSITIVE
+    if not magnitude:
+        status = _ZERO
+    else:
+        status = _NEGATIVE if value < 0 else _POSITIVE
     return bytes((status,)) + bytes.fromhex(f"{magnitude:030d}")
 
 
@@ -121,13 +137,14 @@ def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None
     page = field.code_page
     match field.type:
         case Type.CHAR:
-            return partial(_narrow, code_page=page)
+            return lambda raw: raw.rstrip(_PADDING).decode(page)
         case Type.VARCHAR | Type.EXTFILE:
             return _by_table(page) or methodcaller("decode", page)
         case Type.NCHAR:
-            return partial(_wide, code_page=f"utf-16-{byte_order[0]}e", padding=" \0")
+            # Padding is taken off the text, for a byte of it may be a half of another character.
+            return lambda raw: raw.decode(f"utf-16-{byte_order[0]}e").rstrip(" \0")
         case Type.NVARCHAR:
-            return partial(_wide, code_page=f"utf-16-{byte_order[0]}e", padding="")
+            return methodcaller("decode", f"utf-16-{byte_order[0]}e")
         case Type.DECIMAL:
             return decimal
         case Type.DATE:
@@ -138,13 +155,17 @@ def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None
 
 
 def written(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
-    """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable one."""
+    """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable
+    one.
+    """
     fixed = format_of(field)
     if fixed is not None and value is None:
         return bytes(struct.calcsize(order + fixed))
     content = b"" if value is None else _content(field, value, byte_order)
     if fixed is None:
-        most = field.length * (2 if field.type is Type.NVARCHAR else 1)
+        most = field.length
+        if field.type is Type.NVARCHAR:
+            most *= 2
         if len(content) > most and field.type is not Type.EXTFILE:
             raise DataError(f"{len(content)} bytes do not fit into {most}")
         return struct.pack(f"{order}H", len(content)) + content
@@ -175,22 +196,19 @@ def _padded(field: RecordField, content: bytes, size: int, byte_order: str) -> b
 
 
 def format_of(field: RecordField) -> str | None:
+    """How `struct` writes the column; None for one of varying length."""
     fixed = _FIXED.get(field.type)
-    return None if fixed is None else fixed.format(length=field.length, double=2 * field.length)
+    if fixed is None:
+        return None
+    return fixed.format(length=field.length, double=2 * field.length)
 
 
 def _by_table(page: str) -> Callable[[Any], str] | None:
     """Reads text of a code page that has a table: a third of what its codec costs."""
     table = getattr(import_module(f"encodings.{page.replace('-', '_')}"), "decoding_table", None)
-    return None if table is None else lambda raw: charmap_decode(raw, "strict", table)[0]
-
-
-def _narrow(raw: bytes, code_page: str) -> str:
-    return raw.rstrip(_PADDING).decode(code_page)
-
-
-def _wide(raw: bytes, code_page: str, padding: str) -> str:
-    return raw.decode(code_page).rstrip(padding) if padding else raw.decode(code_page)
+    if table is None:
+        return None
+    return lambda raw: charmap_decode(raw, "strict", table)[0]
 
 
 def _truth(stored: int) -> bool:
@@ -219,22 +237,24 @@ class PackedCodec:
     def decode(self, data: bytes) -> Row:
         """The values of a record, or a DataError that names what cannot be read."""
         try:
-            found, end = self._unpacked(data)
+            stored, end = self._unpacked(data)
         except struct.error:
             raise DataError(f"The record has {counted(len(data), 'byte')}, too few for its columns.") from None
         nulls = int.from_bytes(data[: self._mask_size], "little")
         try:
             if nulls:
-                found = [None if nulls >> place & 1 else value for place, value in enumerate(found)]
+                stored = [None if nulls >> place & 1 else value for place, value in enumerate(stored)]
             row = {
                 name: value if value is None or read is None else read(value)
-                for (name, read), value in zip(self._readers, found, strict=True)
+                for (name, read), value in zip(self._readers, stored, strict=True)
             }
         except (ValueError, DataError):
-            raise self._unreadable(found) from None
-        if end != len(data):
-            self._check_end(len(data), end)
-        if nulls >> len(found):
+            raise self._unreadable(stored) from None
+        if end > len(data):
+            raise DataError(f"The record ends after {counted(len(data), 'byte')}, before its last column does.")
+        if end < len(data) and self.layout.strict:
+            raise DataError(f"Behind the last column there is more: {counted(len(data) - end, 'byte')}.")
+        if nulls >> len(stored):
             raise DataError(f"The mask of NULLs {data[: self._mask_size].hex()} has bits behind the last column.")
         return row
 
@@ -242,33 +262,29 @@ class PackedCodec:
         """The record of values; a column that is missing is NULL."""
         fields = self.layout.fields
         nulls = sum(1 << place for place, field in enumerate(fields) if row.get(field.name) is None)
-        mask = nulls.to_bytes(self._mask_size, "little") if self._mask_size else b""
+        mask = b""
+        if self._mask_size:
+            mask = nulls.to_bytes(self._mask_size, "little")
         return mask + b"".join([self._written(field, row.get(field.name)) for field in fields])
 
     def _unpacked(self, data: bytes) -> tuple[list[Any], int]:
         """The columns as they lie there, and where the last one ends."""
         at = self._mask_size
-        found: list[Any] = []
+        stored: list[Any] = []
         for unpack, size, varying in self._runs:
-            found += unpack(data, at)
+            stored += unpack(data, at)
             at += size
-            if varying:
-                start, at = at, at + found[-1]
-                found[-1] = data[start:at]
-        return found, at
+            if varying:  # what was unpacked last is the length of what follows
+                start, at = at, at + stored[-1]
+                stored[-1] = data[start:at]
+        return stored, at
 
-    def _check_end(self, size: int, end: int) -> None:
-        if end > size:
-            raise DataError(f"The record ends after {counted(size, 'byte')}, before its last column does.")
-        if self.layout.strict:
-            raise DataError(f"Behind the last column there is more: {counted(size - end, 'byte')}.")
-
-    def _unreadable(self, found: Sequence[Any]) -> DataError:
+    def _unreadable(self, stored: Sequence[Any]) -> DataError:
         """Which column is the first that cannot be read, and why."""
-        problems = [
-            _problem(field, read, value)
-            for field, (_, read), value in zip(self.layout.fields, self._readers, found, strict=True)
-        ]
+        # Looked for only now: a `try` for each value would be paid for by all records that can be
+        # read.
+        columns = zip(self.layout.fields, self._readers, stored, strict=True)
+        problems = [_problem(field, read, value) for field, (_, read), value in columns]
         return DataError(next(problem for problem in problems if problem is not None))
 
     def _written(self, field: RecordField, value: Any) -> bytes:
@@ -279,7 +295,9 @@ class PackedCodec:
 
 
 def _runs(fields: Sequence[RecordField], order: str) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
-    """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a varying one ends it."""
+    """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a
+    varying one ends it.
+    """
     run = ""
     for at, field in enumerate(fields):
         fixed = format_of(field)
@@ -300,12 +318,18 @@ def _problem(field: RecordField, read: Callable[[Any], Value] | None, value: Any
 
 
 def remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
-    """Reads a column's values and remembers them; None where what lies in the record is the value."""
+    """Reads a column's values and remembers them.
+
+    None where what lies in the record is the value.
+    """
+    # Without its name, so that columns that are read alike, of whatever tables, remember their
+    # values together.
     return _remembering(RecordField(name="", type=field.type, code_page=field.code_page), byte_order)
 
 
 @lru_cache(256)
 def _remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
-    """Columns that are read alike, of whatever tables, remember their values together."""
     read = reader(field, byte_order)
-    return read if read is None or field.type is Type.BOOLEAN else Remembered(read).__getitem__
+    if read is None or field.type is Type.BOOLEAN:  # a truth value is read as quickly as it is looked up
+        return read
+    return Remembered(read).__getitem__

@@ -30,7 +30,10 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
     SourceTables(order.tables, order.settings)
     with closing(open_session(order.url, order.settings)) as session:
         waiting = Queue(session, order.settings).endings(0, 1)
-    yield Finding(said=f"{order.settings.table} can be read" + ("" if waiting else ", and nothing waits in it"))
+    said = f"{order.settings.table} can be read"
+    if not waiting:
+        said += ", and nothing waits in it"
+    yield Finding(said=said)
 
 
 LINTER: Final = SourcePlugin(

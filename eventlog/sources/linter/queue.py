@@ -1,4 +1,5 @@
-"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API.
+"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the
+DB-API.
 
 At the end it is made and filled with the emulator's rows, for tests and for users without a server.
 """
@@ -56,18 +57,22 @@ class Queue:
 
     def endings(self, after: int, most: int) -> list[QueueRow]:
         """The next rows that may end a transaction, so many at most."""
-        found: list[QueueRow] = []
+        endings: list[QueueRow] = []
         for values in self._select("endings", range=self._range(after + 1, None)):
-            found.append(queue_row([*values, b""], self._page))
-            if len(found) == most:
+            endings.append(queue_row([*values, b""], self._page))
+            if len(endings) == most:
                 break
-        return found
+        return endings
 
     def rows(self, transactions: Iterable[int], until: int) -> Iterator[QueueRow]:
-        """All rows of the transactions up to a place, in the order of the system log, or as they arrived."""
-        found = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
-        rows = (queue_row(values, self._page) for values in found)
-        return arrived(rows) if self._receiving else rows
+        """All rows of the transactions up to a place, in the order of the system log, or as they
+        arrived.
+        """
+        selected = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
+        rows = (queue_row(values, self._page) for values in selected)
+        if self._receiving:
+            return arrived(rows)
+        return rows
 
     def delete(self, transactions: Mapping[int, int]) -> None:
         """Deletes the rows of transactions, given where each ended."""
@@ -86,14 +91,16 @@ class Queue:
         return queue_statement(query, **self._holes, **holes)
 
     def _range(self, first: int, last: int | None) -> str:
-        """Unsigned places in SQL's signed numbers: the upper half is negative and comes behind the other."""
+        """The condition that a place is between these."""
+        # Places are unsigned and SQL's numbers signed: the upper half is negative, and comes behind
+        # the other.
         address = self._holes["address"]
-        low = f"{address} >= {signed(first)}"
-        from_first = f"({low} AND {address} < 0)" if first >= _half else f"({low} OR {address} < 0)"
+        low_word = "AND" if first >= _half else "OR"
+        from_first = f"({address} >= {signed(first)} {low_word} {address} < 0)"
         if last is None:
             return from_first
-        high = f"{address} <= {signed(last)}"
-        to_last = f"({address} >= 0 OR {high})" if last >= _half else f"({address} >= 0 AND {high})"
+        high_word = "OR" if last >= _half else "AND"
+        to_last = f"({address} >= 0 {high_word} {address} <= {signed(last)})"
         return f"({from_first} AND {to_last})"
 
 

@@ -1,4 +1,7 @@
-"""One row of DISPATCH_QUEUE, and what its columns mean: times, addresses in the system log, names. Does no I/O."""
+"""One row of DISPATCH_QUEUE, and what its columns mean: times, addresses in the system log, names.
+
+Does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,9 @@ _second = dt.timedelta(seconds=1)
 
 
 class QueueRow(Struct, frozen=True, array_like=True, gc=False):
-    """One row of the queue; numbers that are unsigned there are unsigned here, names have lost their padding."""
+    """One row of the queue; numbers that are unsigned there are unsigned here, names have lost
+    their padding.
+    """
 
     oper_date: bytes
     extdata: int
@@ -77,7 +82,9 @@ class QueueRow(Struct, frozen=True, array_like=True, gc=False):
 
 
 def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
-    """The row of a driver's values, which stand in the order of COLUMNS; SQL's integers are signed, NULL is nothing.
+    """The row of a driver's values, which stand in the order of COLUMNS.
+
+    SQL's integers are signed, NULL is nothing.
 
     DATA ends where the row's own lengths say: what follows is padding or rubbish.
     """
@@ -114,7 +121,9 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
 
 
 def octets(value: object) -> bytes:
-    """A binary column as drivers and exports have it: bytes, something that holds bytes, or hex digits."""
+    """A binary column as drivers and exports have it: bytes, something that holds bytes, or hex
+    digits.
+    """
     if value is None:
         return b""
     if isinstance(value, bytes | bytearray | memoryview):
@@ -191,7 +200,10 @@ def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
 
 
 MOST_VALUES: Final = 1 << 10
-"""How many values are remembered; when there are more, all are forgotten. More of them made no difference that stood out of the noise."""
+"""How many values are remembered; when there are more, all are forgotten.
+
+More of them made no difference that stood out of the noise.
+"""
 
 LONGEST_BYTES: Final = 64
 """What is longer is seldom met again, and is not kept."""

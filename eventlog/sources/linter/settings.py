@@ -16,11 +16,12 @@ Variant = Literal["dispatch", "receiving"]
 class ReadingSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How rows are read, wherever they come from.
 
-    `coding` says which operation a TYP is, and `unknown_end` what is done where it leaves open whether a transaction
-    was committed. `codec` reads records, `codecs` names others by table; `code_pages` are by table or `table.column`.
-    `destination` takes the rows for one server only. `pad_data` puts back zeros that a driver took off DATA.
-    `blob_pieces` says where the piece of an INSERT BLOB is, if the site knows. `zone` is that of OPER_DATE.
-    `spill_bytes` is how much open transactions may hold in memory.
+    `coding` says which operation a TYP is, and `unknown_end` what is done where it leaves open
+    whether a transaction was committed. `codec` reads records, `codecs` names others by table;
+    `code_pages` are by table or `table.column`. `destination` takes the rows for one server only.
+    `pad_data` puts back zeros that a driver took off DATA. `blob_pieces` says where the piece of an
+    INSERT BLOB is, if the site knows. `zone` is that of OPER_DATE. `spill_bytes` is how much open
+    transactions may hold in memory.
     """
 
     variant: Variant = "dispatch"
@@ -50,8 +51,9 @@ class ReadingSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The queue of a live database.
 
-    `marks` is the file that keeps the position. Without a SQLAlchemy URL, `driver` names a module with the DB-API and `connect` what its `connect` takes. `arrival` is the column by
-    which a receiving queue is ordered. `delete_handled` deletes transactions that are published whole.
+    `marks` is the file that keeps the position. Without a SQLAlchemy URL, `driver` names a module
+    with the DB-API and `connect` what its `connect` takes. `arrival` is the column by which a
+    receiving queue is ordered. `delete_handled` deletes transactions that are published whole.
     """
 
     queue: str = ""

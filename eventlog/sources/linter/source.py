@@ -1,8 +1,8 @@
 """The LINTER source: the images of a queue's committed transactions, for the one source of streams.
 
-The queue itself is the memory: a transaction is read when its end is there, from its first row on, so that nothing is
-kept of those that are open. Places are addresses in the system log at which transactions end. Marks of earlier versions
-are taken over: nothing is published again.
+The queue itself is the memory: a transaction is read when its end is there, from its first row on,
+so that nothing is kept of those that are open. Places are addresses in the system log at which
+transactions end. Marks of earlier versions are taken over: nothing is published again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import DataError
@@ -38,14 +39,19 @@ ENDING_ROWS: Final = 256
 """Transactions that are read with one question, as long as they are small."""
 
 LARGE_IMAGES: Final = 2_000
-"""Images that one question should give at most; after more of them fewer transactions are asked for at once."""
+"""Images that one question should give at most.
+
+After more of them fewer transactions are asked for at once.
+"""
 
 PIECE_IMAGES: Final = 4_096
 """Images of a large transaction that are made at once."""
 
 
 class LinterReader:
-    """Reads a queue. With `delete_handled` transactions are taken off it once they are published whole."""
+    """Reads a queue. With `delete_handled` transactions are taken off it once they are published
+    whole.
+    """
 
     may_change = True
 
@@ -82,7 +88,10 @@ class LinterReader:
             most = max(1, most // 2) if count > LARGE_IMAGES else min(ENDING_ROWS, most * 2)
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
-        """Takes off transactions of which everything was handled and nothing failed; also those that did nothing."""
+        """Takes off transactions of which everything was handled and nothing failed.
+
+        Also those that did nothing.
+        """
         empty = {number: end for number, end in self._committed.empty.items() if end < begin}
         for number in empty:
             del self._committed.empty[number]
@@ -102,14 +111,15 @@ class LinterReader:
         self._queue.close()
 
     def _piece(self, images: Sequence[Image], end: int, *, complete: bool) -> StreamPiece:
-        return StreamPiece(
-            images=images, catalog=self._committed.catalog, commit=end, begin=end + 1 if complete else None
-        )
+        begin = end + 1 if complete else None
+        return StreamPiece(images=images, catalog=self._committed.catalog, commit=end, begin=begin)
 
     def _transactions(self, endings: Sequence[QueueRow]) -> tuple[list[Iterator[Image]], int]:
-        """The images of the first transactions that end there, as many as memory is meant for, and where the last ends.
+        """The images of the first transactions that end there, as many as memory is meant for, and
+        where the last ends.
 
-        All of their rows are fetched before the first image is made. Rows that are left are asked for once more.
+        All of their rows are fetched before the first image is made. Rows that are left are asked
+        for once more.
         """
         first, last = endings[0].syslog_addr, endings[-1].syslog_addr
         numbers = dict.fromkeys(row.transact_id for row in endings)  # they are used again and again
@@ -180,21 +190,31 @@ def adopt_former_marks(marks: FileMarks) -> None:
     position, in_hand = marks.get(POSITION), marks.get(IN_HAND)
     if marks.get(PLACE) is not None or (position is None and in_hand is None):
         return
-    settled = _read(position, _Settled, marks) if position is not None else _Settled()
-    batch = _read(in_hand, _InHand, marks) if in_hand is not None else None
-    begin = settled.at[0] + (settled.at[1] == BEHIND) if settled.at else 0
-    waiting = batch.only or () if batch is not None else ()
+    settled = _Settled()
+    if position is not None:
+        settled = _read(position, _Settled, marks)
+    begin = 0
+    if settled.at:
+        begin = settled.at[0]  # a transaction of which only a part was settled is read once more
+        if settled.at[1] == BEHIND:
+            begin += 1
+    notes = {name: text for name, text in marks.all().items() if name.startswith(NOTE)}
     place = StreamPlace(
-        begin=begin if batch is None else min(begin, *batch.ends),
+        begin=begin,
         upto=settled.at,
-        waiting=tuple(WaitingImage(position=one, attempts=batch.attempts) for one in waiting) if batch else (),
-        in_hand=batch.last if batch is not None and not waiting else (),
-        commits=batch.ends if batch is not None and not waiting else (),
         failed=() if settled.spared is None else (settled.spared,),
-        notes={name.removeprefix(NOTE): text for name, text in marks.all().items() if name.startswith(NOTE)},
+        notes={name.removeprefix(NOTE): text for name, text in notes.items()},
     )
-    former = [name for name in marks.all() if name.startswith(NOTE)]
-    marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *former])})
+    if in_hand is not None:
+        batch = _read(in_hand, _InHand, marks)
+        place = replace(place, begin=min(begin, *batch.ends))
+        if batch.only:
+            waiting = [WaitingImage(position=image, attempts=batch.attempts) for image in batch.only]
+            place = replace(place, waiting=tuple(waiting))
+        else:
+            place = replace(place, in_hand=batch.last, commits=batch.ends)
+    # All at once: with the former marks and the place both there, nobody could tell which is newer.
+    marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *notes])})
 
 
 def _read(text: str, kind: type[T], marks: FileMarks) -> T:

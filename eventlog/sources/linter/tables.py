@@ -1,8 +1,10 @@
-"""The source's tables by TABNUM_SRC: their names in the catalog, their codecs, their BLOB columns. Does no I/O itself.
+"""The source's tables by TABNUM_SRC: their names in the catalog, their codecs, their BLOB columns.
 
-The bytes of LINTER's row images are not documented. A site that knows them offers a codec under the entry point
-`eventlog.linter_codecs`: a callable that takes a RecordLayout and gives a RecordCodec. Without one records are read
-as `packed-v1` has them, or told `raw`.
+Does no I/O itself.
+
+The bytes of LINTER's row images are not documented. A site that knows them offers a codec under the
+entry point `eventlog.linter_codecs`: a callable that takes a RecordLayout and gives a RecordCodec.
+Without one records are read as `packed-v1` has them, or told `raw`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ class RecordCodec(Protocol):
     """Reads and writes the records of one table."""
 
     def decode(self, data: bytes, /) -> Row:
-        """The values of a record by column; whatever it raises is told with the operation, which keeps its raw bytes."""
+        """The values of a record by column.
+
+        Whatever it raises is told with the operation, which keeps its raw bytes.
+        """
 
     def encode(self, row: Row) -> bytes:
         """The record of these values."""
@@ -61,7 +66,10 @@ def codec(name: str) -> CodecFactory:
 
 
 def raw_table(number: int, known: Table | None = None) -> Table:
-    """A table whose rows are told by their row id and their bytes; without a schema its number is its only name."""
+    """A table whose rows are told by their row id and their bytes.
+
+    Without a schema its number is its only name.
+    """
     columns = (Column(name=ROWID, type="bigint", key=1, nullable=False), Column(name=DATA, type="varchar"))
     if known is None:
         return Table(name=f"TABLE_{number}", number=number, columns=columns)
@@ -69,7 +77,9 @@ def raw_table(number: int, known: Table | None = None) -> Table:
 
 
 class SourceTable(Struct, frozen=True, kw_only=True):
-    """One table: what consumers see of it, how its records are read, which of its columns are BLOBs, all in their order."""
+    """One table: what consumers see of it, how its records are read, which of its columns are
+    BLOBs, all in their order.
+    """
 
     table: Table
     name: str
@@ -81,7 +91,9 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     """Its records say all there is to say."""
 
     def row(self, record: bytes, rowid: int) -> Row:
-        """The values of a record. A BLOB's reference says nothing to anybody, so only its being NULL is told."""
+        """The values of a record. A BLOB's reference says nothing to anybody, so only its being
+        NULL is told.
+        """
         found = self.codec.decode(record)
         if self.layout is None:
             return {ROWID: rowid, **found}
@@ -95,7 +107,10 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
 
 class SourceTables(dict[int, SourceTable]):
-    """The tables of a schema by their numbers; one that it does not have is told raw, by its row ids."""
+    """The tables of a schema by their numbers.
+
+    One that it does not have is told raw, by its row ids.
+    """
 
     def __init__(self, schema: Catalog | None, settings: ReadingSettings) -> None:
         super().__init__()
@@ -160,7 +175,9 @@ def _by_table(named: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_names(tables: tuple[Table, ...], settings: ReadingSettings) -> None:
-    """ConfigError where a setting names a table that the schema file does not have: it would have no effect."""
+    """ConfigError where a setting names a table that the schema file does not have: it would have
+    no effect.
+    """
     known = {table.name.casefold(): table.name for table in tables}
     for name in settings.codecs:
         if name.casefold() not in known:

@@ -1,10 +1,11 @@
 """The operations of one transaction as images. Does no I/O.
 
-Nothing stops the stream: an operation that cannot be read gives an image with a fault, and keeps its raw parts.
+Nothing stops the stream: an operation that cannot be read gives an image with a fault, and keeps
+its raw parts.
 
-BLOB operations are told as a change of the row that owns the BLOB: neighbouring ones on one BLOB make one image, at the last
-of them. Where the piece of an INSERT BLOB is, is not documented; unless the site says where, such an image has a fault, so
-that somebody reads the BLOB from the source.
+BLOB operations are told as a change of the row that owns the BLOB: neighbouring ones on one BLOB
+make one image, at the last of them. Where the piece of an INSERT BLOB is, is not documented; unless
+the site says where, such an image has a fault, so that somebody reads the BLOB from the source.
 """
 
 from __future__ import annotations
@@ -45,10 +46,13 @@ class BlobRun(Struct, frozen=True, gc=False):
 
 
 def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, Row]:
-    """The row before and after, with the BLOB's content; DataError where that cannot be told. `pieces` are in part 2."""
-    for one in run.operations:
-        if one.fault is not None:
-            raise DataError(one.fault)
+    """The row before and after, with the BLOB's content; DataError where that cannot be told.
+
+    `pieces` are in part 2.
+    """
+    for done in run.operations:
+        if done.fault is not None:
+            raise DataError(done.fault)
     last = run.operations[-1]
     number, kind = last.row.blob
     column = table.blob(number)
@@ -58,9 +62,9 @@ def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, R
         raise DataError(f"The BLOB {column} was changed, and the row that owns it is not known.")
     content = _content(run, pieces=pieces)
     if content is ABSENT:
-        done = ", ".join(dict.fromkeys(run.actions))
+        actions = ", ".join(dict.fromkeys(run.actions))
         raise DataError(
-            f"The BLOB {column} (type {kind}) was changed by {done}, and where its content is, is not known."
+            f"The BLOB {column} (type {kind}) was changed by {actions}, and where its content is, is not known."
         )
     owner = {name: value for name, value in table.row(last.first, last.row.rowid_src).items() if name != column}
     return owner, {**owner, column: content}
@@ -69,16 +73,18 @@ def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, R
 def _content(run: BlobRun, *, pieces: bool) -> Content:
     """What the BLOB holds after the operations."""
     held: list[bytes] | Absent | None = ABSENT
-    for one, action in zip(run.operations, run.actions, strict=True):
+    for done, action in zip(run.operations, run.actions, strict=True):
         if action in (Action.CLEAR_BLOB, Action.DELETE_BLOB):
             held = None
         elif not pieces:
             held = ABSENT
         elif action is Action.CREATE_BLOB:
-            held = [one.second]
-        elif held is not ABSENT:
-            held = [*(held or ()), one.second]
-    return b"".join(held) if isinstance(held, Sequence) else held
+            held = [done.second]
+        elif held is not ABSENT:  # else nobody knows to what the piece is added
+            held = [*(held or ()), done.second]
+    if isinstance(held, list):
+        return b"".join(held)
+    return held
 
 
 OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
@@ -107,7 +113,10 @@ class Telling:
     def images(
         self, rows: Iterable[QueueRow], commit: int, transaction: Transaction, fault: str | None
     ) -> Iterator[Image]:
-        """The images of the operations in their order, numbered; with a `fault` it is that of all of them."""
+        """The images of the operations in their order, numbered.
+
+        With a `fault` it is that of all of them.
+        """
         place = 0
         blob: BlobRun | None = None
         for group in grouped(rows):
@@ -138,7 +147,10 @@ class Telling:
     def _image(
         self, done: Operation, blob: BlobRun | None, op: Op, commit: int, transaction: Transaction, place: int
     ) -> Image:
-        """The image of an operation on a row, or of the row that owns a BLOB; of one that cannot be read its raw parts."""
+        """The image of an operation on a row, or of the row that owns a BLOB.
+
+        Of one that cannot be read its raw parts.
+        """
         row = done.row
         table = self._tables[row.tabnum_src]
         time: dt.datetime | None = None
@@ -151,11 +163,15 @@ class Telling:
             time = self._utc(row.oper_date)
         except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the stream goes on
             first, second = done.first.hex(), done.second.hex()
-            before = {DATA: first} if first and op is not _ADD else None
-            new = first if op is _ADD else second
-            after = {DATA: new} if new else None
-            raw = " | ".join([shortened(part, SHOWN_CHARACTERS) for part in ((first, second) if second else (first,))])
-            fault = f"{_said(error)} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}."
+            # Nothing is lost: the image keeps the parts as they came, in the place of the rows that
+            # they are.
+            old, new = ("", first) if op is _ADD else (first, second)
+            before, after = {DATA: old} if old else None, {DATA: new} if new else None
+            raw = shortened(first, SHOWN_CHARACTERS)
+            if second:
+                raw = f"{raw} | {shortened(second, SHOWN_CHARACTERS)}"
+            reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}."
+            fault = f"{reason} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}."
         return Image(
             position=(commit, row.syslog_addr, 0),
             op=op,
@@ -178,6 +194,8 @@ class Telling:
                 raise DataError(f"UPDATE with parts of {len(done.first)} and {len(done.second)} bytes lacks an image.")
             before, after = _row(table, done.first, done), _row(table, done.second, done)
             if table.blobs:
+                # Of a BLOB a record says only that it is NULL; where the new row has one, nothing
+                # is told of the former.
                 before = {name: value for name, value in before.items() if name in after}
             return before, after
         action = Action.INSERT if op is _ADD else Action.DELETE
@@ -186,11 +204,15 @@ class Telling:
         if done.second:
             raise DataError(f"{action} with {len(done.second)} bytes in part 2, where nothing can be.")
         row = _row(table, done.first, done)
-        return (None, row) if op is _ADD else (row, None)
+        if op is _ADD:
+            return None, row
+        return row, None
 
 
 def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
-    return table.codec.decode(record) if table.plain else table.row(record, done.row.rowid_src)
+    if table.plain:
+        return table.codec.decode(record)
+    return table.row(record, done.row.rowid_src)
 
 
 def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
@@ -198,12 +220,12 @@ def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
     group: list[QueueRow] = []
     reached = None
     for row in rows:
-        if (here := row.syslog_addr) == reached:
+        if row.syslog_addr == reached:
             group.append(row)
             continue
         if group:
             yield group
-        group, reached = [row], here
+        group, reached = [row], row.syslog_addr
     if group:
         yield group
 
@@ -215,7 +237,9 @@ def _blobs(blob: BlobRun | None, done: Operation, action: Action) -> tuple[BlobR
     begun = BlobRun((done,), (action,))
     if blob is None:
         return None, begun
-    return (None, blob.joined(done, action)) if blob.owner == begun.owner else (blob, begun)
+    if blob.owner == begun.owner:
+        return None, blob.joined(done, action)
+    return blob, begun
 
 
 def _key_changes(image: Image, key: Sequence[str]) -> bool:
@@ -223,7 +247,3 @@ def _key_changes(image: Image, key: Sequence[str]) -> bool:
     if before is None or after is None or image.fault is not None:
         return False
     return [*map(before.get, key)] != [*map(after.get, key)]
-
-
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}."

@@ -1,7 +1,9 @@
-"""The source of every captured stream: images of committed transactions in batches, and a place that survives a crash.
+"""The source of every captured stream: images of committed transactions in batches, and a place
+that survives a crash.
 
-A reader gives the transactions of one kind of stream, from any place on. The source cuts them into batches, notes each
-batch before it is handed out, and knows after a restart from where to read, what is settled and what waits.
+A reader gives the transactions of one kind of stream, from any place on. The source cuts them into
+batches, notes each batch before it is handed out, and knows after a restart from where to read,
+what is settled and what waits.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ _FAILED: Final = frozenset({Status.ERROR, Status.FATAL})
 
 
 class StreamPiece(Struct, frozen=True, kw_only=True):
-    """Images of one transaction, or of several that ended before `commit`, and the catalog that describes them.
+    """Images of one transaction, or of several that ended before `commit`, and the catalog that
+    describes them.
 
-    `commit` is where the last of them ended. `begin` is where to read from once all of this is settled; None where the
-    transaction goes on in the next piece. `since` is where to read from to find it again, if nothing is settled yet.
+    `commit` is where the last of them ended. `begin` is where to read from once all of this is
+    settled; None where the transaction goes on in the next piece. `since` is where to read from to
+    find it again, if nothing is settled yet.
     """
 
     images: Sequence[Image]
@@ -54,23 +58,35 @@ class StreamReader(Protocol):
     """One kind of stream, read from a place on."""
 
     may_change: bool
-    """Whether it may be read otherwise later, as a table of which rows are taken, or to which some come late."""
+    """Whether it may be read otherwise later, as a table of which rows are taken, or to which some
+    come late.
+    """
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
-        """What was committed from that place on, in the order of the commits; None whenever nothing is there now.
+        """What was committed from that place on, in the order of the commits.
 
-        Of a stream that may change None says that all there is was given: what is missing then is gone. Place 0 is the beginning, or now, where a stream has no beginning. After an error it is called anew.
+        None whenever nothing is there now.
+
+        Of a stream that may change None says that all there is was given: what is missing then is
+        gone. Place 0 is the beginning, or now, where a stream has no beginning. After an error it
+        is called anew.
         """
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
-        """These images are settled, durably. All that ended before `begin` is too, but for the commits that failed."""
+        """These images are settled, durably.
+
+        All that ended before `begin` is too, but for the commits that failed.
+        """
 
     def close(self) -> None:
         """Gives back what it holds."""
 
 
 class WaitingImage(Struct, frozen=True, kw_only=True):
-    """An image that its receiver did not take, and how often it was offered; never, where its transaction goes on."""
+    """An image that its receiver did not take, and how often it was offered.
+
+    Never, where its transaction goes on.
+    """
 
     position: Position
     attempts: int
@@ -79,10 +95,10 @@ class WaitingImage(Struct, frozen=True, kw_only=True):
 class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a stream was published.
 
-    `begin` is where to read from, as the stream's reader knows places. Images up to `upto` are settled, but for those
-    that wait. `in_hand` is the last position of a batch that was handed out, `commits` are those of its transactions,
-    where a late one might come between them. `failed` are the commits of transactions of which something failed and
-    more may come.
+    `begin` is where to read from, as the stream's reader knows places. Images up to `upto` are
+    settled, but for those that wait. `in_hand` is the last position of a batch that was handed out,
+    `commits` are those of its transactions, where a late one might come between them. `failed` are
+    the commits of transactions of which something failed and more may come.
     """
 
     begin: int = 0
@@ -96,12 +112,20 @@ class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def attempts(self) -> dict[Position, int]:
         """How often each image was offered that waits."""
-        return {one.position: one.attempts for one in self.waiting}
+        return {image.position: image.attempts for image in self.waiting}
 
     def waits(self, staying: Iterable[Position], left: Collection[Position]) -> tuple[WaitingImage, ...]:
-        """What waits when these images stay, each offered once more, but for those that are left for the next batch."""
+        """What waits when these images stay, each offered once more, but for those that are left
+        for the next batch.
+        """
         before = self.attempts
-        return tuple(WaitingImage(position=one, attempts=before.get(one, 0) + (one not in left)) for one in staying)
+        waiting = []
+        for position in staying:
+            attempts = before.get(position, 0)
+            if position not in left:
+                attempts += 1
+            waiting.append(WaitingImage(position=position, attempts=attempts))
+        return tuple(waiting)
 
 
 def read_place(text: str | None) -> StreamPlace:
@@ -122,7 +146,10 @@ class StreamMarks(Protocol):
         """The mark's text, or None when there is none."""
 
     def change(self, changes: Mapping[str, str | None]) -> None:
-        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
+        """Makes or replaces marks and takes away those with None, all at once.
+
+        Durable when it returns.
+        """
 
 
 class FileMarks:
@@ -141,7 +168,10 @@ class FileMarks:
         return dict(self._marks)
 
     def change(self, changes: Mapping[str, str | None]) -> None:
-        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
+        """Makes or replaces marks and takes away those with None, all at once.
+
+        Durable when it returns.
+        """
         marks = {**self._marks, **changes}
         self._write({name: value for name, value in marks.items() if value is not None})
 
@@ -165,7 +195,9 @@ class FileMarks:
 
 
 class StreamSource:
-    """Reads a stream and settles its images. Until a batch is settled the same one is handed out, also after a crash.
+    """Reads a stream and settles its images.
+
+    Until a batch is settled the same one is handed out, also after a crash.
 
     `clock` counts seconds, for the time that images wait which were not taken.
     """
@@ -196,11 +228,13 @@ class StreamSource:
         self._amid = False
 
     def read(self, limit: int) -> Batch:
-        """The batch in hand if there is one, else what waits for another attempt, else the next images."""
+        """The batch in hand if there is one, else what waits for another attempt, else the next
+        images.
+        """
         if self._batch is not None:
             notes, counted = split_counted(self._place.notes)
             return replace(self._batch, repeated=True, notes=notes, counted=counted)
-        if any(one.attempts for one in self._place.waiting):
+        if any(image.attempts for image in self._place.waiting):
             return self._again()
         return self._next(limit)
 
@@ -213,7 +247,10 @@ class StreamSource:
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Goes on behind the batch, durable when it returns; images with status NEW stay and are offered again."""
+        """Goes on behind the batch, durable when it returns.
+
+        Images with status NEW stay and are offered again.
+        """
         if not batch.events:
             return
         others = list(exceptional(outcomes))
@@ -221,20 +258,26 @@ class StreamSource:
         staying = [image for image in batch.events if isinstance(image, Image) and image.position in new]
         left = {outcome.position for outcome in others if outcome.reason is Reason.GOES_ON}
         waiting = self._place.waits([image.position for image in staying], left)
-        begin = self._place.begin if waiting else self._begin
+        begin = self._begin
+        if waiting:  # after a restart they are found again in the stream, so it is read from there
+            begin = self._place.begin
         upto = max(self._place.upto, batch.events[-1].position)
-        failed = {one.position[0] for one in others if one.status in _FAILED} | {*self._place.failed}
-        open_ones = failed & {upto[0], *(one.position[0] for one in waiting)}
-        self._keep(
-            StreamPlace(begin=begin, upto=upto, waiting=waiting, failed=tuple(sorted(open_ones)), notes=notes or {})
-        )
+        failed = {*self._place.failed}
+        failed |= {outcome.position[0] for outcome in others if outcome.status in _FAILED}
+        # Of a transaction of which nothing more can come, nobody asks again whether it failed.
+        going_on = failed & {upto[0], *(image.position[0] for image in waiting)}
+        settled = StreamPlace(begin=begin, upto=upto, waiting=waiting, failed=tuple(sorted(going_on)))
+        self._keep(replace(settled, notes=notes or {}))
         self._batch = None
-        again = any(one.attempts for one in waiting)
-        self._waiting = staying if again else []
-        self._gathered = [] if again else staying
-        if again:
-            attempts = max(one.attempts for one in waiting)
-            self._due = self._clock() + self._backoff.delay(attempts, random.random())  # noqa: S311  # spreads attempts, hides nothing
+        # Images that were left for the next batch go on with it; one that was not taken has to wait.
+        attempts = max((image.attempts for image in waiting), default=0)
+        self._waiting, self._gathered = [], staying
+        if attempts:
+            self._waiting, self._gathered = staying, []
+            spread = random.random()  # noqa: S311  # spreads attempts, hides nothing
+            self._due = self._clock() + self._backoff.delay(attempts, spread)
+        # After the marks, for the reader may take off what is settled: the other way round a crash
+        # between the two would leave nothing to read again.
         self._reader.settled(batch.events, frozenset(failed), begin)
 
     def close(self) -> None:
@@ -243,7 +286,10 @@ class StreamSource:
         self._reader.close()
 
     def _again(self) -> Batch:
-        """What waits, when its time has come; after a restart it is first found again in the stream."""
+        """What waits, when its time has come.
+
+        After a restart it is first found again in the stream.
+        """
         later = self._due - self._clock()
         if later > 0:
             return Batch(events=(), later=later)
@@ -254,7 +300,8 @@ class StreamSource:
                 return Batch(events=(), later=NOT_THERE_YET_SECONDS)
             if piece is None or (self._images and self._images[0].position > last):
                 break  # somebody took it out of the stream
-            self._catalog = piece.catalog if self._images else self._catalog
+            if self._images:
+                self._catalog = piece.catalog
             while self._images and self._images[0].position <= last:
                 self._waiting.append(self._images.popleft())
             self._pass(piece)
@@ -264,9 +311,13 @@ class StreamSource:
         return self._handed(self._waiting)
 
     def _next(self, limit: int) -> Batch:
-        """The next images of one catalog: as many as were in hand before a crash, else up to the limit."""
+        """The next images of one catalog: as many as were in hand before a crash, else up to the
+        limit.
+        """
         upto = self._place.in_hand
         found = not upto
+        # Images that the last batch has left are gathered already, and must not leave the next one
+        # without room.
         limit = limit and limit + len(self._place.waiting)
         while upto or not limit or len(self._gathered) < limit:
             piece = self._next_piece()
@@ -275,7 +326,8 @@ class StreamSource:
                 break
             if self._gathered and self._images and not upto and not self._fits(piece.catalog):
                 break
-            self._take(piece, upto, limit - len(self._gathered) if limit and not upto else None)
+            room = limit - len(self._gathered) if limit and not upto else None
+            self._take(piece, upto, room)
             if upto and (self._images or (self._gathered and self._gathered[-1].position == upto)):
                 found = True
                 break
@@ -293,9 +345,11 @@ class StreamSource:
         return Batch(events=())
 
     def _fits(self, catalog: Catalog) -> bool:
-        """Whether images that these tables describe may come into one batch with those that were gathered.
+        """Whether images that these tables describe may come into one batch with those that were
+        gathered.
 
-        What the last batch has left goes with any whose tables look the same to it: alone it would have no end to tell.
+        What the last batch has left goes with any whose tables look the same to it: alone it would
+        have no end to tell.
         """
         former = self._catalog
         if catalog is former:
@@ -305,11 +359,15 @@ class StreamSource:
         return all(former.find(one.table) == catalog.find(one.table) for one in self._gathered)
 
     def _take(self, piece: StreamPiece, upto: Position, room: int | None) -> None:
-        """Moves images of a piece into the batch, and the place behind it where a transaction ends with them."""
+        """Moves images of a piece into the batch, and the place behind it where a transaction ends
+        with them.
+        """
         images = self._images
-        count = len(images) if room is None else min(room, len(images))
+        count = len(images)
         if upto:
             count = sum(1 for _ in takewhile(lambda image: image.position <= upto, images))
+        elif room is not None:
+            count = min(room, count)
         if count:
             self._catalog = piece.catalog
         self._gathered += [images.popleft() for _ in range(count)]
@@ -344,7 +402,9 @@ class StreamSource:
         return self._batch
 
     def _going_on(self, last: Image) -> frozenset[int]:
-        """The transaction of the last image of a batch, where more of its images follow: transactions come one after the other."""
+        """The transaction of the last image of a batch, where more of its images follow:
+        transactions come one after the other.
+        """
         goes_on = bool(self._images) and self._images[0].position[0] == last.position[0]
         if last.transaction is None or not (goes_on or self._amid):
             return frozenset()
@@ -356,7 +416,9 @@ class StreamSource:
             self._place = place
 
     def _next_piece(self) -> StreamPiece | None:
-        """The piece that comes next, which stays until it is empty; None when there is nothing at the moment.
+        """The piece that comes next, which stays until it is empty.
+
+        None when there is nothing at the moment.
 
         What was gathered before a failure is handed out first: the failure comes again.
         """
@@ -378,7 +440,8 @@ class StreamSource:
         return piece
 
     def _unsettled(self, piece: StreamPiece) -> Sequence[Image]:
-        """The images of a piece that are not settled: of a transaction that is read again some may be.
+        """The images of a piece that are not settled: of a transaction that is read again some may
+        be.
 
         One that came late among those in hand is left out, for the batch in hand stays the same.
         """

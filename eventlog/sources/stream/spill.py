@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 
 class FileSpill(Generic[T]):
-    """Chunks of one transaction in a file without a name, so that nothing of it outlives the process."""
+    """Chunks of one transaction in a file without a name, so that nothing of it outlives the
+    process.
+    """
 
     def __init__(self, kind: Any, folder: Path | None = None) -> None:
         self._encoder = msgspec.msgpack.Encoder()
@@ -53,5 +55,8 @@ class FileSpill(Generic[T]):
 
 
 def spill_to(kind: Any, folder: Path | None = None) -> Callable[[], FileSpill[Any]]:
-    """Makes spills for items of that kind, which msgpack must know; without a folder in the system's temporary one."""
+    """Makes spills for items of that kind, which msgpack must know.
+
+    Without a folder in the system's temporary one.
+    """
     return lambda: FileSpill(kind, folder)

@@ -1,7 +1,9 @@
-"""Holds what transactions did until they commit: interleaved, cut at savepoints, dropped on rollback; does no I/O.
+"""Holds what transactions did until they commit: interleaved, cut at savepoints, dropped on
+rollback; does no I/O.
 
-What is held past a limit goes to a spill that is handed in, the largest transaction first, and comes back in chunks
-when the transaction commits. A chunk is never changed: a savepoint only notes what counts of it.
+What is held past a limit goes to a spill that is handed in, the largest transaction first, and
+comes back in chunks when the transaction commits. A chunk is never changed: a savepoint only notes
+what counts of it.
 """
 
 from __future__ import annotations
@@ -45,14 +47,18 @@ class _Chunk:
 
 
 class _Open(Generic[T]):
-    """A transaction that has not ended: where it began, what it holds in memory and what it has spilled."""
+    """A transaction that has not ended: where it began, what it holds in memory and what it has
+    spilled.
+    """
 
     __slots__ = ("begin", "chunks", "items", "odd", "spill", "weight")
 
     def __init__(self, begin: int, *, odd: bool = False) -> None:
         self.begin = begin
         self.odd = odd
-        """Its number may be a wrong one: its beginning was not seen, or an end of a transaction that did not begin."""
+        """Its number may be a wrong one: its beginning was not seen, or an end of a transaction
+        that did not begin.
+        """
         self.items: list[Numbered[T]] = []
         self.weight = 0
         self.spill: Spill[T] | None = None
@@ -65,7 +71,10 @@ class _Open(Generic[T]):
             chunk.end = seq if chunk.end is None else min(chunk.end, seq)
 
     def handed_out(self) -> Iterator[T]:
-        """The items in their order; what was spilled is read a chunk at a time, and forgotten at the end."""
+        """The items in their order.
+
+        What was spilled is read a chunk at a time, and forgotten at the end.
+        """
         try:
             for chunk in self.chunks:
                 assert self.spill is not None
@@ -84,13 +93,14 @@ class _Open(Generic[T]):
 
 
 class Transactions(Generic[T]):
-    """The open transactions of one stream, by their numbers, which are used again after a transaction ended.
+    """The open transactions of one stream, by their numbers, which are used again after a
+    transaction ended.
 
-    `limit` is how much they may hold in memory together, in units of the weights that items come with. What does not
-    fit the stream's rules is told to `report` and taken as well as it can be, and what is left out although it may have
-    been committed is told to `lose`. With `orphans` an item of a transaction
-    whose beginning nobody saw opens it, without it is dropped. In a stream where beginnings are not `announced` the
-    first item of a transaction is its beginning.
+    `limit` is how much they may hold in memory together, in units of the weights that items come
+    with. What does not fit the stream's rules is told to `report` and taken as well as it can be,
+    and what is left out although it may have been committed is told to `lose`. With `orphans` an
+    item of a transaction whose beginning nobody saw opens it, without it is dropped. In a stream
+    where beginnings are not `announced` the first item of a transaction is its beginning.
     """
 
     def __init__(
@@ -121,11 +131,16 @@ class Transactions(Generic[T]):
 
     @property
     def open(self) -> int | None:
-        """The lowest sequence number at which a transaction began that is still open; None when none is."""
+        """The lowest sequence number at which a transaction began that is still open.
+
+        None when none is.
+        """
         return min([one.begin for one in self._open.values()], default=None)
 
     def end(self) -> None:
-        """The stream has ended. What is open is left out, and lost where a wrong number may be why it is open."""
+        """The stream has ended. What is open is left out, and lost where a wrong number may be why
+        it is open.
+        """
         if self._open:
             self._report(f"The stream ends with {counted(len(self._open), 'open transaction')}: left out.")
         odd = sum(len(one.items) + len(one.chunks) for one in self._open.values() if one.odd)
@@ -186,7 +201,10 @@ class Transactions(Generic[T]):
         self._drop(tx)
 
     def commit(self, tx: int, seq: int) -> Iterator[T]:
-        """Ends the transaction; its items in their order. They are to be read to their end, or closed."""
+        """Ends the transaction; its items in their order.
+
+        They are to be read to their end, or closed.
+        """
         found = self._open.pop(tx, None)
         if found is None:
             self._report(f"Transaction {tx} is committed at {seq}, and is not known.")
@@ -220,7 +238,9 @@ class Transactions(Generic[T]):
         found.close()
 
     def _relieve(self, factory: SpillFactory[T]) -> None:
-        """Spills the largest transactions until half of the limit is free: seldom, and in large chunks."""
+        """Spills the largest transactions until half of the limit is free: seldom, and in large
+        chunks.
+        """
         while self.held > self._limit // 2:
             largest = max(self._open.values(), key=lambda one: one.weight)
             if largest.spill is None:

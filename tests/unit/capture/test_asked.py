@@ -17,7 +17,7 @@ from eventlog.capture.asked import (
     same,
     words,
 )
-from eventlog.capture.rights import taking_back
+from eventlog.capture.given_rights import taking_back
 from eventlog.core.errors import InstallError
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE

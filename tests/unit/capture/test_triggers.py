@@ -18,7 +18,7 @@ from eventlog.capture.clauses import ALWAYS
 from eventlog.capture.installed import Installed, TriggerCondition, compare
 from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
-from eventlog.capture.track import refuse_unfit
+from eventlog.capture.tried import refuse_unfit
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
 from eventlog.core.sql_types import bare_type
@@ -321,6 +321,6 @@ def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_
 def test_a_database_whose_triggers_cannot_tell_of_rows_without_a_key_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     note = Table(name="note", columns=(Column(name=WHOLE_ROW, key=1), Column(name="a")))
     wanted = plan(note, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
-    monkeypatch.setattr(sys.modules["eventlog.capture.track"], "dialect_of", lambda _connection: ORACLE)
+    monkeypatch.setattr(sys.modules["eventlog.capture.tried"], "dialect_of", lambda _connection: ORACLE)
     with pytest.raises(UsageError, match="oracle has no triggers of eventlog for tables without a key"):
         refuse_unfit(Mock(), wanted, NAMES)

@@ -16,7 +16,9 @@ revision = "0001"
 down_revision = None
 
 DOMAINS = {"status": "letter", "event_type": "kind"}
-"""Columns whose values have a type of their own where the database has domains, and what it is called."""
+"""Columns whose values have a type of their own where the database has domains, and what it is
+called.
+"""
 
 _integer = sa.Integer()
 _letter = sa.CHAR(1)
@@ -113,7 +115,10 @@ def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool
 
 
 def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
-    """The ten columns by their standard names; a writer may leave out record_id, status and event_time."""
+    """The ten columns by their standard names.
+
+    A writer may leave out record_id, status and event_time.
+    """
     numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
     number = sa.Column(
         names.column("record_id"),
@@ -134,10 +139,13 @@ def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
 
 
 def _meanings(name: dict[str, str]) -> dict[str, str]:
-    """What no writer that knows the format writes. A parked row's letter is its owner's choice, so any capital passes.
+    """What no writer that knows the format writes.
 
-    What a bulk statement pays for is the text functions, so the letter that every trigger writes is let through before
-    them. Where domains take the place of CHECKs, "id" and "column" are left to the publisher, which refuses such rows.
+    A parked row's letter is its owner's choice, so any capital passes.
+
+    What a bulk statement pays for is the text functions, so the letter that every trigger writes is
+    let through before them. Where domains take the place of CHECKs, "id" and "column" are left to
+    the publisher, which refuses such rows.
     """
     status, kind = name["status"], name["event_type"]
     return {
@@ -149,7 +157,9 @@ def _meanings(name: dict[str, str]) -> dict[str, str]:
 
 
 def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
-    """What polling reads. A log without a key has this index alone: inserting and marking pay for each one."""
+    """What polling reads. A log without a key has this index alone: inserting and marking pay for
+    each one.
+    """
     status, record_id = names.column("status"), names.column("record_id")
     columns = [record_id] if dialect.partial_indexes else [status, record_id]
     waiting = sa.text(f"{dialect.quoted(status)} = 'N'")

@@ -1,6 +1,8 @@
-"""Gives an own log a column behind the ten: the transaction that wrote the row, where the database can say it.
+"""Gives an own log a column behind the ten: the transaction that wrote the row, where the database
+can say it.
 
-What a row's system column says is no such number: a savepoint has one of its own, and so has a requeue.
+What a row's system column says is no such number: a savepoint has one of its own, and so has a
+requeue.
 """
 
 from __future__ import annotations

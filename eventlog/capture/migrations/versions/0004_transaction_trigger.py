@@ -1,6 +1,8 @@
-"""Gives an own log the column for transactions that triggers fill, where no default can name the transaction that runs.
+"""Gives an own log the column for transactions that triggers fill, where no default can name the
+transaction that runs.
 
-Such a log also gets an index of its waiting rows alone, where an expression makes one, and has more numbers in hand.
+Such a log also gets an index of its waiting rows alone, where an expression makes one, and has more
+numbers in hand.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def downgrade() -> None:
 
 
 def _replace_index(names: LogNames, dialect: Dialect, columns: list[Any]) -> None:
-    """Another index of waiting rows: the one before keeps an entry for every row that was ever published."""
+    """Another index of waiting rows: the one before keeps an entry for every row that was ever
+    published.
+    """
     name = dialect.shortened(f"{names.table}_new")
     op.drop_index(name, names.table, schema=names.schema)
     op.create_index(name, names.table, columns, schema=names.schema)

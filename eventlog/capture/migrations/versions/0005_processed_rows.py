@@ -1,4 +1,5 @@
-"""Gives an own log without a key an index of its processed rows by their numbers: what lists read to have the newest rows first.
+"""Gives an own log without a key an index of its processed rows by their numbers: what lists read
+to have the newest rows first.
 
 Who writes to the log does not pay for it: only the publisher adds to it, where it marks rows.
 """
@@ -18,7 +19,10 @@ revision = "0005"
 down_revision = "0004"
 
 MOST_ROWS = 100_000
-"""Rows of a log that is indexed at once. Writers wait meanwhile, so for a larger one `eventlog check` has a statement that lets them go on."""
+"""Rows of a log that is indexed at once.
+
+Writers wait meanwhile, so for a larger one `eventlog check` has a statement that lets them go on.
+"""
 
 
 def upgrade() -> None:

@@ -1,4 +1,6 @@
-"""Makes the tables of the journal, empty: nothing that is published depends on them before migration 0007 fills them."""
+"""Makes the tables of the journal, empty: nothing that is published depends on them before
+migration 0007 fills them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     there = _there(names)
     for table in journal_tables(names, dialect_of(op.get_bind())).tables.values():
-        # Where each statement is a transaction of its own, some may be there from an upgrade that broke off.
+        # Where each statement is a transaction of its own, some may be there from an upgrade that
+        # broke off.
         if table.name not in there:
             op.execute(CreateTable(table))
         for index in sorted(table.indexes, key=lambda one: str(one.name)):

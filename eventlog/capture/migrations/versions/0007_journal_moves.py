@@ -1,7 +1,7 @@
 """Moves what the marks say of each output into the tables of the journal, and back.
 
-From here on only the journal says what an output lacks. A publisher of a former version that still runs as a standby
-cannot go on with such a log, and ends.
+From here on only the journal says what an output lacks. A publisher of a former version that still
+runs as a standby cannot go on with such a log, and ends.
 """
 
 from __future__ import annotations

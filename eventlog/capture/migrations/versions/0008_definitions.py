@@ -1,4 +1,6 @@
-"""Lets the history of tables say which rows of the log were written under each version, and how the table looked then."""
+"""Lets the history of tables say which rows of the log were written under each version, and how the
+table looked then.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def downgrade() -> None:
 
 
 def _columns(names: LogNames) -> set[str]:
-    """MariaDB, MySQL and Oracle commit each statement by itself, so a migration that was killed may have made some."""
+    """MariaDB, MySQL and Oracle commit each statement by itself, so a migration that was killed may
+    have made some.
+    """
     if context.is_offline_mode():
         return set()
     return {str(one["name"]) for one in sa.inspect(op.get_bind()).get_columns(names.history, schema=names.schema)}

@@ -1,0 +1,143 @@
+"""Rights that were given: each as one GRANT, run, kept in a mark of the log, and taken back.
+
+Kept are only those that gave something new: what a role had before is somebody else's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from typing import Final
+
+from msgspec import Struct
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.capture.asked import has_marks
+from eventlog.sql.access import answers, fetched, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.names import LogNames
+
+
+class RoleStatement(Struct, frozen=True, kw_only=True):
+    """A statement, and whom it is for: the part of the work, and the role as it was named.
+
+    `later` says that it is about a log that is not there yet.
+    """
+
+    part: str
+    role: str
+    sql: str
+    later: bool = False
+
+
+def account(dialect: Dialect, role: str) -> tuple[str, str | None]:
+    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
+    user, at, host = role.rpartition("@")
+    if at and offers(dialect, "role_at_host"):
+        return user, host
+    return role, None
+
+
+def quoted_role(dialect: Dialect, role: str) -> str:
+    user, host = account(dialect, role)
+    if host is None:
+        return dialect.quoted(user)
+    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
+
+
+PREFIX: Final = "given: "
+"""What the names of these marks begin with."""
+
+_name = r'(?:[\w$]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
+_rights = rf"[\w ]+(?: \({_name}\))?"
+_place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
+# Publishers can write marks, so what stands there must be one grant and nothing else.
+_grant = re.compile(
+    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})\s+TO (?P<role>{_name}(?:@{_name})?)"
+).fullmatch
+
+_on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
+
+
+def taking_back(grant: str) -> str | None:
+    """The statement that takes back what a grant gave; None for a statement that gave nothing."""
+    parts = _grant(grant)
+    return f"REVOKE {parts['what']} FROM {parts['role']}" if parts else None
+
+
+def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
+    """Runs statements, and keeps those that gave something new."""
+    kept, dialect = has_marks(connection, names), dialect_of(connection)
+    # What the role of the statement before had after it, so that each is asked once and not twice.
+    known: tuple[str, list[tuple[object, ...]]] | None = None
+    for written in statements:
+        role = quoted_role(dialect, written.role)
+        grants = kept and taking_back(written.sql) is not None
+        before = []
+        if known and known[0] == role:
+            before = known[1]
+        elif grants:
+            before = _given(connection, role)
+        connection.execute(verbatim(written.sql))
+        known = None
+        if grants:
+            after = _given(connection, role)
+            known = (role, after)
+            # A right that was there before is somebody else's, and is not taken back with ours.
+            if after != before:
+                _keep(connection, names, written.sql)
+
+
+def given(connection: Connection, names: LogNames) -> list[str]:
+    """The grants that are kept, as they were run."""
+    if not has_marks(connection, names):
+        return []
+    query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
+    grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
+    return [grant for grant in grants if taking_back(grant) is not None]
+
+
+def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
+    """Takes rights back, and tells those that could not be; rights on what is gone have gone with
+    it.
+    """
+    transactional = dialect_of(connection).transactional_ddl
+    left = []
+    for grant in grants:
+        text = verbatim(taking_back(grant) or "")
+        try:
+            # Elsewhere the statement ends the transaction, and a savepoint with it.
+            with connection.begin_nested() if transactional else nullcontext():
+                connection.execute(text)
+        except SQLAlchemyError:
+            if not _is_gone(connection, grant):
+                left.append(grant)
+    return left
+
+
+def _is_gone(connection: Connection, grant: str) -> bool:
+    """Whether the table is gone that a grant was about, where the database can be asked by the
+    table's written name.
+    """
+    table = _on_table.search(grant)
+    if table is None or not offers(dialect_of(connection), "table_owner"):
+        return False
+    owners = answers(connection, "table_owner", {"place": table[1]})
+    return not any(owner for (owner,) in owners)
+
+
+def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
+    for query in ("given_rights", "given_rights_seen"):
+        if offers(dialect_of(connection), query):
+            with suppress(SQLAlchemyError), connection.begin_nested():
+                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
+    return []
+
+
+def _keep(connection: Connection, names: LogNames, grant: str) -> None:
+    query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
+    name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
+    connection.execute(query, {"name": name, "value": grant})
