@@ -115,7 +115,7 @@ class Publisher:
         """Asks for the end; turns that have begun are finished first."""
         self.stopped.set()
 
-    # --- one after the other -----------------------------------------------------------------------------------------
+    # --- one after the other ----------------------------------------------------------------------
 
     def run_once(self) -> Report:
         """Gives each output one turn. OccupiedError while somebody else publishes; what was wrong with an output is
@@ -217,7 +217,7 @@ class Publisher:
         self._finish(line, report, monotonic() - began)
         return report
 
-    # --- as a daemon -------------------------------------------------------------------------------------------------
+    # --- as a daemon ------------------------------------------------------------------------------
 
     def _live(self) -> Iterator[Report]:
         if self._rest.by_time_of_day:
