@@ -102,25 +102,25 @@ class Publisher:
         """Gives back the post, connections and files."""
         self._background.end()
         self._end_lines()
-        with suppress(MachineError):  # a database that is away has given the lock to nobody, or to somebody else
+        # A database that is away has given the lock to nobody, or to somebody else.
+        with suppress(MachineError):
             self.post.leave(self.vitals)
         self._close_outputs()
         self.post.close()
 
     def _moves(self) -> bool:
-        """Whether the loop is alive, by the measure of /health; a publisher that hangs does not keep the lock."""
+        """Whether the loop is alive, by the measure of /health."""
+        # The lease is renewed only while it is: a publisher that hangs does not keep the lock.
         return self.vitals.reading().silent < SILENCE_SECONDS
 
     def stop(self) -> None:
         """Asks for the end; turns that have begun are finished first."""
         self.stopped.set()
 
-    # --- one after the other -----------------------------------------------------------------------------------------
+    # --- one after the other ----------------------------------------------------------------------
 
     def run_once(self) -> Report:
-        """Gives each output one turn. OccupiedError while somebody else publishes; what was wrong with an output is
-        raised after all had theirs.
-        """
+        """Gives each output one turn. OccupiedError while somebody else publishes."""
         if not self._take():
             raise self._occupied()
         self._begin()
@@ -133,6 +133,7 @@ class Publisher:
             except MachineError as error:
                 line.trouble = error
                 troubles.append(error)
+        # After all had their turn, and first what does not pass by itself.
         if troubles:
             raise min(troubles, key=lambda error: error.may_pass)
         return together(reports)
@@ -146,8 +147,8 @@ class Publisher:
     def rounds(self, *, until_empty: bool = False) -> Iterator[Report]:
         """Turn after turn, resting when nothing was waiting; trouble that may pass is waited out.
 
-        With `until_empty` it ends when nothing is left that can be published now, and at the first trouble that
-        leaves nobody who can go on.
+        With `until_empty` it ends when nothing is left that can be published now, and at the first
+        trouble that leaves nobody who can go on.
         """
         if not until_empty:
             yield from self._live()
@@ -186,15 +187,17 @@ class Publisher:
             self.stopped.wait(STANDBY_SECONDS / 4)
 
     def _take(self) -> bool:
-        """Whether it has the post. Where it was lost, all that was begun ends before it can be taken again."""
+        """Whether it has the post."""
         try:
             return self.post.take()
         except OccupiedError:
+            # It was lost: all that was begun ends before it can be taken again.
             self._let_go()
             raise
 
     def _occupied(self) -> OccupiedError:
-        return OccupiedError(f"Another publisher works on the {self.post.name}.", hint="Stop it, or let it do this.")
+        message = f"Another publisher works on the {self.post.name}."
+        return OccupiedError(message, hint="Stop it, or let it do this.")
 
     def is_over(self, report: Report) -> bool:
         """Whether what happened in this turn forbids another one."""
@@ -202,7 +205,7 @@ class Publisher:
         return report.fatal or (halts and (report.errors > 0 or report.ended is Status.ERROR))
 
     def _begin(self) -> None:
-        """Makes the lines of work after the lock was taken: how far each output is, nobody knew before that."""
+        """Makes the lines of work. Only who has the lock knows how far each output is."""
         if not self._lines:
             self._lines = self.post.lines(self._outputs, self.vitals, self.journal)
             for name in self.post.unknown_outputs(self._outputs):
@@ -217,7 +220,7 @@ class Publisher:
         self._finish(line, report, monotonic() - began)
         return report
 
-    # --- as a daemon -------------------------------------------------------------------------------------------------
+    # --- as a daemon ------------------------------------------------------------------------------
 
     def _live(self) -> Iterator[Report]:
         if self._rest.by_time_of_day:
@@ -225,7 +228,8 @@ class Publisher:
         while not self.stopped.is_set():
             try:
                 if not self._holds_lock():
-                    self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
+                    # Who is on standby has reached the database, and knows nothing else to be wrong.
+                    self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 self._begin()
@@ -245,6 +249,7 @@ class Publisher:
         tenure = self.post.tenure
         if tenure is None:
             return
+        # One output needs no threads: its turns are taken here.
         if len(self._lines) == 1:
             yield from self._turns_of_the_only_one(self._lines[0])
             return
@@ -260,6 +265,7 @@ class Publisher:
             elif finished.report is not None:
                 self._finish(finished.line, finished.report, finished.seconds)
                 yield finished.report
+            # The others may have waited for this one to take new rows, and have its batch ahead now.
             if finished.took_new:
                 self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
 
@@ -289,22 +295,28 @@ class Publisher:
             raise error
         line.trouble = error
         line.failures += 1
-        others = [one for one in self._lines if one.trouble is None]
-        if all(one.trouble is not None and not one.trouble.may_pass for one in self._lines):
-            raise error  # nobody is left who could go on
+        troubles = [other.trouble for other in self._lines if other.trouble is not None]
+        others_go_on = len(troubles) < len(self._lines)
+        # Nobody is left who could go on, now or later.
+        if not others_go_on and not any(trouble.may_pass for trouble in troubles):
+            raise error
         seconds = FAILURES.delay(line.failures, secrets.SystemRandom().random())
         line.again_at = monotonic() + seconds
-        if others and not line.is_behind:
-            line.is_behind = True
-            self.journal.warning("output_left_behind", output=line.name, why=str(error))
-        elif others:
-            again_in = round(seconds, 1)
-            self.journal.warning(
-                "output_failed", output=line.name, error=str(error), attempt=line.failures, again_in=again_in
-            )
-        else:
+        why, attempt, again_in = str(error), line.failures, round(seconds, 1)
+        if not others_go_on:
             self.vitals.failed(error)
-            self.journal.warning("failed", error=str(error), attempt=line.failures, again_in=round(seconds, 1))
+            self.journal.warning("failed", error=why, attempt=attempt, again_in=again_in)
+        elif not line.is_behind:
+            line.is_behind = True
+            self.journal.warning("output_left_behind", output=line.name, why=why)
+        else:
+            self.journal.warning(
+                "output_failed",
+                output=line.name,
+                error=why,
+                attempt=attempt,
+                again_in=again_in,
+            )
 
     def _finish(self, line: Line, report: Report, seconds: float) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
@@ -315,18 +327,18 @@ class Publisher:
         self.post.settled(report.settled)
         if report.events or report.documents:
             self._worked = True
-            statuses = {status.value: count for status, count in report.statuses.items()}
-            output = {} if len(self._lines) == 1 else {"output": line.name}
-            self.journal.info(
-                "published",
-                **output,
-                rows=report.events,
-                changes=report.changes,
-                documents=report.documents,
-                statuses=statuses,
-                **({"loopback": report.loopback} if report.loopback else {}),
-                seconds=round(seconds, 4),
-            )
+            facts: dict[str, object] = {}
+            if len(self._lines) > 1:
+                facts["output"] = line.name
+            facts |= {
+                "rows": report.events,
+                "changes": report.changes,
+                "documents": report.documents,
+                "statuses": {status.value: count for status, count in report.statuses.items()},
+            }
+            if report.loopback:
+                facts["loopback"] = report.loopback
+            self.journal.info("published", **facts, seconds=round(seconds, 4))
             self._tell_loopback(report)
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
@@ -346,7 +358,7 @@ class Publisher:
             self.journal.info("output_in_step", output=line.name)
 
     def _tell_loopback(self, report: Report) -> None:
-        """Says once why nothing comes out, where all that was read is the doing of the publisher's own user."""
+        """Says once why nothing comes out, where the publisher's own user made all that was read."""
         alone = report.events > 0 and report.loopback == report.events
         if alone and not self._told_loopback:
             why = (
@@ -384,9 +396,12 @@ class Publisher:
         now = monotonic()
         times = [line.later_at for line in self._lines if line.later_at is not None]
         times += [line.again_at for line in self._lines if line.trouble is not None]
-        later = max(0.0, min(times) - now) if times else None
-        held = self.config.publisher.on_retry == "stop" and len(self._lines) == len(times)
-        self._rest.until_next(self._beat, later=later, all_held=held and later is not None)
+        if not times:
+            self._rest.until_next(self._beat)
+            return
+        # Where all of them wait for a time, new rows need not be looked for before it.
+        all_held = self.config.publisher.on_retry == "stop" and len(self._lines) == len(times)
+        self._rest.until_next(self._beat, later=max(0.0, min(times) - now), all_held=all_held)
 
     def _beat(self) -> bool:
         """Lets the heart beat; whether the wait is to end, because a turn has."""
@@ -398,13 +413,15 @@ class Publisher:
         return self._at_work.anything_finished or self._asked()
 
     def _asked(self) -> bool:
-        """Whether somebody wants an output tried at once that waits after a failure, or for rows that it did not take."""
-        waiting = [line for line in self._lines if line.trouble is not None or line.later_at is not None]
+        """Whether somebody wants an output tried at once that waits for a time."""
+        lines = self._lines
+        waiting = [line for line in lines if line.trouble is not None or line.later_at is not None]
         if not waiting or monotonic() < self._ask_at:
             return False
         self._ask_at = monotonic() + LOOK_SECONDS
         wanted: Sequence[str] = ()
-        with suppress(MachineError):  # a log that is away says so when it is read
+        # A log that is away says so when it is read.
+        with suppress(MachineError):
             wanted = self.post.wanted_now([line.name for line in waiting])
         for line in waiting:
             if line.name in wanted:
@@ -428,9 +445,12 @@ class Publisher:
             raise error
         self._failures += 1
         seconds = FAILURES.delay(self._failures, secrets.SystemRandom().random())
-        self.journal.warning("failed", error=str(error), attempt=self._failures, again_in=round(seconds, 1))
+        again_in = round(seconds, 1)
+        self.journal.warning("failed", error=str(error), attempt=self._failures, again_in=again_in)
+        # The target is at fault, and the log's connections are as good as before.
         if isinstance(error, SinkError):
-            with suppress(MachineError):  # what is wrong with the log as well is said when it is read again
+            # What is wrong with the log as well is said when it is read again.
+            with suppress(MachineError):
                 self.post.idle(self.vitals)
         else:
             self._let_go()

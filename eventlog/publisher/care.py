@@ -96,7 +96,7 @@ class CaredJournal(Journal):
         note_change(connection, self.log)
         return read_memory(connection, self.log, "", seen=False)
 
-    # --- rows --------------------------------------------------------------------------------------------------------
+    # --- rows -------------------------------------------------------------------------------------
 
     def requeue(self, run: Run, choice: Mapping[str, Any]) -> int:
         """Has the processed rows of a run wait again, as if nobody had ever read them; how many.
@@ -132,7 +132,7 @@ class CaredJournal(Journal):
         self._leave(connection, memory, known)
         self._drop_passed(connection, memory)
 
-    # --- outputs -----------------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------
 
     def kept_for(self, name: str) -> Stretches | None:
         """The rows that an output lacks and that may still be given up; None where the journal does not know it."""

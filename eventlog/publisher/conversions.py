@@ -1,12 +1,13 @@
 """A conversion that marks what it converts, as an output of the journal for the time that it works.
 
     kept       rows that it does not take: others have them, wait for them, or hold them
-    reserved   its rows are batches that it has ahead: nobody else takes them, nor any new row meanwhile
-    passed     every other output counts as having them, but one that is paused, or was and has not caught up: it gets them
+    reserved   its rows are batches that it has ahead: nobody else takes them, nor any new row
+    passed     every other output counts as having them, but one that is paused, or was and has not
+               caught up: it gets them
     marked     batch by batch they get their letters; those that a paused output lacks stay N
 
-Law: rows are reserved before anything that was made of them goes out. So who gives the same order after a crash, at
-any point, finds what is still to be marked, and no publisher has published it meanwhile.
+Law: rows are reserved before anything that was made of them goes out. So who gives the same order
+after a crash, at any point, finds what is still to be marked, and no publisher has published it.
 """
 
 from __future__ import annotations
@@ -42,17 +43,21 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 WHOLE: Final = "whole"
-"""Stands in the column `has` of a conversion once all its rows are reserved; `plans` is the number of its last batch."""
+"""Stands in the column `has` of a conversion once all its rows are reserved.
+
+`plans` is the number of its last batch.
+"""
 
 RESERVED_BATCHES: Final = 100
-"""So many batches are reserved in one transaction, of which another publisher's standby waits for the end."""
+"""So many are reserved in one transaction: another publisher's standby waits for its end."""
 
 
 class Kept(Struct, frozen=True, kw_only=True):
     """Rows that a conversion does not take, as of the time when the mark `holding` was the `stamp`.
 
-    `taken` are ahead of an output, or may be on their way to it. `waiting` are those behind which nothing of the same
-    object may go: parked ones, and others that an output lacks which is not paused. `held` are those that somebody holds.
+    `taken` are ahead of an output, or may be on their way to it. `waiting` are those behind which
+    nothing of the same object may go: parked ones, and others that an output lacks which is not
+    paused. `held` are those that somebody holds.
     """
 
     stamp: str
@@ -67,7 +72,8 @@ def conversion_name(place: str) -> str:
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     digest = blake2b(name.encode(), digest_size=8).hexdigest()
-    return f"convert …{place[-100:].encode()[-150:].decode(errors='ignore')} ({digest})"
+    ending = place[-100:].encode()[-150:].decode(errors="ignore")
+    return f"convert …{ending} ({digest})"
 
 
 def read_kept(journal: JournalReader) -> Kept:
@@ -78,37 +84,41 @@ def read_kept(journal: JournalReader) -> Kept:
         for row in memory.outputs.values():
             if not _gets_all(memory, row):
                 waiting += lacking(memory, row.name).parts
-        parked = view.ask("parked_numbers") if memory.any_parked else []
-        everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
-        held = view.ask("hold_numbers", **everything) if memory.any_held else []
-        return Kept(
-            stamp=memory.stamp,
-            taken=memory.taken,
-            waiting=Stretches(waiting) | Stretches.of(int(number) for (number,) in parked),
-            held=Stretches.of(int(number) for (number,) in held),
-        )
+        waits = Stretches(waiting)
+        if memory.any_parked:
+            waits |= Stretches.of(int(number) for (number,) in view.ask("parked_numbers"))
+        held = Stretches()
+        if memory.any_held:
+            everything = {"first": -(2**63), "last": 2**63 - 1, "limit": ALL}
+            numbers = view.ask("hold_numbers", **everything)
+            held = Stretches.of(int(number) for (number,) in numbers)
+        return Kept(stamp=memory.stamp, taken=memory.taken, waiting=waits, held=held)
 
 
 def _gets_all(memory: Memory, row: JournalRow) -> bool:
-    """Whether an output gets what is converted as well: it is paused, or was and still has such rows ahead of it."""
-    return row.paused is not None or any(
-        row.position < number for number in memory.batches if number in memory.converted
-    )
+    """Whether an output gets what is converted as well: it is paused, or has such rows ahead."""
+    if row.paused is not None:
+        return True
+    # It was paused, and has not caught up yet.
+    return any(row.position < number for number in memory.batches if number in memory.converted)
 
 
 def conversions(connection: Connection, log: Log) -> dict[str, int]:
     """The conversions that have not marked their rows, and how many rows each has."""
     memory = read_memory(connection, log, "", seen=False)
-    return {row.name: len(lacking(memory, row.name)) for row in memory.outputs.values() if row.is_conversion}
+    rows = [row for row in memory.outputs.values() if row.is_conversion]
+    return {row.name: len(lacking(memory, row.name)) for row in rows}
 
 
 class FreeingJournal(Journal):
     """The journal for whoever gives the rows of a conversion back."""
 
     def _free(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        """Has the rows that a conversion has not marked wait as if nobody had taken them, and forgets it."""
-        for number in [one for one in memory.batches if row.position < one <= row.plans]:
-            runs = [{"first": first, "last": last} for first, last in memory.batches.pop(number).records.parts]
+        """Forgets a conversion. Rows that it has not marked wait as if nobody had taken them."""
+        unmarked = [number for number in memory.batches if row.position < number <= row.plans]
+        for number in unmarked:
+            parts = memory.batches.pop(number).records.parts
+            runs = [{"first": first, "last": last} for first, last in parts]
             # Somebody may have given them up for another output: now they are new.
             if memory.any_parked:
                 self._tell(connection, "parked_drop_run", runs)
@@ -130,7 +140,7 @@ class FreedConversions(CaredJournal, FreeingJournal):
     """The journal for an operator who gives up a conversion that was interrupted."""
 
     def free(self, name: str) -> int:
-        """Gives the rows of a conversion back, so that they wait for whoever publishes next; how many."""
+        """Gives the rows of a conversion back: they wait for whoever publishes next. How many."""
         with self.transaction() as (connection, memory):
             rows = len(lacking(memory, name))
             self._free(connection, memory, memory.outputs[name])
@@ -145,16 +155,20 @@ class ConversionJournal(FreeingJournal):
         self.name = name
         self._plan = f"{CONVERSION_PLAN}{order}"
 
-    # --- before anything goes out ------------------------------------------------------------------------------------
+    # --- before anything goes out -----------------------------------------------------------------
 
     def refuse_other(self) -> None:
-        """Refuses to begin while another conversion is not over: nobody knows what would overtake its rows."""
+        """Refuses to begin while another conversion is not over."""
         with self.reading() as view:
-            others = [one.name for one in view.memory.outputs.values() if one.is_conversion and one.name != self.name]
+            outputs = view.memory.outputs.values()
+            others = [row.name for row in outputs if row.is_conversion and row.name != self.name]
+        # Nobody knows what would overtake its rows.
         if others:
+            problem = "A conversion of this log was interrupted, and its rows are not marked"
+            way_back = f"give its rows back: `eventlog outputs forget {others[0]!r}`."
             raise UsageError(
-                f"A conversion of this log was interrupted, and its rows are not marked: {others[0]}.",
-                hint=f"Give its command once more; or give its rows back: `eventlog outputs forget {others[0]!r}`.",
+                f"{problem}: {others[0]}.",
+                hint=f"Give its command once more; or {way_back}",
             )
 
     @property
@@ -165,14 +179,15 @@ class ConversionJournal(FreeingJournal):
             return row is not None and row.plan == self._plan and row.has == WHOLE
 
     def give_back(self) -> None:
-        """Gives back what a conversion into the same folder has reserved: nothing of it has appeared."""
+        """Gives back what a conversion into this folder has reserved: nothing of it has appeared."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None and row.is_conversion:
                 self._free(connection, memory, row)
 
     def park_lagging(self) -> None:
-        """Parks what outputs lack that are not paused, batch by batch. They can be passed then."""
+        """Parks what outputs lack that are not paused. They can be passed then."""
+        # Batch by batch: a transaction that parked a million rows would outlast the lock.
         moved = True
         while moved:
             with self.transaction() as (connection, memory):
@@ -189,8 +204,10 @@ class ConversionJournal(FreeingJournal):
         return False
 
     def reserve(self, batches: Sequence[Sealed], stamp: str) -> None:
-        """Makes it durable that these rows are the conversion's. HoldsChangedError where somebody has held or released
-        rows, paused an output or resumed it since the mark `holding` was the stamp; then none is reserved.
+        """Makes it durable that these rows are the conversion's, or that none is.
+
+        HoldsChangedError where somebody has held or released rows, or paused or resumed an output,
+        since the mark `holding` was the stamp.
         """
         try:
             for start in range(0, len(batches), RESERVED_BATCHES):
@@ -206,13 +223,22 @@ class ConversionJournal(FreeingJournal):
                 raise HoldsChangedError("Rows were held or released at the same time.")
             self._reserve(connection, memory, batches[start:end], whole=end >= len(batches))
 
-    def _reserve(self, connection: Connection, memory: Memory, batches: Sequence[Sealed], *, whole: bool) -> None:
-        others = [row for row in memory.outputs.values() if row.name != self.name and not _gets_all(memory, row)]
+    def _reserve(
+        self,
+        connection: Connection,
+        memory: Memory,
+        batches: Sequence[Sealed],
+        *,
+        whole: bool,
+    ) -> None:
+        others = [row for row in memory.outputs.values() if row.name != self.name]
+        others = [row for row in others if not _gets_all(memory, row)]
         last = memory.last_batch
         own = memory.outputs.get(self.name)
         if own is None:
             own = JournalRow(name=self.name, position=last, plan=self._plan)
-            self._tell(connection, "output_forget", [{"name": self.name}])  # of one that is over
+            # There may be the row of a former conversion of that name, which is over.
+            self._tell(connection, "output_forget", [{"name": self.name}])
             self._tell(connection, "output_make", [own.written()])
             if any(row.position < max(memory.batches, default=0) for row in others):
                 raise HoldsChangedError("An output was resumed at the same time.")
@@ -225,7 +251,7 @@ class ConversionJournal(FreeingJournal):
             self._move(connection, memory, replace(row, position=last))
         self._move(connection, memory, replace(own, plans=last, has=WHOLE if whole else ""))
 
-    # --- when everything is there ------------------------------------------------------------------------------------
+    # --- when everything is there -----------------------------------------------------------------
 
     def reserved(self) -> Mapping[int, Stretches]:
         """The batches that are still to be marked, in their order."""
@@ -233,40 +259,54 @@ class ConversionJournal(FreeingJournal):
             memory, row = view.memory, view.memory.outputs.get(self.name)
             if row is None or row.plan != self._plan:
                 return {}
-            return {
-                number: memory.batches[number].records for number in sorted(memory.batches) if number > row.position
-            }
+            ahead = [number for number in sorted(memory.batches) if number > row.position]
+            return {number: memory.batches[number].records for number in ahead}
 
     def mark(self, number: int, known: Stretches, others: Mapping[int, Outcome]) -> int:
-        """Gives the rows of a batch their letters; how many. `others` did not simply end as published, of those that
-        the conversion knows. What a paused output lacks stays N, and what is to be said of it is kept.
+        """Gives the rows of a batch their letters; how many.
+
+        `others` did not simply end as published, of those that the conversion knows. What a paused
+        output lacks stays N, and what is to be said of it is kept.
         """
         with self.transaction() as (connection, memory):
             own = memory.outputs.get(self.name)
             if own is None:
-                said = f"Somebody has given back the rows of {self.name} while they were being marked."
-                raise SourceError(said, hint="Those that are not marked yet are published again.", may_pass=False)
-            records = memory.batches[number].records & known if number in memory.batches else Stretches()
+                raise SourceError(
+                    f"Somebody has given back rows of {self.name} while they were being marked.",
+                    hint="Those that are not marked yet are published again.",
+                    may_pass=False,
+                )
+            records = Stretches()
+            if number in memory.batches:
+                records = memory.batches[number].records & known
             self._move(connection, memory, replace(own, position=number))
             final = self._over(connection, memory, number, records)
-            if records - final:
-                memory.converted = Stretches.of([number, *(one for one in memory.converted if one in memory.batches)])
+            lacked = records - final
+            if lacked:
+                earlier = [batch for batch in memory.converted if batch in memory.batches]
+                memory.converted = Stretches.of([number, *earlier])
                 Marks(self.log).set(connection, CONVERTED, memory.converted.text())
-            self._keep_for_later(connection, memory, number, {n: others[n] for n in others if n in records - final})
-            self._give_letters(connection, memory, final, {n: others[n] for n in others if n in final})
+            kept = {row: outcome for row, outcome in others.items() if row in lacked}
+            self._keep_for_later(connection, memory, number, kept)
+            ended = {row: outcome for row, outcome in others.items() if row in final}
+            self._give_letters(connection, memory, final, ended)
             self._drop_passed(connection, memory)
-            if number == own.plans:  # with its last letters, for an output that is left lacks what comes next
+            # With its last letters: an output that is left would lack what comes next.
+            if number == own.plans:
                 self._remove(connection, memory, own)
             return len(final)
 
     def finish(self) -> list[str]:
-        """Ends the conversion's place in the journal; the outputs that still get what it has converted."""
+        """Ends the conversion's place in the journal; the outputs that still get what it has done."""
         with self.transaction() as (connection, memory):
             row = memory.outputs.get(self.name)
             if row is not None:
                 self._remove(connection, memory, row)
             converted = [number for number in memory.batches if number in memory.converted]
-            return [one.name for one in memory.outputs.values() if any(one.position < number for number in converted)]
+            last = max(converted, default=None)
+            if last is None:
+                return []
+            return [output.name for output in memory.outputs.values() if output.position < last]
 
     def _over(self, connection: Connection, memory: Memory, number: int, records: Stretches) -> Stretches:
         """Those of the rows of a batch that no other output lacks."""
@@ -276,15 +316,17 @@ class ConversionJournal(FreeingJournal):
         for planned in memory.planned.values():
             records -= planned
         if memory.any_parked and records:
-            found = self.ask(connection, "parked_elsewhere", output=self.name, ids=id_list([*records]))
-            records -= Stretches.of(int(one) for (one,) in found)
+            ids = id_list([*records])
+            records -= self.numbers(connection, "parked_elsewhere", output=self.name, ids=ids)
         return records
 
     def _keep_for_later(
         self, connection: Connection, memory: Memory, number: int, others: Mapping[int, Outcome]
     ) -> None:
-        """Keeps what is said of rows that a paused output lacks, as if those had said it for which they are over."""
-        passed = [row.name for row in memory.outputs.values() if row.position >= number and row.name != self.name]
+        """Keeps what is said of rows that a paused output lacks."""
+        # As if those had said it for which the rows are over: their letter is the worst of that.
+        outputs = memory.outputs.values()
+        passed = [row.name for row in outputs if row.position >= number and row.name != self.name]
         for name in passed or [self.name]:
             self._keep_said(connection, memory, name, others)
 
@@ -294,15 +336,19 @@ class ConversionJournal(FreeingJournal):
         if not final:
             return
         answers = {number: [outcome] for number, outcome in others.items()}
-        if memory.any_said:  # an output to which these rows were given up
+        # An output to which these rows were given up.
+        if memory.any_said:
             self._add_said(connection, memory, final, answers)
         ended: dict[tuple[int, ...], Outcome] = {}
         for number, several in answers.items():
-            worst = worst_of(number, several, len(several) if number in others else 0)
+            # What the conversion has published was not left out, whatever other outputs said.
+            outputs = len(several) if number in others else 0
+            worst = worst_of(number, several, outputs)
             if worst is not None:
                 ended[number,] = worst
         if final.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
-        settle(connection, self.log, Outcomes([(number,) for number in final], ended), self.settings)
+        outcomes = Outcomes([(number,) for number in final], ended)
+        settle(connection, self.log, outcomes, self.settings)
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])

@@ -1,4 +1,4 @@
-"""From the rows of a take to the documents of one output: the rules, the output's own policies, counting, encoding.
+"""From the rows of a take to the documents of one output: rules, policies, counting, encoding.
 
 Outputs that take the same batches share what the rules decide.
 """
@@ -46,7 +46,7 @@ from eventlog.publisher.whole import GoingOn, in_transactions
 from eventlog.sources.marks import Stretches
 
 AGAIN_SECONDS: Final = 30.0
-"""Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""
+"""Seconds for which a look holds: to read what thousands of tables look like may take seconds."""
 
 Cause = tuple[str | None, str | None]
 """The table_name and the column_name of a row that could not be read."""
@@ -59,21 +59,21 @@ class Looks:
         self._at: dict[Cause, float] = {}
 
     def cover(self, causes: AbstractSet[Cause]) -> bool:
-        """Whether there was a look because of each of these not long ago: what they name is not there."""
+        """Whether there was a look because of each of these not long ago: they are not there."""
         since = monotonic() - AGAIN_SECONDS
         return bool(causes) and all(self._at.get(cause, since) > since for cause in causes)
 
     def note(self, causes: AbstractSet[Cause]) -> None:
         """Tables are looked at now because of these."""
         now = monotonic()
-        self._at = {cause: at for cause, at in self._at.items() if at > now - AGAIN_SECONDS} | dict.fromkeys(
-            causes, now
-        )
+        recent = {cause: at for cause, at in self._at.items() if at > now - AGAIN_SECONDS}
+        self._at = recent | dict.fromkeys(causes, now)
 
 
 def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:
     """What the rows name that could not be read."""
-    invalid = {outcome.position for outcome in exceptional(outcomes) if outcome.reason is Reason.INVALID}
+    reasons = exceptional(outcomes)
+    invalid = {outcome.position for outcome in reasons if outcome.reason is Reason.INVALID}
     if not invalid:
         return frozenset()
     return frozenset((event.table, event.column) for event in events if event.position in invalid)
@@ -84,10 +84,10 @@ KEPT_BATCHES: Final = 2
 
 
 class Encoded(Struct, frozen=True, kw_only=True):
-    """What an output gets: documents in order, and what is said of events that are in none, or not wholly.
+    """What an output gets: documents in order, and what is said of events that are in none.
 
-    `left` are events whose transactions go on: they come with the next take. `told` is how much of each unfinished
-    transaction is told when all documents are there.
+    `left` are events whose transactions go on: they come with the next take. `told` is how much of
+    each unfinished transaction is told when all documents are there.
     """
 
     documents: Sequence[Document] = ()
@@ -100,26 +100,31 @@ class Encoded(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What rows amount to, as far as every table looks the same. The outcomes are those of all parts of a group."""
+    """What rows amount to, as far as every table looks the same."""
 
     decision: Decision
+    """Its outcomes are those of all parts of a group, and stand at the first of them."""
     span: DefinitionSpan
 
 
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-    """What groups amount to, each by itself; rows of an object that were written under other definitions are decided apart."""
+    """What groups amount to, each by itself."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
     if former is None or not any(former.concerns(group) for group in groups):
         decision = together(asked.decide_groups(groups))
         return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
+    # Rows of an object that were written under other definitions are decided apart.
     parts: list[Part] = []
     place = place_of(asked.options)
     for group in groups:
-        spans = former.spans(in_order(group, asked.options))
-        decisions = [_decided(asked, span) for span in spans]
-        told = [(span, change) for span, one in zip(spans, decisions, strict=True) for change in one.changes]
-        told.sort(key=lambda one: place(one[1]))
+        told: list[tuple[DefinitionSpan, Change]] = []
+        decisions: list[Decision] = []
+        for span in former.spans(in_order(group, asked.options)):
+            decision = _decided(asked, span)
+            decisions.append(decision)
+            told += [(span, change) for change in decision.changes]
+        told.sort(key=lambda of_span: place(of_span[1]))
         outcomes = together(decisions).outcomes
         for span, changes in former.pieces(told):
             parts.append(Part(decision=Decision(changes, outcomes), span=span))
@@ -128,7 +133,7 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
 
 
 def _decided(asked: Round, span: DefinitionSpan) -> Decision:
-    """What the events of a span amount to: by the tables of their time, read back by what these are called today."""
+    """What a span amounts to: by the tables of its time, read back by their names of today."""
     reader = asked.reader
     if span.former and reader is not None:
         reader = FormerRows(reader, span)
@@ -149,13 +154,17 @@ class _Kept(Struct, eq=False):
 class Decider:
     """Asks the rules what rows amount to, once for all outputs that take the same.
 
-    It goes by the tables as they looked once. `tracked` is what the mark of that name said before; `looks`
-    are those of the former one, when tables were looked at because of rows that could not be read. `stamp` is how many
-    versions the history of tables had before they were looked at.
+    It goes by the tables as they looked once. `tracked` is what the mark of that name said before;
+    `looks` are those of the former one, when tables were looked at because of rows that could not
+    be read. `stamp` is how many versions the history of tables had before they were looked at.
     """
 
     def __init__(
-        self, round_: Round, tracked: str | None = None, looks: Looks | None = None, stamp: int | None = None
+        self,
+        round_: Round,
+        tracked: str | None = None,
+        looks: Looks | None = None,
+        stamp: int | None = None,
     ) -> None:
         self.round = round_
         self.identities = Identities(round_.catalog)
@@ -165,7 +174,7 @@ class Decider:
         self._kept: deque[_Kept] = deque(maxlen=KEPT_BATCHES)
         self._moments = count(1)
         self._latest: dict[str, int] = {}
-        """When what each output was told last was read, counted in beginnings and ends of decisions."""
+        """When what each output was told last was read, in beginnings and ends of decisions."""
         self._one_at_a_time = Lock()
 
     def decide(
@@ -177,42 +186,48 @@ class Decider:
         output: str,
         outputs: int = 1,
     ) -> Sequence[Part]:
-        """What the rows amount to for an output; `groups` are decided each by itself, because they were once, and so are rows that
-        were written under other definitions.
+        """What the rows amount to for an output, of so many `outputs`.
 
-        `moment` is the database's clock, which is asked where events may take effect later. Of so many `outputs` the
-        others may take the same rows, and what is kept for them is let go when all have: it is as large as the rows.
+        `groups` are decided each by itself, because they were so once. `moment` is the database's
+        clock.
         """
-        shared = outputs > 1 and len(groups) == 1 and not (taken.unparked or taken.parked or taken.gone)
+        # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
+        # then another output's take is another one.
+        is_whole = not (taken.unparked or taken.parked or taken.gone)
+        shared = outputs > 1 and len(groups) == 1 and is_whole
         if shared and (known := self._known(output, taken)) is not None:
             return known
         asked, began = self.round, next(self._moments)
-        if asked.options.future:  # after the rows were read, so that none of them is ahead of it
+        # Where events may take effect later the clock counts. It is asked after the rows were read,
+        # so that none of them is ahead of it.
+        if asked.options.future:
             asked = replace(asked, options=replace(asked.options, now=moment()))
         parts = self._parts(asked, groups)
         with self._one_at_a_time:
             ended = self._latest[output] = next(self._moments)
             if shared:
-                self._kept.append(_Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1))
+                kept = _Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1)
+                self._kept.append(kept)
         return parts
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)
 
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
-        """What was decided of the same rows for another output, unless this one has had a later reading: what it is told
-        of a row that is read back would be older than what it was told before.
-        """
+        """What was decided of the same rows for another output."""
         with self._one_at_a_time:
-            for one in self._kept:
-                if one.records == taken.records and one.stamp == taken.stamp:
-                    one.takers -= 1
-                    if not one.takers:
-                        self._kept.remove(one)
-                    if one.began < self._latest.get(output, 0):
+            for kept in self._kept:
+                if kept.records == taken.records and kept.stamp == taken.stamp:
+                    kept.takers -= 1
+                    # Let go when all have it: it is as large as the rows.
+                    if not kept.takers:
+                        self._kept.remove(kept)
+                    # This output has had a later reading: what it would be told now of a row that
+                    # is read back is older than what it was told before.
+                    if kept.began < self._latest.get(output, 0):
                         return None
-                    self._latest[output] = one.ended
-                    return one.parts
+                    self._latest[output] = kept.ended
+                    return kept.parts
         return None
 
 
@@ -226,10 +241,11 @@ def encode(
     may_leave: bool = True,
     most_left: int = 0,
 ) -> Encoded:
-    """The documents of one output. With `going_on` those that count say which change of its transaction each is; where
-    transactions are to be whole, those that go on soon are left for then, as long as they have no more than `most_left` rows.
+    """The documents of one output. A document has changes of one part only.
 
-    A document has changes of one part only: their tables look the same all through it.
+    With `going_on` those that count say which change of its transaction each is. Where transactions
+    are to be whole, those that go on soon are left for then, if they have no more than `most_left`
+    rows.
     """
     said: dict[Position, Outcome] = {}
     groups: list[tuple[int, list[Change]]] = []
@@ -239,23 +255,34 @@ def encode(
     left: set[Position] = set()
     if output.whole and going_on is not None:
         placed = [(number, change) for number, changes in groups for change in changes]
-        placed, left = in_transactions(placed, going_on.soon if may_leave else (), most_left)
+        soon = going_on.soon if may_leave else ()
+        placed, left = in_transactions(placed, soon, most_left)
         left |= _losers_of(left, parts)
-        groups = [(number, [change for _, change in group]) for number, group in groupby(placed, key=itemgetter(0))]
+        # Sorted by transactions now: a part may come several times, and each time in a piece of its
+        # own, because its tables may look another way than those before.
+        groups = []
+        for number, of_part in groupby(placed, key=itemgetter(0)):
+            groups.append((number, [change for _, change in of_part]))
     made = _written(output, parts, groups, said)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
-        last = _left(made.changes, written, going_on.soon, parts) if may_leave else set[Position]()
-        later = {one.transaction for one in written if one.positions[-1] in last and one.transaction is not None}
-        pieces = [[one for one in piece if one.positions[-1] not in last] for piece in pieces]
+        last: set[Position] = set()
+        if may_leave:
+            last = _left(made.changes, written, going_on.soon, parts)
+        later = {item.transaction for item in written if item.positions[-1] in last}
+        later.discard(None)
+        kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
         left |= last
-        numbered, told = counted(list(chain.from_iterable(pieces)), told, going_on.every | later)
-        ends = [*accumulate(map(len, pieces), initial=0)]
+        # All pieces are numbered as one, and taken apart again.
+        items = list(chain.from_iterable(kept))
+        numbered, told = counted(items, told, going_on.every | later)
+        ends = accumulate(map(len, kept), initial=0)
         pieces = [numbered[start:end] for start, end in pairwise(ends)]
     documents: list[Document] = []
     for piece in filter(None, pieces):
-        documents += output.format.bind(piece, documents[-1].id if documents else after)
+        former = documents[-1].id if documents else after
+        documents += output.format.bind(piece, former)
     return Encoded(
         documents=documents,
         said=said,
@@ -267,15 +294,19 @@ def encode(
 
 
 class _Written(Struct):
-    """What a format has written, in pieces of one part each, and of which changes; why the last was refused."""
+    """What a format has written, in pieces of one part each, and of which changes."""
 
     changes: list[Change] = []
     pieces: list[list[Any]] = []
     complaint: str | None = None
+    """Why the last change was refused."""
 
 
 def _written(
-    output: Output, parts: Sequence[Part], groups: Iterable[tuple[int, list[Change]]], said: dict[Position, Outcome]
+    output: Output,
+    parts: Sequence[Part],
+    groups: Iterable[tuple[int, list[Change]]],
+    said: dict[Position, Outcome],
 ) -> _Written:
     made = _Written()
     for number, of_part in groups:
@@ -288,10 +319,10 @@ def _written(
             refused = _refused(output, item)
             if refused is None:
                 made.pieces[-1].append(item)
-            else:
-                _refuse(said, refused)
-                if refused.reason is Reason.REFUSED:
-                    made.complaint = refused.note
+                continue
+            _refuse(said, refused)
+            if refused.reason is Reason.REFUSED:
+                made.complaint = refused.note
     return made
 
 
@@ -311,8 +342,12 @@ def _refused(output: Output, item: Any) -> Refusal | None:
     if isinstance(item, Refusal):
         return item
     refuses = output.sink.capabilities.refuses
-    note = None if refuses is None else refuses(item)
-    return None if note is None else Refusal(positions=item.positions, note=note)
+    if refuses is None:
+        return None
+    note = refuses(item)
+    if note is None:
+        return None
+    return Refusal(positions=item.positions, note=note)
 
 
 def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
@@ -321,42 +356,49 @@ def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
 
 
 def _left(
-    changes: Sequence[Change], written: Sequence[Any], going_on: frozenset[int], parts: Sequence[Part]
+    changes: Sequence[Change],
+    written: Sequence[Any],
+    going_on: frozenset[int],
+    parts: Sequence[Part],
 ) -> set[Position]:
-    """The events of the last told change of each transaction that goes on, and of what is told after it of its object.
-
-    What is refused is not left with it: it would be decided together with what was told alone.
-    """
-    told_ends = {one.positions[-1] for one in written}
+    """The last told change of each transaction that goes on, and later ones of its object."""
+    # What is refused is not left with it: it would be decided together with what was told alone.
+    told_ends = {item.positions[-1] for item in written}
     told = [change for change in changes if change.positions[-1] in told_ends]
-    positions = set(chain.from_iterable(one.positions for one in left_over(told, [written], going_on)))
+    last = left_over(told, [written], going_on)
+    positions = set(chain.from_iterable(change.positions for change in last))
     positions |= _losers_of(positions, parts)
     most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
-    return positions if len(positions) <= most else set()
+    if len(positions) > most:
+        return set()
+    return positions
 
 
 def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]:
     """The events that these have superseded."""
     others = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
-    return {one.position for one in others if one.winner is not None and one.winner in positions}
+    superseded = (outcome for outcome in others if outcome.winner is not None)
+    return {outcome.position for outcome in superseded if outcome.winner in positions}
 
 
 def waits(said: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
-    """The events that have to come again, each with the reason; one that was superseded waits with its winner."""
-    found = {position: outcome for position, outcome in said.items() if outcome.status is Status.NEW}
+    """The events that have to come again, each with the reason."""
+    waiting = {at: outcome for at, outcome in said.items() if outcome.status is Status.NEW}
     for position in left:
-        found[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
+        waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
+    # One that was superseded waits with its winner.
     for position, outcome in said.items():
-        if outcome.winner is not None and outcome.winner in found and position not in found:
-            found[position] = replace(found[outcome.winner], position=position)
-    return found
+        if outcome.winner is not None and outcome.winner in waiting and position not in waiting:
+            waiting[position] = replace(waiting[outcome.winner], position=position)
+    return waiting
 
 
 def planned_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
 ) -> list[OnTheWay]:
-    """The documents as the journal keeps them, with the rows that each has superseded. A target that can be `asked` has
-    one entry a plan.
+    """The documents as the journal keeps them, with the rows that each has superseded.
+
+    A target that can be `asked` has one entry a plan.
     """
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.said.values():
@@ -364,19 +406,27 @@ def planned_documents(
             losers.setdefault(outcome.winner, []).append(outcome)
     details: list[Detail] = []
     for document in encoded.documents:
-        covered = [position for several in document.covers.values() for position in several]
+        covered = list(chain.from_iterable(document.covers.values()))
         if losers:
-            covered += [one.position for position in covered for one in losers.get(position, ())]
-        said = tuple(encoded.said[one] for one in covered if one in encoded.said) if encoded.said else ()
+            superseded = chain.from_iterable(losers.get(position, ()) for position in covered)
+            covered += [outcome.position for outcome in superseded]
+        said: tuple[Outcome, ...] = ()
+        if encoded.said:
+            said = tuple(encoded.said[event] for event in covered if event in encoded.said)
         records = tuple(dict.fromkeys(position[0] for position in covered))
         details.append(Detail(document.id, records, said, document.cut))
     if not details:
         return []
     attempts = taken.attempts
     if asked:
-        return [OnTheWay(plan=plan, place=0, details=details, attempts=max(attempts.values(), default=0))]
-    return [
-        OnTheWay(
+        most = max(attempts.values(), default=0)
+        return [OnTheWay(plan=plan, place=0, details=details, attempts=most)]
+    planned: list[OnTheWay] = []
+    for place, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
+        most = 0
+        if attempts:
+            most = max((attempts.get(record, 0) for record in detail.records), default=0)
+        entry = OnTheWay(
             plan=plan,
             place=place,
             details=[detail],
@@ -384,7 +434,7 @@ def planned_documents(
             covers=document.covers,
             body=document.body.decode(),
             route=document.route,
-            attempts=max((attempts.get(record, 0) for record in detail.records), default=0) if attempts else 0,
+            attempts=most,
         )
-        for place, (detail, document) in enumerate(zip(details, encoded.documents, strict=True))
-    ]
+        planned.append(entry)
+    return planned

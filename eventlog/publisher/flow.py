@@ -1,11 +1,12 @@
-"""Whether a log flows, read from the journal's tables: what its waiting rows wait for, and how far each output is behind.
+"""Whether a log flows, read from the journal's tables: what its rows wait for, and how far outputs are.
 
-What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY over the parked
-ones says why, and batches and plans are few. With 1,000,000 rows parked that is one pass over an index for each of the
-two. Words and sentences are those of `eventlog.sources.log.flow`.
+What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY
+over the parked ones says why, and batches and plans are few. With 1,000,000 rows parked that is one
+pass over an index for each of the two. Words and sentences are those of `eventlog.sources.log.flow`.
 
-A row that several outputs have parked counts once, by the kind that asks most for somebody. Where several outputs have
-parked more than MOST_COUNTED_ROWS together, the output that has most rows of a kind counts for all of them.
+A row that several outputs have parked counts once, by the kind that asks most for somebody. Where
+several outputs have parked more than MOST_COUNTED_ROWS together, the output that has most rows of a
+kind counts for all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 LAG_SECONDS: Final = 10.0
-"""An output lags from this age on of the first row that others have and it has not: they are never all at one place."""
+"""From this age on of the first row that only others have an output lags."""
 
 MOST_COUNTED_ROWS: Final = 20_000
 """Of so many parked rows it is counted exactly how many there are, whichever outputs have them."""
@@ -40,7 +41,7 @@ MOST_LOOKS: Final = 100
 """So many stretches of rows are looked at one by one; of more, neighbouring ones count as one."""
 
 READY, RETRYING, SUSPENDED, HELD, NOT_DUE = range(5)
-"""What parked rows wait for, as the query `parked_ahead` numbers it: the higher number asks more for somebody."""
+"""What parked rows wait for, as `parked_ahead` numbers it: the higher, the more for somebody."""
 
 AHEAD: Final = {"ahead": "parked_ahead"}
 """The part of queries that says what objects wait for."""
@@ -61,10 +62,14 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
     """
     look = JournalLook(connection, log, settings)
     parts = look.parts()
-    oldest, lag = look.oldest_unheld() if parts.nobody_wants else (None, 0.0)
-    if parts.ready in (0, parts.nobody_wants):
-        ready_lag = lag if parts.ready else 0.0
-    else:
+    oldest: int | None = None
+    lag: float | None = 0.0
+    ready_lag: float | None = 0.0
+    if parts.nobody_wants:
+        oldest, lag = look.oldest_unheld()
+    if parts.ready and parts.ready == parts.nobody_wants:
+        ready_lag = lag  # they are the same rows, and the look at them is saved
+    elif parts.ready:
         _, ready_lag = look.oldest_ready()
     settled = rate(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds)
     holder = look.marks.get(PUBLISHER)
@@ -94,40 +99,45 @@ def read_distances(connection: Connection, log: Log, settings: Polling) -> dict[
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Tables that the publisher may not read, so that their rows wait, and what the database said of each."""
+    """Tables that the publisher may not read, and what the database said of each."""
     return {table: note for table, (note, _) in unread_rows(connection, log).items()}
 
 
 def unread_rows(connection: Connection, log: Log) -> dict[str, tuple[str, int]]:
     """The same with the first row of each."""
-    found: dict[str, tuple[str, int]] = {}
+    unread: dict[str, tuple[str, int]] = {}
     for table, record in log.rows(connection, log.query("parked_unread")):
         rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
         notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
-        found[str(table)] = notes[0] if notes else "the publisher may not read it", int(record)
-    return found
+        unread[str(table)] = next(iter(notes), "the publisher may not read it"), int(record)
+    return unread
 
 
 def held_note(connection: Connection, log: Log, number: int) -> str | None:
     """What is noted of the hold of a row: since when, by whom, and why."""
-    found = log.rows(connection, log.query("hold_row"), {"record_id": number})
-    return str(found[0][0]) if found and found[0][0] else None
+    notes = log.rows(connection, log.query("hold_row"), {"record_id": number})
+    if not notes or not notes[0][0]:
+        return None
+    return str(notes[0][0])
 
 
 def lacking(memory: Memory, name: str) -> Stretches:
     """The rows that an output has ahead of it, or that may be on their way to it."""
     position = memory.outputs[name].position
-    ahead = [part for number, one in memory.batches.items() if number > position for part in one.records.parts]
-    return Stretches([*ahead, *memory.planned.get(name, Stretches()).parts])
+    parts = list(memory.planned.get(name, Stretches()).parts)
+    for number, batch in memory.batches.items():
+        if number > position:
+            parts.extend(batch.records.parts)
+    return Stretches(parts)
 
 
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
     """The counts as far as they fit into the total, and what is left of it."""
-    found = []
+    shares: list[int] = []
     for count in counts:
-        found.append(min(count, total))
-        total -= found[-1]
-    return found, total
+        shares.append(min(count, total))
+        total -= shares[-1]
+    return shares, total
 
 
 class JournalLook:
@@ -140,14 +150,18 @@ class JournalLook:
         self.now_seconds = self.now.replace(tzinfo=dt.UTC).timestamp()
         memory = read_memory(connection, log, "", seen=False)
         outputs = memory.outputs
-        self._foremost = max(outputs.values(), key=lambda one: one.position, default=None)
+        foremost = max(outputs.values(), key=lambda row: row.position, default=None)
+        self._foremost = foremost
         self._lacking = {name: lacking(memory, name) for name in outputs}
         now = int(self.now_seconds * 1000)
         self._clock = {"now": now, "late": now - int(patience(settings) * 1000), "never": NEVER}
+        self.first_held = None
+        self._held_unparked = Stretches()
         first = self._ask("hold_first")[0][0]
-        self.first_held = None if first is None else int(first)
-        unparked = [] if first is None else self._ask("hold_unparked")
-        self._held_unparked = Stretches.of(int(number) for (number,) in unparked)
+        if first is not None:
+            self.first_held = int(first)
+            unparked = self._ask("hold_unparked")
+            self._held_unparked = Stretches.of(int(number) for (number,) in unparked)
         self._parked = self._each_output()
         self._once = self._each_once()
         self._behind: Stretches = Stretches()
@@ -158,19 +172,20 @@ class JournalLook:
         }
 
     def parts(self) -> WaitingParts:
-        """What the rows wait for, each counted once: together as many as have the letter N.
-
-        The journal may still keep rows that somebody has taken out of the log: they wait for nothing.
-        """
+        """What the rows wait for, each counted once: together as many as have the letter N."""
         total = int(self._ask("count_waiting")[0][0])
-        counts = {kind: found.rows for kind, found in self._once.items()}
+        counts = {kind: parked.rows for kind, parked in self._once.items()}
         held = counts.get(HELD, 0) + len(self._held_unparked)
         not_due = counts.get(NOT_DUE, 0)
         if self._settings.handle_future_events and total:
             not_due = total - int(self._ask("count_part", self._fragments("kept_any"))[0][0])
         kept = (held, counts.get(SUSPENDED, 0), counts.get(RETRYING, 0), not_due)
+        # The journal may still keep rows that somebody has taken out of the log, and that wait for
+        # nothing. So no count is more than what is left of the total.
         (held, suspended, retrying, not_due), rest = shares_of(total, kept)
-        lagging = min(rest, len(self._behind) - self._parked_within(self._behind)) if self._behind else 0
+        lagging = 0
+        if self._behind:
+            lagging = min(rest, len(self._behind) - self._parked_within(self._behind))
         return WaitingParts(
             ready=rest - lagging,
             held=held,
@@ -181,31 +196,32 @@ class JournalLook:
         )
 
     def oldest_unheld(self) -> tuple[int | None, float | None]:
-        """The row that has waited longest of those that nobody holds and that are due, and for how many seconds."""
+        """The row that has waited longest of those that are due and not held, and for how long."""
         return self._older(self._free(Stretches()), READY, RETRYING, SUSPENDED)
 
     def oldest_ready(self) -> tuple[int | None, float | None]:
-        """The row that has waited longest of those that could be published now, to outputs that do not lag."""
+        """The row that has waited longest of those that could go now, to outputs that do not lag."""
         return self._older(self._free(self._behind), READY)
 
-    # --- outputs -----------------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------
 
     def _read_distances(self, outputs: Mapping[str, JournalRow]) -> Iterator[tuple[str, OutputLag]]:
         """How far each output is behind the foremost one."""
         for name, row in sorted(outputs.items()):
             behind = self._behind_of(name)
             rows = max(0, len(behind) - self._parked_within(behind))
-            first = behind.parts[0][0] if rows else None
-            yield (
-                name,
-                OutputLag(
-                    rows=rows,
-                    first=first,
-                    seconds=None if first is None else self._age_of(first),
-                    paused=row.paused is not None,
-                    resumed=read_resumed(self.marks, name),
-                ),
+            first = seconds = None
+            if rows:
+                first = behind.parts[0][0]
+                seconds = self._age_of(first)
+            lag = OutputLag(
+                rows=rows,
+                first=first,
+                seconds=seconds,
+                paused=row.paused is not None,
+                resumed=read_resumed(self.marks, name),
             )
+            yield name, lag
 
     def _behind_of(self, name: str) -> Stretches:
         """The rows that an output lacks and the foremost one has, but for those that somebody holds."""
@@ -213,8 +229,10 @@ class JournalLook:
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
 
     def _counts_as_lag(self, name: str, lag: OutputLag) -> bool:
-        """Outputs are never all at one place: a moment behind the others is no lag, unless somebody wants it."""
-        counts = lag.paused or (lag.rows > 0 and (lag.seconds is None or lag.seconds >= LAG_SECONDS))
+        """Whether an output lags: somebody wants it so, or it has been behind for a while."""
+        # Outputs are never all at one place: a moment behind the others is no lag.
+        is_late = lag.seconds is None or lag.seconds >= LAG_SECONDS
+        counts = lag.paused or (lag.rows > 0 and is_late)
         if counts and lag.rows:
             self._behind |= self._behind_of(name)
         return counts
@@ -223,66 +241,81 @@ class JournalLook:
         """How many of these rows the foremost output lacks itself, because they wait for it."""
         if self._foremost is None or self._foremost.name not in self._parked or not rows:
             return 0
-        name, found = self._foremost.name, 0
+        waiting = 0
         for first, last in fewer(list(rows.parts), MOST_LOOKS):
-            found += int(self._ask("parked_within", output=name, first=first, last=last)[0][0])
-        return found
+            output = self._foremost.name
+            rows_parked = self._ask("parked_within", output=output, first=first, last=last)
+            waiting += int(rows_parked[0][0])
+        return waiting
 
-    # --- parked rows -------------------------------------------------------------------------------------------------
+    # --- parked rows ------------------------------------------------------------------------------
 
     def _each_output(self) -> dict[str, dict[int, ParkedRows]]:
-        """The parked rows of each kind, for each output. A row that somebody holds is held, whatever it is behind."""
-        found: dict[str, dict[int, ParkedRows]] = {}
+        """The parked rows of each kind, for each output."""
+        parked: dict[str, dict[int, ParkedRows]] = {}
         for output, kind, *numbers in self._ask("parked_by_kind", AHEAD, **self._clock):
-            found.setdefault(str(output), {})[int(kind)] = ParkedRows(*map(int, numbers))
-        for output, kind, *numbers in (
-            self._ask("parked_held", AHEAD, **self._clock) if self.first_held is not None else ()
-        ):
-            kinds, held = found[str(output)], ParkedRows(*map(int, numbers))
-            others, former = kinds[int(kind)], kinds.get(HELD, ParkedRows(0, held.first, held.last))
+            parked.setdefault(str(output), {})[int(kind)] = ParkedRows(*map(int, numbers))
+        if self.first_held is None:
+            return parked
+        # A row that somebody holds is held, whatever it is behind.
+        for output, kind, *numbers in self._ask("parked_held", AHEAD, **self._clock):
+            kinds, held = parked[str(output)], ParkedRows(*map(int, numbers))
+            others = kinds[int(kind)]
             kinds[int(kind)] = ParkedRows(others.rows - held.rows, others.first, others.last)
+            former = kinds.get(HELD, ParkedRows(0, held.first, held.last))
             kinds[HELD] = ParkedRows(
-                former.rows + held.rows, min(former.first, held.first), max(former.last, held.last)
+                former.rows + held.rows,
+                min(former.first, held.first),
+                max(former.last, held.last),
             )
-        return found
+        return parked
 
     def _each_once(self) -> dict[int, ParkedRows]:
         """The parked rows of each kind, whichever outputs have them."""
         several = list(self._parked.values())
-        if len(several) < 2:
-            return several[0] if several else {}
-        if sum(one.rows for kinds in several for one in kinds.values()) <= MOST_COUNTED_ROWS:
-            rows = self._ask("parked_once", AHEAD, **self._clock)
-            return {int(kind): ParkedRows(int(count), int(first), int(first)) for kind, count, first in rows}
+        if not several:
+            return {}
+        if len(several) == 1:
+            return several[0]
+        if sum(parked.rows for kinds in several for parked in kinds.values()) <= MOST_COUNTED_ROWS:
+            once: dict[int, ParkedRows] = {}
+            for kind, count, first in self._ask("parked_once", AHEAD, **self._clock):
+                once[int(kind)] = ParkedRows(int(count), int(first), int(first))
+            return once
         most: dict[int, ParkedRows] = {}
-        for kind, one in (pair for kinds in several for pair in kinds.items()):
-            most[kind] = max(one, most.get(kind, one), key=lambda parked: parked.rows)
+        for kinds in several:
+            for kind, parked in kinds.items():
+                if kind not in most or parked.rows > most[kind].rows:
+                    most[kind] = parked
         return most
 
-    # --- the row that has waited longest -----------------------------------------------------------------------------
+    # --- the row that has waited longest ----------------------------------------------------------
 
     def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
-        """The first row that is free and none of these: its number, its time and its object.
-
-        Rows that committed late between many parked ones are not looked for: only who asks each of those finds them.
-        """
+        """The first row that is free and none of these: its number, its time and its object."""
+        # Rows that committed late between many parked ones are not looked for: only who asks each of
+        # those finds them.
         beyond = self._beyond_many_parked()
         for _ in range(MOST_LOOKS):
             fragments = self._fragments("kept_unparked")
-            found = self._ask("oldest_waiting", fragments, beyond=beyond, limit=1)
-            if not found or int(found[0][0]) not in passed:
-                return found[0] if found else None
-            beyond = next(last for first, last in passed.parts if first <= int(found[0][0]) <= last)
+            oldest = self._ask("oldest_waiting", fragments, beyond=beyond, limit=1)
+            if not oldest:
+                return None
+            number = int(oldest[0][0])
+            if number not in passed:
+                return oldest[0]
+            beyond = next(last for first, last in passed.parts if first <= number <= last)
         return None
 
     def _beyond_many_parked(self) -> int:
         """The last parked row, where many are parked and the first row of all that wait is among them."""
-        parked = [one for kinds in self._parked.values() for one in kinds.values()]
-        if sum(one.rows for one in parked) <= MOST_COUNTED_ROWS:
+        parked = [rows for kinds in self._parked.values() for rows in kinds.values()]
+        if sum(rows.rows for rows in parked) <= MOST_COUNTED_ROWS:
             return EVER
-        found = self._ask("oldest_waiting", self._fragments("kept_any"), beyond=EVER, limit=1)
-        is_parked = bool(found) and int(found[0][0]) >= min(one.first for one in parked)
-        return max(one.last for one in parked) if is_parked else EVER
+        oldest = self._ask("oldest_waiting", self._fragments("kept_any"), beyond=EVER, limit=1)
+        if not oldest or int(oldest[0][0]) < min(rows.first for rows in parked):
+            return EVER
+        return max(rows.last for rows in parked)
 
     def _older(self, free: tuple[Any, ...] | None, *kinds: int) -> tuple[int | None, float | None]:
         """The older one of a free row and of the parked ones of these kinds."""
@@ -295,12 +328,16 @@ class JournalLook:
 
     def _age_of(self, number: int) -> float | None:
         """For how many seconds a row has waited; None where nobody can tell."""
-        found = self._ask("oldest_waiting", self._fragments("kept_any", "among_all"), beyond=number - 1, limit=1)
-        if not found or int(found[0][0]) != number:
+        fragments = self._fragments("kept_any", "among_all")
+        oldest = self._ask("oldest_waiting", fragments, beyond=number - 1, limit=1)
+        # Somebody may have taken it away, or finished it, since its number was read.
+        if not oldest or int(oldest[0][0]) != number:
             return None
-        time = self._log.utc(found[0][1])
+        time = self._log.utc(oldest[0][1])
         since = moment(time) if time else None
-        return None if since is None else max(0.0, (self.now - since).total_seconds())
+        if since is None:
+            return None
+        return max(0.0, (self.now - since).total_seconds())
 
     def _fragments(self, kept: str, among: str | None = None) -> dict[str, str]:
         due = "among_due" if self._settings.handle_future_events else "among_all"

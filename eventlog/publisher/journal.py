@@ -1,12 +1,14 @@
 """The journal of a log: which rows were sealed, how far each output is, and what waits for what.
 
-For each output a row is at any time in exactly one place: ahead of its position, parked, planned, or over. It gets its
-letter when it is over for every output. The position moves when rows are planned, not when they are delivered: what
-was planned and is not at the target is parked, and nothing else.
+For each output a row is at any time in exactly one place: ahead of its position, parked, planned,
+or over. It gets its letter when it is over for every output. The position moves when rows are
+planned, not when they are delivered: what was planned and is not at the target is parked, and
+nothing else.
 
-One publisher writes the journal, the holder of the log's lock. Each transaction locks the mark `holding` first and the
-lock's own mark after it, so that who has lost the lock writes nothing. What memory knows of the tables is dropped
-after any exception, and when somebody else has written: then the mark `holding` has another text.
+One publisher writes the journal, the holder of the log's lock. Each transaction locks the mark
+`holding` first and the lock's own mark after it, so that who has lost the lock writes nothing. What
+memory knows of the tables is dropped after any exception, and when somebody else has written: then
+the mark `holding` has another text.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, said_of
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, rows_of, said_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
@@ -43,7 +45,7 @@ PIECE_ROWS: Final = 10_000
 """So many rows are swept in one transaction at most."""
 
 PIECE_NUMBERS: Final = 100_000
-"""Among so many numbers it is looked at once whether somebody has set rows back that nobody looks for."""
+"""So many numbers are searched at once for rows that somebody has set back."""
 
 MERGED_ROWS: Final = 10_000
 """Batches are made one while they have no more rows together."""
@@ -63,21 +65,24 @@ class Journal(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock. After any exception nothing that memory knew counts.
+        """A transaction of the holder of the lock. After an exception nothing that memory knew
+        counts.
 
-        `soon` lets it return before it is on disk, where a database can do that; the next one takes it along.
+        `soon` lets it return before it is on disk, where a database can do that.
         """
         with self.one_at_a_time:
             try:
                 with self.log.transaction() as connection:
                     stamp = self._lock.enter(connection, soon=soon)
                     yield connection, self.memory_of(connection, stamp)
-            except BaseException:  # perhaps it was committed, perhaps not
+            except BaseException:
+                # Perhaps it was committed, and the answer was lost: only the tables know.
                 self.forget_memory()
                 raise
 
     def memory_of(self, connection: Connection, stamp: str) -> Memory:
-        """What the tables hold; read again where others may have written, also since we had the lock before."""
+        """What the tables hold; read again where others may have written."""
+        # Somebody else may have had the lock since we had it before, and given it back.
         if self._token != self._lock.token:
             self._token = self._lock.token
             self.forget_memory()
@@ -87,32 +92,31 @@ class Journal(JournalReader):
         """Runs a statement once for each of these; nothing where there are none."""
         if values:
             # One is sent as one: a driver may prepare more than it has to for several.
-            connection.execute(self.log.query(query), values[0] if len(values) == 1 else list(values))
+            parameters = values[0] if len(values) == 1 else list(values)
+            connection.execute(self.log.query(query), parameters)
 
-    # --- outputs -----------------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------
 
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Sees to it that each output is known; those with a former name go on under the new one.
-
-        A new output lacks what the foremost one lacks: what is ahead of that one, parked or planned. Rows that nobody
-        might read are tried again at once: somebody may have given the right, and begun the publisher anew.
-        """
+        """Makes each output known; those with a former name go on under the new one."""
         with self.transaction() as (connection, memory):
+            # Rows that nobody might read are tried again: perhaps the right was given since.
             if memory.any_parked:
                 connection.execute(self.log.query("parked_readable"))
             for name, former_names in names:
                 if name in memory.outputs:
                     continue
-                former = next((one for one in former_names if one in memory.outputs), None)
+                former = next((known for known in former_names if known in memory.outputs), None)
                 if former is None:
                     self._add(connection, memory, name)
                 else:
                     self._rename(connection, memory, former, name)
 
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
-        others = [one for one in memory.outputs.values() if not one.is_conversion]
-        # Of several that are as far, the first by name: which of them it is must not depend on what memory read when.
-        foremost = min(others, key=lambda one: (-one.position, one.name), default=None)
+        """A new output lacks what the foremost lacks: what is ahead of it, parked or planned."""
+        others = [output for output in memory.outputs.values() if not output.is_conversion]
+        # Of several that are as far, the first by name: it must not depend on what was read when.
+        foremost = min(others, key=lambda output: (-output.position, output.name), default=None)
         position = memory.last_batch if foremost is None else foremost.position
         row = JournalRow(name=name, position=position)
         self._tell(connection, "output_make", [row.written()])
@@ -131,10 +135,12 @@ class Journal(JournalReader):
         self._pass_converted(connection, memory, row)
 
     def _pass_converted(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
-        """A conversion has done its rows for a new output too. What lies ahead between those is parked."""
+        """A conversion has done its rows for a new output, too. What is between them is parked."""
         ahead = [number for number in sorted(memory.batches) if number > row.position]
         reserved = memory.reserved_above
-        converted = {one for one in ahead if one in memory.converted or (reserved is not None and one > reserved)}
+        converted = {number for number in ahead if number in memory.converted}
+        if reserved is not None:
+            converted.update(number for number in ahead if number > reserved)
         if not converted:
             return
         for number in ahead:
@@ -180,27 +186,26 @@ class Journal(JournalReader):
         self._tell(connection, "output_move", [row.written()])
         memory.outputs[row.name] = row
 
-    # --- what changes ------------------------------------------------------------------------------------------------
+    # --- what changes -----------------------------------------------------------------------------
 
     def plan(self, name: str, plan: TakePlan) -> Settled:
-        """Makes durable where rows go, before anything goes out; which rows got their letter.
-
-        HoldsChangedError where somebody held or released rows since they were read, or another output has sealed them.
-        """
-        # What goes out must be on disk before: a target that has a plan which no journal knows would get it twice.
+        """Makes durable where rows go, before anything goes out; which rows got their letter."""
+        # What goes out must be on disk before: a target with a plan that no journal knows would get
+        # its rows twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
-            if memory.stamp != plan.stamp or (plan.sealed is not None and memory.taken & plan.sealed.records):
-                raise HoldsChangedError("Rows were held or released at the same time; they are read again.")
+            is_sealed = plan.sealed is not None and bool(memory.taken & plan.sealed.records)
+            if memory.stamp != plan.stamp or is_sealed:
+                raise HoldsChangedError("Rows were held or sealed at the same time: read again.")
             if not memory.batches.keys() >= set(plan.passed):
-                raise HoldsChangedError("A batch was joined with a later one at the same time; it is read again.")
+                raise HoldsChangedError("A batch was joined at the same time; it is read again.")
             row = memory.output(name)
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
                 position = self._seal(connection, memory, name, plan.sealed)
             self._unpark(connection, memory, plan.unparked)
-            self._tell(connection, "planned_make", [one.written(name) for one in plan.planned])
+            self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
             if plan.planned:
-                records = Stretches(part for one in plan.planned for part in one.records.parts)
+                records = rows_of(plan.planned)
                 former = memory.planned.get(name)
                 memory.planned[name] = records if former is None else former | records
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
@@ -208,7 +213,7 @@ class Journal(JournalReader):
             self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
                 self._move(connection, memory, replace(row, position=position))
-            self._lead(connection, name, (one.object for one in plan.unparked))
+            self._lead(connection, name, (waited.object for waited in plan.unparked))
             settled = self._settle(connection, memory, name, sorted(plan.over), plan.said)
             self._drop_passed(connection, memory)
             if plan.sealed is not None:
@@ -216,51 +221,49 @@ class Journal(JournalReader):
         return settled
 
     def done(self, name: str, done: Done) -> Settled:
-        """Planned documents are over, but for rows that come again: those are parked. Which rows got their letter.
-
-        Should a target that can be asked have to be asked, because this was not on disk yet, it says the same again.
-        """
+        """Planned documents are over, but for rows that come again: those are parked."""
+        # Should this not be on disk when a machine fails, a target that can be asked says it again.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
-            records = Stretches(part for one in done.planned for part in one.records.parts)
+            records = rows_of(done.planned)
             # Somebody else may have taken rows out of a document since it was read.
             planned = memory.planned.pop(name, Stretches())
             if planned != records:
                 records &= planned
-            if not done.asked:  # a document whose rows are all gone is there still
+            # A receiver's documents of which all rows are gone are in the table still.
+            if not done.asked:
                 memory.planned[name] = planned - records
-            again = [one for one in done.again if one.record in records]
+            again = [parked for parked in done.again if parked.record in records]
             self.park(connection, memory, again)
             self._leave(connection, memory, done.gone)
             told = row.told if done.told is None else done.told
+            if done.has is not None:
+                row = replace(row, plan=done.has, has=done.has)
             if done.has is not None or told != row.told:
-                has = {} if done.has is None else {"plan": done.has, "has": done.has}
-                self._move(connection, memory, replace(row, told=told, **has))
-            over = [*(records - Stretches.of(one.record for one in again) - done.gone)]
+                self._move(connection, memory, replace(row, told=told))
+            comes_again = Stretches.of(parked.record for parked in again)
+            over = [*(records - comes_again - done.gone)]
             return self._settle(connection, memory, name, over, done.said)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
-        """Nobody could read what was answered: these documents go again as they are, under their plan and id."""
+        """Nobody could read what was answered: these go again as they are, with plan and id."""
         with self.transaction() as (connection, _):
+            places = [(sent.plan, sent.place, sent.attempts + 1) for sent in documents]
             values = [
-                {"output": name, "plan": one.plan, "place": one.place, "due": due, "attempts": one.attempts + 1}
-                for one in documents
+                {"output": name, "plan": plan, "place": place, "due": due, "attempts": attempts}
+                for plan, place, attempts in places
             ]
             self._tell(connection, "planned_later", values)
 
     def sweep(self) -> bool:
-        """Forgets rows that somebody has taken away or settled; whether there were any.
-
-        Of objects whose first row has gone so, the next one may go.
-        """
+        """Forgets rows that somebody has taken away or settled; whether there were any."""
         with self.transaction(soon=True) as (connection, memory):
             gone = self._gone(connection, memory)
             leaders: list[dict[str, Any]] = []
             if memory.any_parked:
-                found = self.ask(connection, "parked_gone", limit=PIECE_ROWS)
-                gone |= Stretches.of(int(number) for (number,) in found)
+                gone |= self.numbers(connection, "parked_gone", limit=PIECE_ROWS)
             self._leave(connection, memory, gone)
             if memory.any_parked and memory.leader_gone:
                 leaders = [
@@ -269,8 +272,13 @@ class Journal(JournalReader):
                 ]
                 self._tell(connection, "parked_due_at", leaders)
                 memory.leader_gone = False
-            memory.any_parked = memory.any_parked and self.ask(connection, "parked_any")[0][0] is not None
-            memory.seen = memory.seen - self._set_back(connection, memory) if memory.any_parked else Stretches()
+            if memory.any_parked:
+                memory.any_parked = self.ask(connection, "parked_any")[0][0] is not None
+            if not memory.any_parked:
+                # It is for the time in which rows wait: without any, all gaps are searched.
+                memory.seen = Stretches()
+            elif memory.seen:
+                memory.seen -= self._set_back(connection, memory)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
@@ -278,44 +286,41 @@ class Journal(JournalReader):
             return bool(gone) or bool(leaders)
 
     def _gone(self, connection: Connection, memory: Memory) -> Stretches:
-        """Rows of planned documents, and of some batches, that wait no longer; of the other batches another time."""
+        """Rows of planned documents, and of some batches, that wait no longer."""
         numbers = sorted(memory.batches)
-        some = [number for number in numbers if number > self._swept][:SWEPT_BATCHES] or numbers[:SWEPT_BATCHES]
+        # A far output may have thousands of batches ahead: the others have their turn another time.
+        unswept = [number for number in numbers if number > self._swept] or numbers
+        some = unswept[:SWEPT_BATCHES]
         self._swept = max(some, default=0)
-        taken = [memory.batches[number].records for number in some] + [*memory.planned.values()]
+        taken = [memory.batches[number].records for number in some]
         gone = Stretches()
-        for records in taken:
-            if records:
-                found = self.ask(connection, "still_waiting", ids=id_list([*records]))
-                gone |= records - Stretches.of(int(one) for (one,) in found)
+        for records in filter(None, [*taken, *memory.planned.values()]):
+            waiting = self.numbers(connection, "still_waiting", ids=id_list([*records]))
+            gone |= records - waiting
         return gone
 
     def _set_back(self, connection: Connection, memory: Memory) -> Stretches:
-        """Rows that need not be looked for, as far as is known, and wait again because somebody has set them back."""
-        if not memory.any_parked or not memory.seen:
-            return memory.seen
+        """Rows that nobody looks for, and that wait again because somebody has set them back."""
         begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
         first = self._looked + 1 if begin <= self._looked < end else begin
-        run = (first, min(end, first + PIECE_NUMBERS))
-        self._looked = run[1]
-        return Stretches.of(self.rows.unsealed(connection, memory, run, PIECE_ROWS))
+        self._looked = min(end, first + PIECE_NUMBERS)
+        return Stretches.of(self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS))
 
-    # --- parts of a transaction --------------------------------------------------------------------------------------
+    # --- parts of a transaction -------------------------------------------------------------------
 
     def _seal(self, connection: Connection, memory: Memory, name: str, sealed: Sealed) -> int:
-        """Gives new rows a number. Where nobody else has them ahead, no table has to know the batch.
-
-        The batch before becomes one with it where no other output stands between the two, or has read that one and may be
-        about to plan it, so that an output which is far behind has few large ones.
-        """
+        """Gives new rows a number. Where nobody else has them ahead, no table has the batch."""
         number = memory.last_batch + 1
         others = [row.position for row in memory.outputs.values() if row.name != name]
         if not others:
             return number
+        # The batch before becomes one with it, so that an output which is far behind has few large
+        # ones. Not where an output stands between the two, or has read that one and may be about to
+        # plan it. Nor with what a conversion has done: an output that comes later would get it.
         former = max(memory.batches, default=0)
         in_take = any(former in batches for batches in memory.in_take.values())
-        # With what a conversion has done nothing is joined: an output that comes later would get it.
-        if former and not in_take and former not in memory.converted and all(position < former for position in others):
+        is_between = any(position >= former for position in others)
+        if former and not (in_take or is_between or former in memory.converted):
             joined = memory.batches[former].joined(sealed)
             if len(joined.records) <= MERGED_ROWS and joined.weight <= self.settings.share:
                 self._tell(connection, "batch_drop", [{"id": former}])
@@ -332,24 +337,27 @@ class Journal(JournalReader):
         if not waiting:
             return
         groups: dict[tuple[Any, ...], list[Parked]] = {}
-        for one in waiting:
-            groups.setdefault(_parked_alike(one), []).append(one)
+        for row in waiting:
+            alike = (row.output, row.object, row.reason, row.note, row.attempts, row.due)
+            groups.setdefault(alike, []).append(row)
         single: list[dict[str, Any]] = []
-        for alike, rows in groups.items():
+        for (output, name, reason, note, attempts, due), rows in groups.items():
             if len(rows) < MANY_ROWS:
-                single.extend(one.written() for one in rows)
+                single.extend(row.written() for row in rows)
             else:
-                output, name, reason, note, attempts, due = alike
+                ids = id_list([row.record for row in rows])
                 values = {"output": output, "object": name, "reason": reason, "note": note}
-                ids = id_list([one.record for one in rows])
-                self._tell(connection, "parked_make_many", [values | {"attempts": attempts, "due": due, "ids": ids}])
+                values |= {"attempts": attempts, "due": due, "ids": ids}
+                self._tell(connection, "parked_make_many", [values])
         self._tell(connection, "parked_make", single)
         memory.add_parked(waiting)
 
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
         objects = self.rows.objects(connection, [*rows])
+        if not objects:
+            return
         values = {"output": name, "objects": encoded(sorted(set(objects.values())))}
-        waiting = [str(one) for (one,) in self.ask(connection, "parked_objects", **values)] if objects else []
+        waiting = [str(known) for (known,) in self.ask(connection, "parked_objects", **values)]
         parking = Parking(name, led=waiting)
         for record, of_object in sorted(objects.items()):
             parking.add(record, of_object, "new", 0)
@@ -358,21 +366,23 @@ class Journal(JournalReader):
     def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
         if not waited:
             return
-        ids = id_list([one.record for one in waited])
+        ids = id_list([row.record for row in waited])
         self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
         memory.forget_retried(waited)
 
     def _lead(self, connection: Connection, name: str, objects: Iterable[str]) -> None:
-        """Lets the first row go of each object of which rows wait behind one that waits no longer."""
+        """Lets the next row go of each object whose first row waits no longer."""
         asked = sorted(set(objects))
         if not asked:
             return
         found = self.ask(connection, "parked_first", output=name, objects=encoded(asked))
-        leaders = [{"output": name, "record_id": int(record), "due": 0} for record, due in found if due is None]
+        # One with a time goes by itself, at that time.
+        numbers = [int(record) for record, due in found if due is None]
+        leaders = [{"output": name, "record_id": record, "due": 0} for record in numbers]
         self._tell(connection, "parked_due_at", leaders)
 
     def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
-        """Takes rows out of everything: their numbers may come again, and would be new rows then."""
+        """Takes rows out of everything: numbers that come again are of new rows."""
         if not gone:
             return
         runs = [{"first": first, "last": last} for first, last in gone.parts]
@@ -381,34 +391,35 @@ class Journal(JournalReader):
         for number, batch in memory.batches.items():
             if batch.records & gone:
                 left = batch.records - gone
-                self._tell(connection, "batch_less", [{"id": number, "records": encoded(left.parts)}])
+                values = {"id": number, "records": encoded(left.parts)}
+                self._tell(connection, "batch_less", [values])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         memory.leader_gone = True
         memory.retried.clear()
         for output, records in memory.planned.items():
-            if records & gone:
-                self._leave_planned(connection, output, gone)
-                memory.planned[output] = records - gone
-
-    def _leave_planned(self, connection: Connection, output: str, gone: Stretches) -> None:
-        for row in self.ask(connection, "planned_read", output=output):
-            one = OnTheWay.read(row)
-            if one.records & gone:
-                one = replace(one, details=[detail.without(gone) for detail in one.details])
-                written = one.written(output)
-                columns = ("output", "plan", "place", "records", "details")
-                self._tell(connection, "planned_less", [{name: written[name] for name in columns}])
+            if not records & gone:
+                continue
+            memory.planned[output] = records - gone
+            for row in self.ask(connection, "planned_read", output=output):
+                documents = OnTheWay.read(row)
+                if documents.records & gone:
+                    details = [detail.without(gone) for detail in documents.details]
+                    written = replace(documents, details=details).written(output)
+                    columns = ("output", "plan", "place", "records", "details")
+                    values = {column: written[column] for column in columns}
+                    self._tell(connection, "planned_less", [values])
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
-        """Drops batches that no output has ahead any more."""
+        """Drops batches that no output has ahead any more, and those of which all rows are gone."""
         first = min((output.position for output in memory.outputs.values()), default=0)
-        passed = [number for number, batch in memory.batches.items() if number <= first or not batch.records]
-        self._tell(connection, "batch_drop", [{"id": number} for number in passed])
-        for number in passed:
+        batches = memory.batches
+        over = [number for number, batch in batches.items() if number <= first or not batch.records]
+        self._tell(connection, "batch_drop", [{"id": number} for number in over])
+        for number in over:
             del memory.batches[number]
 
-    # --- letters -----------------------------------------------------------------------------------------------------
+    # --- letters ----------------------------------------------------------------------------------
 
     def _settle(
         self,
@@ -418,16 +429,15 @@ class Journal(JournalReader):
         over: Sequence[int],
         said: Mapping[int, Outcome],
     ) -> Settled:
-        """Gives rows that are over for every output their letter: the worst that was said. Of the others it keeps what
-        this output has said.
-        """
+        """Gives rows that are over for all their letter, and keeps what was said of the others."""
         if not over:
             return Settled()
         final = self._over_for_all(connection, memory, name, Stretches.of(over))
         answers: dict[int, list[Outcome]] = {}
         if said:
             others = Stretches.of(over) - final
-            self._keep_said(connection, memory, name, {n: said[n] for n in said if n in others})
+            kept = {number: outcome for number, outcome in said.items() if number in others}
+            self._keep_said(connection, memory, name, kept)
             answers = {number: [outcome] for number, outcome in said.items() if number in final}
         if not final:
             return Settled()
@@ -438,8 +448,8 @@ class Journal(JournalReader):
             worst = worst_of(number, several, len(memory.outputs))
             if worst is not None:
                 ended[number,] = worst
+        # Somebody may have set rows back by SQL, and left the record of how they ended before.
         if final.parts[0][0] <= memory.last_noted:
-            # Somebody may have set rows back by SQL, and left the record of how they ended before.
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
         outcomes = Outcomes([(number,) for number in final], ended)
@@ -458,23 +468,18 @@ class Journal(JournalReader):
                 if number > row.position:
                     final -= batch.records
         if memory.any_parked and memory.outputs.keys() - {name}:
-            values = {"output": name if name in memory.outputs else "-", "ids": id_list([*final])}
-            found = self.ask(connection, "parked_elsewhere", **values)
-            final -= Stretches.of(int(number) for (number,) in found)
+            but = name if name in memory.outputs else "-"
+            ids = id_list([*final])
+            final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
         return final
 
     def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:
-        kept = [
-            {
-                "record_id": number,
-                "output": name,
-                "status": outcome.status.value,
-                "reason": outcome.reason.value,
-                "note": note_of(outcome),
-            }
-            for number, outcome in said.items()
-            if outcome.reason is not Reason.PUBLISHED or outcome.note
-        ]
+        kept: list[dict[str, Any]] = []
+        for number, outcome in said.items():
+            if outcome.reason is not Reason.PUBLISHED or outcome.note:
+                status, reason = outcome.status.value, outcome.reason.value
+                row = {"record_id": number, "output": name, "status": status, "reason": reason}
+                kept.append(row | {"note": note_of(outcome)})
         self._tell(connection, "said_make", kept)
         memory.any_said = memory.any_said or bool(kept)
 
@@ -487,13 +492,10 @@ class Journal(JournalReader):
     ) -> None:
         """Adds what other outputs have said of these rows, and forgets it."""
         for first, last in final.parts:
-            found = self.ask(connection, "said_read", first=first, last=last)
-            for number, _, status, reason, note in found:
-                answers.setdefault(int(number), []).append(said_of(int(number), status, reason, note))
-            if found:
+            answered = self.ask(connection, "said_read", first=first, last=last)
+            for number, _, status, reason, note in answered:
+                outcome = said_of(int(number), status, reason, note)
+                answers.setdefault(int(number), []).append(outcome)
+            if answered:
                 self._tell(connection, "said_drop", [{"first": first, "last": last}])
         memory.any_said = self.ask(connection, "said_any")[0][0] is not None
-
-
-def _parked_alike(one: Parked) -> tuple[Any, ...]:
-    return one.output, one.object, one.reason, one.note, one.attempts, one.due

@@ -1,4 +1,7 @@
-"""What memory knows of the journal's tables: as much as each turn needs. The tables count, and memory can be dropped."""
+"""What memory knows of the journal's tables: as much as each turn needs.
+
+The tables count, and memory can be dropped.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class ReplacedError(SourceError):
 
 
 class Sealed(Struct, frozen=True):
-    """A batch: its rows, and what their values have together, in bytes. Some have their events at hand."""
+    """A batch: its rows, and the bytes of their values. Some have their events at hand."""
 
     records: Stretches
     weight: int
@@ -59,24 +62,28 @@ class Memory(Struct, kw_only=True):
     planned: dict[str, Stretches]
     """The rows that may be on their way to each output that has such documents."""
     seen: Stretches
-    """Stretches of rows that somebody has taken, which are known while rows wait: theirs wait, are on their way, or have got
-    their letter since. Elsewhere the log is asked, which leaves out what waits too.
+    """Rows that somebody has taken: they wait, are on their way, or have got their letter since.
+
+    Known while rows wait. Elsewhere the log is asked, which leaves out what waits, too.
     """
     last_parked: int
     """The highest number of a row that waits, or that has waited while this was known."""
     last_noted: int
-    """The highest number of which the companion table says how its row ended: none above it has a record."""
+    """The highest number of a row of which the companion table says how it ended."""
     any_parked: bool
     any_said: bool
     any_held: bool
     converted: Stretches = Stretches()
-    """The numbers of batches that a conversion has done for every output but those that have them ahead."""
+    """Batches that a conversion has done for every output but those that have them ahead."""
     reserved_above: int | None = None
-    """The batches above this one are those of a conversion that is not over: nobody else takes them, nor new rows."""
+    """The batches above this one are those of a conversion that is not over.
+
+    Nobody else takes them, nor new rows.
+    """
     leader_gone: bool = True
     """Whether there may be an object of which rows wait and none may go first."""
     retried: dict[str, int] = {}
-    """When the last row may be offered again that an output's receiver did not take, as far as somebody has asked."""
+    """When the last row may be offered again that an output's receiver did not take, if asked."""
     seen_kept: int = 0
     """Of how many numbers it was last written down that nobody has to look for them."""
     in_take: dict[str, dict[int, Sealed]] = {}
@@ -86,7 +93,7 @@ class Memory(Struct, kw_only=True):
         """How far an output is."""
         if name not in self.outputs:
             said = f"Somebody has forgotten the output {name} while this publisher writes to it."
-            hint = "Take it out of the configuration, or begin again: it gets what comes from then on."
+            hint = "Take it out of the configuration, or begin again: it gets what comes from then."
             raise ReplacedError(said, hint=hint, may_pass=False)
         return self.outputs[name]
 
@@ -104,7 +111,9 @@ class Memory(Struct, kw_only=True):
         return max([0, *self.batches, *(output.position for output in self.outputs.values())])
 
     def keep_few_events(self) -> None:
-        """Lets go of the events of all batches but the newest: who takes those is behind, and reads them again."""
+        """Lets go of the events of all batches but the newest."""
+        # Who takes the older ones is behind, and reads them again: held here, they would be as many
+        # as a slow output lacks.
         for number in sorted(self.batches)[:-KEPT_BATCHES]:
             batch = self.batches[number]
             if batch.events is not None:
@@ -113,22 +122,21 @@ class Memory(Struct, kw_only=True):
     def add_parked(self, rows: Sequence[Parked]) -> None:
         """These rows wait from now on."""
         self.any_parked = True
-        self.seen |= Stretches.of(one.record for one in rows)
-        self.last_parked = max([self.last_parked, *(one.record for one in rows)])
+        self.seen |= Stretches.of(row.record for row in rows)
+        self.last_parked = max([self.last_parked, *(row.record for row in rows)])
         self.forget_retried(rows)
 
     def forget_retried(self, rows: Iterable[Parked]) -> None:
         """These rows begin to wait, or wait no longer."""
-        if any(one.reason == Reason.RETRY.value for one in rows):
+        if any(row.reason == Reason.RETRY.value for row in rows):
             self.retried.clear()
 
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
-    """Nobody has to look for these rows any more: they are sealed, or were parked. While rows wait that is written down now and
-    then, for who begins anew would look among all that wait, and that in each turn.
-    """
+    """Nobody has to look for these rows any more: they are sealed, or were parked."""
     if not memory.any_parked:
         return
+    # Written down now and then: who begins again would look among all that wait, in each turn.
     memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
     if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
         Marks(log).set(connection, SEEN, memory.seen.text())
@@ -136,13 +144,13 @@ def see(connection: Connection, log: Log, memory: Memory, records: Stretches) ->
 
 
 def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = True) -> Memory:
-    """Reads the tables. Who looks for no new rows does without `seen`, which takes a look at all that wait."""
+    """Reads the tables. Without `seen`, which looks at all that waits, nobody takes new rows."""
     batches = log.rows(connection, log.query("batches_read"))
     outputs = log.rows(connection, log.query("outputs_read"))
     planned: dict[str, Stretches] = {}
     for output, plan, _, records in log.rows(connection, log.query("planned_records")):
-        found = stretches_of(records, f"records of plan {plan}")
-        planned[str(output)] = planned.get(str(output), Stretches()) | found
+        records_planned = stretches_of(records, f"records of plan {plan}")
+        planned[str(output)] = planned.get(str(output), Stretches()) | records_planned
     last = None
     if seen:
         [(waiting, last)] = log.rows(connection, log.query("parked_count"))
@@ -150,27 +158,27 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     else:
         waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
         numbers = Stretches()
+    sealed: dict[int, Sealed] = {}
+    for number, records, weight in batches:
+        sealed[int(number)] = Sealed(
+            stretches_of(records, f"records of batch {number}"),
+            whole(weight, f"weight of batch {number}"),
+        )
     noted = log.rows(connection, log.query("outcome_last"))[0][0]
-    numbers_there = [int(number) for number, *_ in batches]
-    rows = {
-        row.name: row
-        for row in map(JournalRow.read, outputs)
-        # One whose rows are all marked, or gone, is over.
-        if not row.is_conversion or any(row.position < number <= row.plans for number in numbers_there)
-    }
+    rows: dict[str, JournalRow] = {}
+    for row in map(JournalRow.read, outputs):
+        # A conversion whose rows are all marked, or gone, is over.
+        if not row.is_conversion or any(row.position < number <= row.plans for number in sealed):
+            rows[row.name] = row
+    reserved = [row.position for row in rows.values() if row.is_conversion]
     return Memory(
         stamp=stamp,
         tracked=Marks(log).get(connection, TRACKED),
         converted=Stretches.read(Marks(log).get(connection, CONVERTED) or ""),
         last_noted=EVER if noted is None else int(noted),
-        batches={
-            int(number): Sealed(
-                stretches_of(records, f"records of batch {number}"), whole(weight, f"weight of batch {number}")
-            )
-            for number, records, weight in batches
-        },
+        batches=sealed,
         outputs=rows,
-        reserved_above=min((row.position for row in rows.values() if row.is_conversion), default=None),
+        reserved_above=min(reserved, default=None),
         planned=planned,
         seen=numbers,
         last_parked=EVER if last is None else int(last),
@@ -182,14 +190,17 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
 
 
 def _read_seen(connection: Connection, log: Log, waiting: int) -> Stretches:
-    """The rows that wait for any output; of many, what was written down, without rows that somebody has set back since."""
+    """The rows that wait for any output; of many, what was written down."""
+    if not waiting:
+        return Stretches()
     if waiting <= MOST_SEEN_RANGES:
-        numbers = log.rows(connection, log.query("parked_numbers")) if waiting else []
+        numbers = log.rows(connection, log.query("parked_numbers"))
         return Stretches.of(int(number) for (number,) in numbers)
     kept = Stretches.read(Marks(log).get(connection, SEEN) or "")
     if not kept:
         return kept
-    # One look at all of it; the numbers between its stretches are asked for in each turn anyway.
+    # Without rows that somebody has set back since. One look at all of it: the numbers between its
+    # stretches are asked for in each turn anyway.
     asked = {"first": kept.parts[0][0], "last": kept.parts[-1][1], "limit": MOST_SET_BACK_ROWS}
     set_back = log.rows(connection, log.query("unsealed_numbers"), asked)
     if len(set_back) == MOST_SET_BACK_ROWS:

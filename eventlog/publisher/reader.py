@@ -1,4 +1,4 @@
-"""Who reads the journal of a log: the memory that is kept from look to look, the clock, and who may take new rows."""
+"""Who reads the journal of a log: its memory, the clock, and who may take new rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventlog.publisher.tables import JournalRow
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.publisher.view import View
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import HOLDING
+from eventlog.sources.marks import HOLDING, Stretches
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -49,15 +49,16 @@ class JournalReader:
 
     @contextmanager
     def reading(self) -> Iterator[View]:
-        """Lone statements. Nothing that is read so is acted on but by a plan, which fails where somebody held or
-        released rows meanwhile.
+        """Lone statements. Only a plan acts on what is read so, and it fails where somebody has
+        held or released rows since.
         """
         with self.one_at_a_time:
             try:
                 with self.log.transaction(lone=True) as connection:
                     # The mark is read first: what somebody writes after it has the plan fail.
-                    found = self.ask(connection, "mark_read", name=HOLDING)
-                    memory = self.memory_of(connection, str(found[0][0]) if found else NEVER_HELD)
+                    marks = self.ask(connection, "mark_read", name=HOLDING)
+                    stamp = str(marks[0][0]) if marks else NEVER_HELD
+                    memory = self.memory_of(connection, stamp)
                     yield View(self.log, self.settings, self.rows, connection, memory)
             except BaseException:
                 self.forget_memory()
@@ -65,12 +66,11 @@ class JournalReader:
 
     @contextmanager
     def at_new_rows(self, name: str) -> Iterator[None]:
-        """One output at a time takes rows that no batch has: the others wait until it has planned them, and take its
-        batch then. Who has a batch ahead waits for nobody.
-        """
+        """One output at a time takes rows that no batch has. Who has one ahead waits for nobody."""
         alone = False
         if not self.is_behind(name):
             self._new_rows.acquire()
+            # Who had the lock may have sealed rows since: that batch is ahead of this output now.
             alone = not self.is_behind(name)
             if not alone:
                 self._new_rows.release()
@@ -84,7 +84,9 @@ class JournalReader:
         """Whether an output has a batch ahead of it, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
-            return memory is not None and memory.output(name).position < max(memory.batches, default=0)
+            if memory is None:
+                return False
+            return memory.output(name).position < max(memory.batches, default=0)
 
     def look(self, catalog: Catalog | None) -> None:
         """Goes on with tables as they look now."""
@@ -105,7 +107,11 @@ class JournalReader:
     def ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query), values)
 
-    # --- the clock ---------------------------------------------------------------------------------------------------
+    def numbers(self, connection: Connection, query: str, **values: Any) -> Stretches:
+        """The rows whose numbers a query finds."""
+        return Stretches.of(int(number) for (number,) in self.ask(connection, query, **values))
+
+    # --- the clock --------------------------------------------------------------------------------
 
     def moment(self) -> dt.datetime:
         """The database's clock, in UTC."""
@@ -113,21 +119,24 @@ class JournalReader:
             return self.log.now(connection)
 
     def now(self) -> int:
-        """The database's clock in milliseconds since 1970; between two looks at it this machine counts on."""
+        """The database's clock in milliseconds since 1970; between two looks this machine counts."""
         if monotonic() >= self._next_look:
-            told = self.moment().replace(tzinfo=dt.UTC).timestamp()
-            self._ahead, self._next_look = told - monotonic(), monotonic() + CLOCK_SECONDS
+            database_seconds = self.moment().replace(tzinfo=dt.UTC).timestamp()
+            self._ahead = database_seconds - monotonic()
+            self._next_look = monotonic() + CLOCK_SECONDS
         now = int((monotonic() + self._ahead) * 1000)
-        # A look that took longer than the former one makes it no earlier: what was to go at once would wait.
+        # A look that took longer than the former one makes it no earlier: what was to go at once
+        # would wait.
         if not 0 < self._now - now < LATE_SECONDS * 1000:
             self._now = now
         return self._now
 
     def delay(self, attempts: int) -> int:
-        """In how many milliseconds a row is tried again that was tried so often; by chance, so that not all come at once."""
+        """In how many milliseconds a row is tried again that was tried so often."""
+        # By chance, so that not all come at once.
         return int(self.settings.backoff.delay(attempts, secrets.SystemRandom().random()) * 1000)
 
-    # --- outputs, and what they may take ---------------------------------------------------------------------------
+    # --- outputs, and what they may take ----------------------------------------------------------
 
     def output(self, name: str) -> JournalRow:
         """How far an output is."""
@@ -138,12 +147,17 @@ class JournalReader:
     def outputs(self) -> int:
         """How many outputs there are, as far as memory knows."""
         memory = self._memory
-        return 1 if memory is None else len(memory.outputs)
+        if memory is None:
+            return 1
+        return len(memory.outputs)
 
     def others(self, name: str) -> list[str]:
         """The other outputs to which something goes, as far as memory knows."""
         memory = self._memory
-        return [] if memory is None else [one for one, row in memory.outputs.items() if one != name and not row.paused]
+        if memory is None:
+            return []
+        others = [row for row in memory.outputs.values() if row.name != name]
+        return [row.name for row in others if not row.paused]
 
     @property
     def embedded(self) -> bool:
@@ -160,14 +174,18 @@ class JournalReader:
         """Whether rows wait, are held or are on their way, as far as memory knows."""
         with self.one_at_a_time:
             memory = self._memory
-            return memory is not None and bool(memory.any_parked or memory.any_held or memory.batches or memory.taken)
+            if memory is None:
+                return False
+            waits = memory.any_parked or memory.any_held
+            return bool(waits or memory.batches or memory.taken)
 
     def anything(self, connection: Connection) -> bool:
-        """Whether rows wait that nobody has taken, or rows were held or released since the last reading."""
+        """Whether rows wait that nobody has taken, or rows were held or released since."""
         with self.one_at_a_time:
-            found = self.ask(connection, "mark_read", name=HOLDING)
-            if self._memory is None or not found or found[0][0] != self._memory.stamp:
+            marks = self.ask(connection, "mark_read", name=HOLDING)
+            if self._memory is None or not marks or marks[0][0] != self._memory.stamp:
                 return True
+            # Rows of a conversion that is not over: nobody else may take them.
             if self._memory.reserved_above is not None:
                 return False
             return bool(self.rows.first_numbers(connection, self._memory, 1))

@@ -1,7 +1,7 @@
-"""How rows end: reasons are recorded in the companion table, and statuses are written on the rows of the log.
+"""How rows end: reasons are recorded in the companion table, statuses on the rows of the log.
 
-A record_id is drawn before commit, so a lower one may appear after a higher one was read. So nothing is marked that was
-not read, however the numbers lie.
+A record_id is drawn before commit, so a lower one may appear after a higher one was read. So
+nothing is marked that was not read, however the numbers lie.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 RUN_ROWS: Final = 64
-"""From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
+"""So long a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
 
 DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
 """What `delete_from_log` deletes; errors stay where people can see them."""
@@ -44,24 +44,26 @@ def settle(
 
 def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
     """The record_ids that get each letter, ascending; those that stay N are left out."""
-    found: dict[Status, list[int]] = {}
+    numbers_of: dict[Status, list[int]] = {}
     for outcome in exceptional(outcomes):
         if outcome.status is not Status.NEW:
-            found.setdefault(outcome.status, []).append(outcome.position[0])
+            numbers_of.setdefault(outcome.status, []).append(outcome.position[0])
     if isinstance(outcomes, Outcomes):
         others = outcomes.others
         positions = outcomes.positions
         if others:
             positions = [position for position in positions if position not in others]
-        found.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
-    for numbers in found.values():
+        numbers_of.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
+    for numbers in numbers_of.values():
         numbers.sort()
-    return {status: numbers for status, numbers in found.items() if numbers}
+    return {status: numbers for status, numbers in numbers_of.items() if numbers}
 
 
 def is_noted(outcome: Outcome) -> bool:
     """Whether the companion table must say more than the letter does."""
-    return outcome.status is not Status.NEW and (outcome.reason is not Reason.PUBLISHED or outcome.note is not None)
+    if outcome.status is Status.NEW:
+        return False
+    return outcome.reason is not Reason.PUBLISHED or outcome.note is not None
 
 
 def note_of(outcome: Outcome) -> str | None:
@@ -71,22 +73,33 @@ def note_of(outcome: Outcome) -> str | None:
         note = f"superseded by {written(outcome.winner)}"
     if note is None:
         return None
-    return stored(masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode())
+    # PostgreSQL keeps no NUL in a text, and a receiver's answer may have half of a surrogate pair,
+    # which no database takes.
+    without_nul = masked(note).replace("\0", "\\0")
+    return stored(without_nul.encode("utf-8", "backslashreplace").decode())
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:
-    """As the statements read it; without a note the key is left out, because not every database takes JSON's null for NULL."""
-    found: dict[str, Any] = {"id": outcome.position[0], "status": outcome.status.value, "reason": outcome.reason.value}
+    """As the statements read it."""
+    status, reason = outcome.status.value, outcome.reason.value
+    record = {"id": outcome.position[0], "status": status, "reason": reason}
     note = note_of(outcome)
-    return found if note is None else found | {"note": note}
+    # Without a note the key is left out: not every database takes JSON's null for NULL.
+    if note is not None:
+        record["note"] = note
+    return record
 
 
-def _change(connection: Connection, log: Log, verb: str, numbers: Sequence[int], values: Mapping[str, str]) -> None:
-    """Marks or deletes exactly these rows.
-
-    Marking by the ends of a range is twice as fast as by a list, but a range also holds what was committed late. Only
-    a run of consecutive numbers has no room for a row that is not in it, so only runs are marked by their ends.
-    """
+def _change(
+    connection: Connection,
+    log: Log,
+    verb: str,
+    numbers: Sequence[int],
+    values: Mapping[str, str],
+) -> None:
+    """Marks or deletes exactly these rows."""
+    # Marking by the ends of a range is twice as fast as by a list, but a range also holds what was
+    # committed late. Only a run of consecutive numbers has no room for a row that is not in it.
     stretches = runs(numbers)
     long = [(first, last) for first, last in stretches if last - first + 1 >= RUN_ROWS]
     for first, last in long:

@@ -27,7 +27,7 @@ class WaitingFor(Struct, frozen=True, kw_only=True):
 
 
 class OutputPlace(Struct, frozen=True, kw_only=True):
-    """Where an output is: how many rows it has ahead of it, how many may be on their way to it, and what waits for what.
+    """Where an output is: how many rows are ahead of it, may be on their way to it, or wait.
 
     `paused` says since when, by whom and why; `warning` what was found about its target.
     """
@@ -57,22 +57,26 @@ def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
     memory = read_memory(connection, log, "", seen=False)
     waits: dict[str, list[WaitingFor]] = {}
     for output, reason, rows, first, due in log.rows(connection, log.query("parked_reasons")):
-        soonest = None if due is None or int(due) >= NEVER else int(due)
-        one = WaitingFor(reason=str(reason), rows=int(rows), first=int(first), due=soonest)
-        waits.setdefault(str(output), []).append(one)
-    return {
-        name: OutputPlace(
+        soonest = None
+        if due is not None and int(due) < NEVER:
+            soonest = int(due)
+        waiting = WaitingFor(reason=str(reason), rows=int(rows), first=int(first), due=soonest)
+        waits.setdefault(str(output), []).append(waiting)
+    places: dict[str, OutputPlace] = {}
+    for name, row in memory.outputs.items():
+        batches = memory.batches.items()
+        ahead = [batch.records for number, batch in batches if number > row.position]
+        places[name] = OutputPlace(
             name=name,
             position=row.position,
             plan=row.plan,
-            ahead=sum(len(one.records) for number, one in memory.batches.items() if number > row.position),
+            ahead=sum(map(len, ahead)),
             on_the_way=len(memory.planned.get(name, ())),
             waits=waits.get(name, ()),
             paused=row.paused,
             warning=row.warning,
         )
-        for name, row in memory.outputs.items()
-    }
+    return places
 
 
 Place = Literal["ahead", "parked", "planned", "over", "unsealed"]
@@ -104,8 +108,12 @@ class RowPlace(Struct, frozen=True, kw_only=True):
         if self.place == "planned":
             return "It is being delivered."
         if self.place == "over":
-            return f"It is over: {self.reason}." if self.reason else "It is there."
-        return "It waits until somebody resumes the output." if self.paused else "It waits."
+            if self.reason:
+                return f"It is over: {self.reason}."
+            return "It is there."
+        if self.paused:
+            return "It waits until somebody resumes the output."
+        return "It waits."
 
     @property
     def _parked(self) -> str:
@@ -116,67 +124,74 @@ class RowPlace(Struct, frozen=True, kw_only=True):
             return "It waits until somebody releases it."
         if self.attempts:
             return f"It is offered again after {self.attempts} attempt{'s' * (self.attempts != 1)}."
-        return "It waits." if self.reason in (None, BEHIND) else f"It waits: {self.reason}."
+        if self.reason in (None, BEHIND):
+            return "It waits."
+        return f"It waits: {self.reason}."
 
 
 def places_of(connection: Connection, log: Log, record: int) -> list[RowPlace]:
-    """Where a waiting row is for each output: one read of each table, of the parked rows those of its number."""
+    """Where a waiting row is for each output: one read of each table."""
     memory = read_memory(connection, log, "", seen=False)
     parked = _parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
-    said = {
-        str(output): (str(reason), note)
-        for _, output, _, reason, note in log.rows(
-            connection, log.query("said_read"), {"first": record, "last": record}
-        )
-    }
-    sealed = bool(parked or said) or record in memory.taken
-    found: list[RowPlace] = []
+    run = {"first": record, "last": record}
+    answers: dict[str, tuple[str, str | None]] = {}
+    for _, output, _, reason, note in log.rows(connection, log.query("said_read"), run):
+        answers[str(output)] = (str(reason), note)
+    sealed = bool(parked or answers) or record in memory.taken
+    places: list[RowPlace] = []
     for name, row in memory.outputs.items():
         paused = row.paused is not None
+        batches = memory.batches.items()
+        ahead = [batch.records for number, batch in batches if number > row.position]
         if name in parked:
-            found.append(parked[name])
+            places.append(parked[name])
         elif record in memory.planned.get(name, ()):
-            found.append(RowPlace(output=name, place="planned"))
+            places.append(RowPlace(output=name, place="planned"))
         elif not sealed:
-            found.append(RowPlace(output=name, place="unsealed", paused=paused))
-        elif any(number > row.position and record in one.records for number, one in memory.batches.items()):
-            found.append(RowPlace(output=name, place="ahead", paused=paused))
+            places.append(RowPlace(output=name, place="unsealed", paused=paused))
+        elif any(record in records for records in ahead):
+            places.append(RowPlace(output=name, place="ahead", paused=paused))
         else:
-            reason, note = said.get(name, (None, None))
-            found.append(RowPlace(output=name, place="over", reason=reason, note=note))
-    return found
+            reason, note = answers.get(name, (None, None))
+            places.append(RowPlace(output=name, place="over", reason=reason, note=note))
+    return places
 
 
 def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowPlace]:
-    """The row as outputs have it parked. Only the first of the rows before it counts, or the first that is held."""
-    found: dict[str, RowPlace] = {}
+    """The row as outputs have it parked."""
+    places: dict[str, RowPlace] = {}
     for output, reason, note, attempts, due, ahead, _, ahead_due in rows:
-        former = found.get(str(output))
+        former = places.get(str(output))
         is_held = ahead_due is not None and int(ahead_due) >= NEVER
+        # Of the rows before it only the first counts, or the first one that is held.
         if former is not None and (former.behind_held or not is_held):
             continue
-        found[str(output)] = RowPlace(
+        soonest = None
+        if due is not None and int(due) < NEVER:
+            soonest = int(due)
+        places[str(output)] = RowPlace(
             output=str(output),
             place="parked",
             reason=str(reason),
             note=note,
             attempts=int(attempts),
-            due=None if due is None or int(due) >= NEVER else int(due),
+            due=soonest,
             behind=None if ahead is None else int(ahead),
             behind_held=is_held,
         )
-    return found
+    return places
 
 
 def said_of_places(connection: Connection, log: Log, record: int) -> Iterator[str]:
-    """Why a row waits, in sentences: one where it waits for the same thing everywhere, else one for each output."""
+    """Why a row waits, in sentences: one where the outputs agree, else one for each of them."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
         yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."
-    places = [one for one in places_of(connection, log, record) if one.place != "over" or one.reason]
-    sentences = {one.sentence for one in places}
+    places = places_of(connection, log, record)
+    places = [place for place in places if place.place != "over" or place.reason]
+    sentences = {place.sentence for place in places}
     if len(sentences) == 1:
         yield sentences.pop()
         return
-    for one in places:
-        yield f"{one.output}: {one.sentence}"
+    for place in places:
+        yield f"{place.output}: {place.sentence}"

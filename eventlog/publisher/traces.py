@@ -10,9 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
+from eventlog.publisher.books import Turn
 
 if TYPE_CHECKING:
-    from eventlog.publisher.books import Turn
     from eventlog.publisher.take import Take
 
 OPEN_BATCHES: Final = 8
@@ -66,14 +66,15 @@ class BatchTraces:
             self._open.append(trace)
         return trace
 
-    def leave(self, output: str, trace: BatchTrace, turn: Turn | None, failure: BaseException | None = None) -> None:
+    def leave(self, output: str, trace: BatchTrace, ended: Turn | BaseException | None) -> None:
         """An output is through with a batch, well or not; with the last one the trace ends."""
         with self._one_at_a_time:
             trace.waiting.discard(output)
-            if turn is not None:
-                trace.changes += turn.changes
-                trace.documents += turn.documents
-            trace.failure = trace.failure or failure
+            if isinstance(ended, Turn):
+                trace.changes += ended.changes
+                trace.documents += ended.documents
+            elif ended is not None and trace.failure is None:
+                trace.failure = ended
             if not trace.waiting:
                 self._end(trace)
 

@@ -1,8 +1,9 @@
-"""Rows that wait and that nobody has taken: those above all that is taken, and those that committed late, between.
+"""Rows that wait and that nobody has taken: those above all that is taken, and late ones, between.
 
-Law: the rows above are asked for first. A transaction that commits meanwhile may have its later rows missed, and never
-its earlier ones. All gaps are asked for each time: an earlier row may be in one whose transaction has just committed
-a later row of the same object above all of them. Where one is late, one statement says which rows are next.
+Law: the rows above are asked for first. A transaction that commits meanwhile may have its later
+rows missed, and never its earlier ones. All gaps are asked for each time: an earlier row may be in
+one whose transaction has just committed a later row of the same object above all of them. Where one
+is late, one statement says which rows are next.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class UnsealedRows:
         self._settings = settings
         self._rows = WaitingRows(log, catalog, settings)
         self._identities = Identities(catalog)
-        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers that it has.
+        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
+        # numbers that it has.
         is_ours = log.names.transaction is not None and not log.dialect.log_has_key
         self._checks_numbers = is_ours and has_number_index(log.engine, log.names)
 
@@ -67,127 +69,168 @@ class UnsealedRows:
         """The next rows, so many or as many more as the last object has; None where none wait."""
         known, room = memory.taken | memory.seen, self._settings.share
         if not known and not memory.any_parked:
-            found = self._rows.next(connection, Request(limit=limit, room=room))
+            request = Request(limit=limit, room=room)
+            portion = self._rows.next(connection, request)
         elif self._settings.handle_future_events:
-            request = Request(limit=limit, room=room, among="among_due_unparked", known=memory.taken)
-            found = self._rows.next(connection, request)
+            # Times count here, not numbers: what is due may lie anywhere among what is known.
+            among = "among_due_unparked"
+            request = Request(limit=limit, room=room, among=among, known=memory.taken)
+            portion = self._rows.next(connection, request)
         else:
             beyond = {"beyond": _edge(memory, known)}
-            found = self._rows.next(connection, Request(limit=limit, room=room, among="among_beyond", bounds=beyond))
+            request = Request(limit=limit, room=room, among="among_beyond", bounds=beyond)
+            portion = self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
-                # are wanted: rows of one change stand near each other, and the end may be among them.
+                # are wanted: rows of one change stand near each other, and the end may be among
+                # them.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
                 noted = {"ids": id_list(numbers)}
-                asked = Request(limit=limit, room=room, among="among_noted", bounds=noted)
-                found = self._rows.next(connection, asked)
-        if not found.events:
+                request = Request(limit=limit, room=room, among="among_noted", bounds=noted)
+                portion = self._rows.next(connection, request)
+        if not portion.events:
             return None
-        rows = self._with_faults(connection, found.rows) if self._checks_numbers else found.rows
-        return Sealed(Stretches.of(event.position[0] for event in rows), found.weight, rows, is_new=True)
+        rows = portion.rows
+        if self._checks_numbers:
+            rows = self._with_faults(connection, rows)
+        records = Stretches.of(event.position[0] for event in rows)
+        return Sealed(records, portion.weight, rows, is_new=True)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
-        """The events; nothing is told of one whose number cannot be its own: a document would take another one's place.
+        """The events, with a fault where the number cannot be the row's own.
 
-        A log that numbers its rows itself has one number twice only where somebody has given it.
+        Of such a row nothing is told: its document would take another one's place.
         """
+        # A log that numbers its rows itself has one number twice only where somebody has given it.
         newest = int(self._log.rows(connection, self._log.query("newest_processed"))[0][0] or 0)
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
         numbers = [event.position[0] for event in events]
         low = [number for number in numbers if number <= newest]
-        faults = {number: f"record_id is {number}; it must be positive." for number in numbers if number <= 0}
+        faults: dict[int, str] = {}
+        for number in numbers:
+            if number <= 0:
+                faults[number] = f"record_id is {number}; it must be positive."
         if low:
-            processed = self._log.rows(connection, self._log.query("processed_among"), {"ids": id_list(low)})
-            said = (
-                "Another row of the log has record_id {} already, and is processed; give this one a number of its own."
-            )
-            faults |= {int(number): said.format(number) for (number,) in processed}
+            query = self._log.query("processed_among")
+            for (number,) in self._log.rows(connection, query, {"ids": id_list(low)}):
+                faults[int(number)] = (
+                    f"Another row of the log has record_id {int(number)} already, and is processed; "
+                    "give this one a number of its own."
+                )
         if not faults:
             return events
-        return [
-            replace(event, fault=faults[event.position[0]]) if event.position[0] in faults else event
-            for event in events
-        ]
+        checked: list[Event] = []
+        for event in events:
+            fault = faults.get(event.position[0])
+            checked.append(event if fault is None else replace(event, fault=fault))
+        return checked
 
     def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> list[tuple[int, Spelling]]:
-        """The next rows without their values, about so many: their numbers, and what they say of their objects.
+        """The next rows without their values, about so many: their numbers, and their objects.
 
-        Rows of a change that goes on behind them are left out. None come where others are to be taken first, or where two
-        have one number.
+        Rows of a change that goes on behind them are left out. None come where others are to be
+        taken first, or where two have one number.
         """
         known = memory.taken | memory.seen
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
         beyond = {"beyond": _edge(memory, known)}
-        rows = self._rows.unread(connection, Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond))
+        request = Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond)
+        rows = self._rows.unread(connection, request)
         late = self._late(connection, memory, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
             noted = {"ids": id_list(self._late(connection, memory, known, asked, above=True))}
-            rows = self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds=noted))
+            request = Request(limit=ALL, room=ALL, among="among_noted", bounds=noted)
+            rows = self._rows.unread(connection, request)
         if len({row[0] for row in rows}) < len(rows):
             return []
-        end = end_with_a_change(rows, len(rows) - NEAR_ROWS) if len(rows) >= asked else len(rows)
+        end = len(rows)
+        if end >= asked:  # there are more behind them, and the last change may go on there
+            end = end_with_a_change(rows, end - NEAR_ROWS)
         torn = torn_places(rows, end)
-        return [(int(row[0]), row[OBJECT]) for place, row in enumerate(rows[:end]) if place not in torn]
+        whole = [row for place, row in enumerate(rows[:end]) if place not in torn]
+        return [(int(row[0]), row[OBJECT]) for row in whole]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
-        """Numbers of rows that wait and that nobody has taken: so many of the first ones, and none where none wait."""
+        """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
         taken, known = memory.taken, memory.taken | memory.seen
-        if not (known or memory.any_parked) or self._settings.handle_future_events:
-            among = "among_due_unparked" if self._settings.handle_future_events else "among_all"
+        by_time = self._settings.handle_future_events
+        if by_time or not (known or memory.any_parked):
+            among = "among_due_unparked" if by_time else "among_all"
             query = self._log.query("oldest_waiting", among=among, kept="kept_any")
-            waiting = self._log.rows(connection, query, {"beyond": EVER, "limit": limit + len(taken)})
+            values = {"beyond": EVER, "limit": limit + len(taken)}
+            waiting = self._log.rows(connection, query, values)
             return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
         return self._late(connection, memory, known, limit, above=True)
 
     def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
-        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(numbers)})
-        return self._rows.next(connection, request).rows if numbers else ()
+        if not numbers:
+            return ()
+        bounds = {"ids": id_list(numbers)}
+        request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
+        return self._rows.next(connection, request).rows
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
-        return {event.position[0]: object_of(self._identities, event) for event in self.events(connection, numbers)}
+        events = self.events(connection, numbers)
+        return {event.position[0]: object_of(self._identities, event) for event in events}
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
         """Those of these rows that go on with the change of the one before them of their object."""
         bounds = {"ids": id_list(numbers)}
-        return continuing(
-            self._rows.unread(connection, Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds))
-        )
+        request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
+        return continuing(self._rows.unread(connection, request))
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
-        """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it."""
+        """The last waiting row of each transaction of these events that has one behind them.
+
+        None where nobody can say it.
+        """
         return self._rows.ends_behind(connection, events)
 
     def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
         first, last = run
-        taken, found = memory.taken, list[int]()
-        while len(found) < limit:
+        taken, unsealed = memory.taken, list[int]()
+        while len(unsealed) < limit:
             values = {"first": first, "last": last, "limit": PAGE_ROWS}
             query = self._log.query("unsealed_numbers")
             page = [int(number) for (number,) in self._log.rows(connection, query, values)]
-            found += [number for number in page if number not in taken]
+            unsealed += [number for number in page if number not in taken]
             if len(page) < PAGE_ROWS:
                 break
             first = page[-1] + 1
-        return found[:limit]
+        return unsealed[:limit]
 
     def _late(
-        self, connection: Connection, memory: Memory, known: Stretches, limit: int, *, above: bool = False
+        self,
+        connection: Connection,
+        memory: Memory,
+        known: Stretches,
+        limit: int,
+        *,
+        above: bool = False,
     ) -> list[int]:
-        """Numbers of waiting rows that nobody has taken, below or between those that are known, and `above` these too."""
+        """Numbers of waiting rows that nobody has taken, below or between those that are known.
+
+        With `above` also the numbers above all that is known.
+        """
         taken = memory.taken
-        ends = [*known.parts, (NEVER if above else _edge(memory, known) + 1, NEVER)]
+        beyond = NEVER
+        if not above:
+            beyond = _edge(memory, known) + 1
+        ends = [*known.parts, (beyond, NEVER)]
         gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise([(EVER, EVER), *ends])]
-        asked = fewer(gaps, SLOTS if self._log.dialect.constant_ranges else MOST_GAPS)
+        most_gaps = SLOTS if self._log.dialect.constant_ranges else MOST_GAPS
+        asked = fewer(gaps, most_gaps)
         query = self._log.query("late_numbers")
+        # A whole page even for one row: where gaps are asked for as one, most of it may be taken.
         most = max(limit, PAGE_ROWS)
         late: list[int] = []
         while asked and len(late) < limit:
@@ -208,14 +251,19 @@ def _edge(memory: Memory, known: Stretches) -> int:
 def object_of(identities: Identities, event: Event) -> str:
     """What rows of one object are parked under; a row that names no object is alone."""
     row = identities.row_id(event.table, event.key)
-    return f"#{event.position[0]}" if row is None else name_of(row)
+    if row is None:
+        return f"#{event.position[0]}"
+    return name_of(row)
 
 
 def name_of(row: RowId) -> str:
     """What rows of this object are parked under."""
-    name = f"{row.schema}.{row.table}/{row.key}" if row.schema else f"{row.table}/{row.key}"
+    name = f"{row.table}/{row.key}"
+    if row.schema:
+        name = f"{row.schema}.{name}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
+    # The column has no more room. Two objects that meet in one hash would wait for each other.
     return f"~{hashlib.blake2b(name.encode(), digest_size=32).hexdigest()}"
 
 
@@ -223,12 +271,20 @@ def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
     """Gaps as `late_numbers` takes them."""
     if not log.dialect.constant_ranges:
         return {"gaps": msgspec.json.encode(gaps).decode()}
+    # Slots that are left over get a range that holds no number.
     slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
-    return {f"{end}_{slot}": gap[place] for slot, gap in enumerate(slots) for place, end in enumerate(("from", "to"))}
+    parameters: dict[str, int] = {}
+    for slot, (first, last) in enumerate(slots):
+        parameters[f"from_{slot}"] = first
+        parameters[f"to_{slot}"] = last
+    return parameters
 
 
 def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
-    """The gaps made fewer, where they are too many, by what lies between the nearest ones: what is asked for has more rows then."""
+    """The gaps made fewer, where they are too many, by what lies between the nearest ones.
+
+    What is asked for has more rows then.
+    """
     if len(gaps) <= most:
         return list(gaps)
     between = sorted(range(1, len(gaps)), key=lambda place: gaps[place][0] - gaps[place - 1][1])

@@ -1,7 +1,7 @@
 """What the journal says at one look: how far an output is, what it may take, and what waits for it.
 
-Lone statements read it. What is read so is acted on by a plan only, which fails where somebody held or released rows
-meanwhile.
+Lone statements read it. Only a plan acts on what is read so, and it fails where somebody has held
+or released rows since.
 """
 
 from __future__ import annotations
@@ -24,17 +24,22 @@ if TYPE_CHECKING:
     from eventlog.publisher.unsealed import UnsealedRows
 
 NEAR_NUMBERS: Final = 10_000
-"""Rows of a transaction that wait are looked for so far below and above those that go: a million others may wait."""
+"""Rows of a transaction are looked for so far from those that go: a million others may wait."""
 
 MOST_COUNT_LOOKS: Final = 10
-"""So many stretches of a batch are counted one by one; of more, its rows are asked for by their numbers."""
+"""So many stretches of a batch are counted one by one; of more, its rows are asked for by number."""
 
 
 class View:
-    """The journal of a log as one connection sees it. `rows` reads the log, `memory` knows the journal's tables."""
+    """The journal of a log as one connection sees it. `rows` reads the log, `memory` the tables."""
 
     def __init__(
-        self, log: Log, settings: LogSettings, rows: UnsealedRows, connection: Connection, memory: Memory
+        self,
+        log: Log,
+        settings: LogSettings,
+        rows: UnsealedRows,
+        connection: Connection,
+        memory: Memory,
     ) -> None:
         self.settings = settings
         self.connection = connection
@@ -45,12 +50,13 @@ class View:
     def ask(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
         return self._log.rows(self.connection, self._log.query(query), values)
 
-    # --- what may go -------------------------------------------------------------------------------------------------
+    # --- what may go ------------------------------------------------------------------------------
 
     def next_batches(self, name: str, limit: int, room: int) -> dict[int, Sealed]:
-        """The batches that an output has ahead of it: the first one, and more while all have so many rows and bytes."""
+        """The first batch that an output has ahead of it, and more up to so many rows and bytes."""
         position = self.memory.output(name).position
-        found = self.memory.in_take[name] = dict[int, Sealed]()
+        # What is here must not be joined with a later batch before the plan of this output.
+        batches = self.memory.in_take[name] = dict[int, Sealed]()
         rows, weight, reserved = 0, 0, self.memory.reserved_above
         for number in sorted(self.memory.batches):
             if number <= position:
@@ -59,34 +65,44 @@ class View:
                 break
             batch = self.memory.batches[number]
             rows, weight = rows + len(batch.records), weight + batch.weight
-            if found and (rows > limit or weight > room):
+            # The first one goes however large it is: else nothing would.
+            if batches and (rows > limit or weight > room):
                 break
-            found[number] = batch
-        return found
+            batches[number] = batch
+        return batches
 
     def new_rows(self, limit: int) -> Sealed | None:
-        """The next waiting rows that no batch has; they are sealed by the plan that takes them. None where none wait."""
-        # Nothing may overtake the rows of a conversion that was interrupted, and only it knows their objects.
-        return None if self.memory.reserved_above is not None else self._rows.next(self.connection, self.memory, limit)
+        """The next waiting rows that no batch has; the plan that takes them seals them."""
+        # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
+        if self.memory.reserved_above is not None:
+            return None
+        return self._rows.next(self.connection, self.memory, limit)
 
     def due(self, name: str, now: int, limit: int) -> tuple[list[Parked], Collection[str]]:
-        """Rows that waited and whose objects' turn it is, in their order; and those objects of which no row is left."""
+        """Rows that waited and whose objects' turn it is; and those objects that are free by them."""
         if not self.memory.any_parked:
             return [], ()
         most = limit + 2 * NEAR_ROWS
         leaders = self.ask("parked_due", output=name, now=now, limit=most + 1)
-        objects = {str(one) for one, _ in leaders[:most]}
-        if self.settings.handle_future_events:  # times count and not numbers: the first of an object may have any
+        objects = {str(leader) for leader, _ in leaders[:most]}
+        # Times count there and not numbers: the first row of an object may have any number.
+        if self.settings.handle_future_events:
             return self.parked_of(name, objects), objects
         rows = self.parked_of(name, objects, most)
         if len(leaders) <= most and len(rows) <= limit:
             return rows, objects
-        # Rows of objects that come later have numbers between these: so a transaction is told in its order.
-        beyond = int(leaders[most][1]) if len(leaders) > most else NEVER
+        beyond = NEVER
+        if len(leaders) > most:
+            # Objects that come later have rows between these: so a transaction is told in its
+            # order.
+            beyond = int(leaders[most][1])
+        may_begin = len(rows)
         is_full = len(rows) == most
-        # Nobody knows whether a change among the last rows of a full list goes on behind it.
+        if is_full:
+            # Nobody knows whether a change among the last rows of a full list goes on behind it.
+            may_begin -= NEAR_ROWS
         continuing = self._rows.continuing(self.connection, [row.record for row in rows])
-        going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=len(rows) - NEAR_ROWS * is_full)
+        going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=may_begin)
         if is_full:
             return going, ()
         taken = {row.record for row in going}
@@ -102,12 +118,12 @@ class View:
             Parked(
                 output=name,
                 record=int(record),
-                object=str(one),
+                object=str(of_object),
                 reason=str(reason),
                 attempts=int(attempts),
                 due=None if due is None else int(due),
             )
-            for record, one, reason, attempts, due in self.ask("parked_rows", **values)
+            for record, of_object, reason, attempts, due in self.ask("parked_rows", **values)
         ]
 
     @property
@@ -121,16 +137,16 @@ class View:
         if not self.memory.any_parked or not asked:
             return set()
         values = {"output": name, "objects": encoded(asked)}
-        return {str(one) for (one,) in self.ask("parked_objects", **values)}
+        return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
     def held(self, numbers: Collection[int]) -> set[int]:
         """Those of these rows that somebody holds."""
         if not self.memory.any_held or not numbers:
             return set()
-        return {int(one) for (one,) in self.ask("held_among", ids=id_list([*numbers]))}
+        return {int(number) for (number,) in self.ask("held_among", ids=id_list([*numbers]))}
 
     def events(self, batches: Iterable[Sealed], numbers: Iterable[int]) -> Sequence[Event]:
-        """The events of these batches and rows, as far as they still wait; some batches have theirs at hand."""
+        """The events of these batches and rows, as far as they still wait."""
         at_hand: list[Event] = []
         asked = list(numbers)
         for batch in batches:
@@ -138,64 +154,68 @@ class View:
                 at_hand.extend(batch.events)
             else:
                 asked.extend(batch.records)
-        return [*at_hand, *self._rows.events(self.connection, sorted(set(asked)))] if asked else at_hand
+        if asked:
+            at_hand.extend(self._rows.events(self.connection, sorted(set(asked))))
+        return at_hand
 
     def _all_wait(self, records: Stretches) -> bool:
         """Whether nobody has taken one of these rows away, or settled it, since they were read."""
         if len(records.parts) > MOST_COUNT_LOOKS:
-            found = self.ask("still_waiting", ids=id_list([*records]))
-            return len(found) == len(records)
-        counts = (self.ask("count_between", first=first, last=last) for first, last in records.parts)
-        return sum(int(count) for [(count,)] in counts) == len(records)
+            return len(self.ask("still_waiting", ids=id_list([*records]))) == len(records)
+        waiting = 0
+        for first, last in records.parts:
+            waiting += int(self.ask("count_between", first=first, last=last)[0][0])
+        return waiting == len(records)
 
     def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
         return self._rows.objects(self.connection, sorted(set(numbers)))
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
-        """The transactions of a take that go on at the output: other rows of them are ahead of it, or wait for it.
-
-        Rows that wait in the log are not enough to know: they may wait for other outputs only.
-        """
+        """The transactions of a take that go on at the output: their rows are ahead, or wait for it."""
         ends = self._rows.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
         position = self.memory.output(name).position
-        known = self.memory.taken | self._parked_among(ends.values())
-        ahead = [one.records for number, one in self.memory.batches.items() if number > position]
-        # Rows of a transaction are taken in their order, but for those that are set aside: so where it has passed the
-        # last one, no other is ahead of it.
-        soon = {
-            one
-            for one, end in ends.items()
-            if end not in taken.records and (end not in known or any(end in records for records in ahead))
-        }
+        known = self.memory.taken
+        if ends and self.memory.any_parked:
+            parked = self.ask("parked_among", ids=id_list([*ends.values()]))
+            known |= Stretches.of(int(number) for (number,) in parked)
+        batches = self.memory.batches
+        ahead = [batch.records for number, batch in batches.items() if number > position]
+        # That rows wait in the log is not enough: they may wait for other outputs only. Rows of a
+        # transaction are taken in their order, but for those that are set aside: so where the
+        # output has passed the last one, no other is ahead of it.
+        soon = set[int]()
+        for transaction, end in ends.items():
+            is_ahead = end not in known or any(end in records for records in ahead)
+            if end not in taken.records and is_ahead:
+                soon.add(transaction)
         waiting = list(taken.set_aside)
         if self.memory.any_parked:
             numbers = [event.position[0] for event in taken.events]
-            transactions = {event.transaction.mark for event in taken.events if event.transaction is not None}
+            known_transactions = [event.transaction for event in taken.events]
+            marks = {known.mark for known in known_transactions if known is not None}
             values = {
                 "output": name,
                 "first": min(numbers) - NEAR_NUMBERS,
                 "last": max(numbers) + NEAR_NUMBERS,
-                "ids": id_list([one.record for one in taken.unparked]),
-                "transactions": id_list(sorted(transactions)),
+                "ids": id_list([row.record for row in taken.unparked]),
+                "transactions": id_list(sorted(marks)),
             }
-            waiting += [(int(one), int(due or 0)) for one, due in self.ask("parked_transactions", **values)]
-        soon.update(one for one, due in waiting if due <= now)
-        return GoingOn(every=frozenset(soon.union(one for one, _ in waiting)), soon=frozenset(soon))
-
-    def _parked_among(self, numbers: Collection[int]) -> Stretches:
-        """Those of these rows that wait for any output."""
-        if not numbers or not self.memory.any_parked:
-            return Stretches()
-        return Stretches.of(int(number) for (number,) in self.ask("parked_among", ids=id_list([*numbers])))
+            for mark, due in self.ask("parked_transactions", **values):
+                waiting.append((int(mark), int(due or 0)))
+        # The rest of a transaction does not wait for a row that may go much later only.
+        soon.update(mark for mark, due in waiting if due <= now)
+        every = soon.union(mark for mark, _ in waiting)
+        return GoingOn(every=frozenset(every), soon=frozenset(soon))
 
     def planned(self, name: str) -> list[OnTheWay]:
         """The documents of an output that may be on their way, in their order."""
         if name not in self.memory.planned:
             return []
         documents = [OnTheWay.read(row) for row in self.ask("planned_read", output=name)]
+        # Memory keeps the entry while documents are there, also where all their rows have gone.
         if not documents:
             del self.memory.planned[name]
         return documents
@@ -216,17 +236,19 @@ class View:
         """When the next row may go that waits; None where none has a time."""
         if not self.memory.any_parked:
             return None
-        found = self.ask("parked_soonest", output=name)[0][0]
-        return None if found is None or int(found) >= NEVER else int(found)
+        due = self.ask("parked_soonest", output=name)[0][0]
+        if due is None or int(due) >= NEVER:
+            return None
+        return int(due)
 
 
 def _first_changes(
     rows: Sequence[Parked], continuing: Collection[int], *, limit: int, beyond: int, most: int
 ) -> list[Parked]:
-    """The changes of about so many rows, and of each object none behind one that is left. The first change of an object may
-    have any number, the others are below `beyond`; none begins behind the first `most` rows.
+    """The changes of about so many rows, and of each object none behind one that is left.
 
-    What was left of transactions that go on takes nobody's room: alone it would come again and again.
+    The first change of an object may have any number, the others are below `beyond`; none begins
+    behind the first `most` rows.
     """
     room = limit
     known: set[str] = set()
@@ -240,5 +262,7 @@ def _first_changes(
         if row.object not in left:
             known.add(row.object)
             going.append(row)
+            # What was left of transactions that go on takes nobody's room: alone it would come
+            # again and again.
             room -= row.reason != Reason.GOES_ON.value
     return going

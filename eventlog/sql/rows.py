@@ -48,8 +48,8 @@ def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
 
 def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
     query = text(statement(dialect_of(connection), "column_stamps"))
-    found = fetched(connection, query, {"tables": json.encode(names).decode()})
-    return {names[place - 1]: stamp for place, stamp in found}
+    stamps = fetched(connection, query, {"tables": json.encode(names).decode()})
+    return {names[place - 1]: stamp for place, stamp in stamps}
 
 
 def _names_of(table: Table) -> list[TableName]:
@@ -57,7 +57,7 @@ def _names_of(table: Table) -> list[TableName]:
 
 
 class AskedObjects(Struct, frozen=True, kw_only=True):
-    """The objects of one table that are asked for, their keys in the same order, and the columns that hold the keys."""
+    """The objects of one table that are asked for, their keys in that order, and its columns."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -66,76 +66,89 @@ class AskedObjects(Struct, frozen=True, kw_only=True):
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """How many bytes an answer may have together, unless one object alone has more, and how many an object may have."""
+    """How many bytes an answer may have, unless one object has more, and how many an object may."""
 
     share: int
     value_limit: int
 
 
 class _Part(Struct, kw_only=True):
-    """What was read of a table: rows, and the bytes of those that had a value too long to come with the others."""
+    """What was read of a table: rows, and the bytes of those that had a value too long to come."""
 
     found: dict[RowId, dict[str, Cell] | Unreadable] = field(default_factory=dict)
     large: dict[RowId, int] = field(default_factory=dict)
 
 
 class SqlRowReader:
-    """Answers read-backs from the tables of a catalog. A key that is no value of its column's type finds nothing.
+    """Answers read-backs from the tables of a catalog.
 
-    Without `room` everything is read. With it, of what has long values the lengths come first. With the `stamps` that
-    tables had when the catalog was made, a table that has other columns by now is a ChangedError.
+    A key that is no value of its column's type finds nothing. Without `room` everything is read.
+    With it, of what has long values the lengths come first. With the `stamps` that tables had when
+    the catalog was made, a table that has other columns by now is a ChangedError.
     """
 
     def __init__(
-        self, engine: Engine, catalog: Catalog, room: Room | None = None, stamps: ColumnStamps | None = None
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        room: Room | None = None,
+        stamps: ColumnStamps | None = None,
     ) -> None:
         self._engine = engine
-        self._stamps = {} if stamps is None else stamps
+        self._stamps = stamps or {}
         self._catalog = catalog
         self._dialect = dialect_of(engine)
         self._tables = {(table.schema, table.name): table for table in catalog}
-        self._columns_of = lru_cache(maxsize=1000)(self._key_columns)  # the same keys come with each batch
+        # The same keys come with each batch.
+        self._columns_of = lru_cache(maxsize=1000)(self._key_columns)
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
         """The wanted attributes of the objects that exist; why an object cannot be read, or not now."""
-        found: dict[RowId, ReadBack] = {}
+        rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
         if not asked:
-            return found
-        plain = self._plain(len(wanted))
+            return rows
+        plain: int | None = None
+        if self._room is not None:
+            # So long values of all objects have room, and come at once. A power of two, so that
+            # statements repeat.
+            plain = 1 << max(SHORT_BYTES, self._room.share // len(wanted)).bit_length() - 1
         with transaction(self._engine, "What the changes ask for", lone=True) as connection:
             for group in asked:
                 part = self._careful(connection, group, wanted, plain)
-                found |= part.found
+                rows |= part.found
                 large |= part.large
             if large:
-                found |= self._with_room(connection, asked, wanted, large)
-            self._refuse_changed(connection, {name for group in asked for name in _names_of(group.table)})
-        return found
+                rows |= self._with_room(connection, asked, wanted, large)
+            names = {name for group in asked for name in _names_of(group.table)}
+            self._refuse_changed(connection, names)
+        return rows
 
     def _refuse_changed(self, connection: Connection, names: Iterable[TableName]) -> None:
-        """ChangedError where what was read lacks columns that came meanwhile; asked after reading, so that none is missed."""
+        """ChangedError where what was read lacks columns that came meanwhile."""
         known = [name for name in names if name in self._stamps]
         if not known:
             return
+        # Asked after reading, so that none is missed.
         now = _stamps_now(connection, known)
         for name in known:
             if now.get(name) != self._stamps[name]:
-                hint = "The publisher looks at it again by itself."
-                raise ChangedError(f"The table {name[1]} has other columns than before.", hint=hint, may_pass=True)
-
-    def _plain(self, objects: int) -> int | None:
-        """The bytes up to which values come at once: those of all objects have room. A power of two, so that statements repeat."""
-        if self._room is None:
-            return None
-        return 1 << max(SHORT_BYTES, self._room.share // objects).bit_length() - 1
+                raise ChangedError(
+                    f"The table {name[1]} has other columns than before.",
+                    hint="The publisher looks at it again by itself.",
+                    may_pass=True,
+                )
 
     def _with_room(
-        self, connection: Connection, asked: Sequence[AskedObjects], wanted: Wanted, large: Mapping[RowId, int]
+        self,
+        connection: Connection,
+        asked: Sequence[AskedObjects],
+        wanted: Wanted,
+        large: Mapping[RowId, int],
     ) -> dict[RowId, ReadBack]:
-        """Of the objects with long values as many as there is room for, in the order in which they are wanted."""
+        """Of the objects with long values as many as there is room for, in the order wanted."""
         assert self._room is not None
         found: dict[RowId, ReadBack] = {}
         taken: set[RowId] = set()
@@ -155,7 +168,8 @@ class SqlRowReader:
                 room -= size
             else:
                 found[row] = Unreadable(note=NO_ROOM, reason=Reason.NO_ROOM)
-                room = 0  # nobody overtakes
+                # Nobody overtakes: small objects would always have room, and a large one never.
+                room = 0
         for group in asked:
             some = _of(group, [place for place, row in enumerate(group.rows) if row in taken])
             if some.rows:
@@ -165,7 +179,8 @@ class SqlRowReader:
     def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
         """What is found of the objects; a value that cannot be read keeps no other from being read.
 
-        Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller to hear of.
+        Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller
+        to hear of.
         """
         try:
             return self._read(connection, asked, wanted, plain)
@@ -177,6 +192,7 @@ class SqlRowReader:
                 note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
                 denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
                 return _Part(found=dict.fromkeys(asked.rows, denied))
+            # Where the same question about no object fails too, the table is at fault and no value.
             try:
                 self._read(connection, asked, wanted, plain, nobody=True)
             except driver_errors(self._engine):
@@ -184,7 +200,12 @@ class SqlRowReader:
             return self._narrowed(connection, asked, wanted, plain, error)
 
     def _narrowed(
-        self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None, error: Exception
+        self,
+        connection: Connection,
+        asked: AskedObjects,
+        wanted: Wanted,
+        plain: int | None,
+        error: Exception,
     ) -> _Part:
         """Reads by halves, down to the objects that cannot be read."""
         if len(asked.rows) == 1:
@@ -194,29 +215,31 @@ class SqlRowReader:
         for places in (range(half), range(half, len(asked.rows))):
             some = _of(asked, places)
             try:
-                one = self._read(connection, some, wanted, plain)
+                half_read = self._read(connection, some, wanted, plain)
             except driver_errors(self._engine) as refused:
                 if may_pass(self._engine, refused):
                     raise
-                one = self._narrowed(connection, some, wanted, plain, refused)
-            part.found |= one.found
-            part.large |= one.large
+                half_read = self._narrowed(connection, some, wanted, plain, refused)
+            part.found |= half_read.found
+            part.large |= half_read.large
         return part
 
     def _single(self, connection: Connection, asked: AskedObjects, wanted: Wanted, error: Exception) -> Unreadable:
-        """What of one object can be read, attribute by attribute, and what was said of the others."""
+        """What of one object can be read, attribute by attribute, and why the others cannot."""
         [row] = asked.rows
         read: dict[str, Cell] = {}
         faults: list[str] = []
         for name in sorted(wanted[row]):
             try:
-                found = self._read(connection, asked, {row: frozenset({name})}, None).found.get(row)
+                one_attribute = {row: frozenset({name})}
+                values = self._read(connection, asked, one_attribute, None).found.get(row)
             except driver_errors(self._engine) as refused:
                 if may_pass(self._engine, refused):
                     raise
                 faults.append(f"column {name}: {words_of(refused)}")
-            else:
-                read |= found if isinstance(found, dict) else {}
+                continue
+            if isinstance(values, dict):
+                read |= values
         what = "; ".join(faults[:NAMED_COLUMNS]) or words_of(error)
         note = f"{asked.table.whole} {shortened(row.key)} cannot be read back: {what}."
         return Unreadable(note=note, row=read)
@@ -241,7 +264,7 @@ class SqlRowReader:
         return [group for group in groups.values() if group.columns]
 
     def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
-        """The columns that the key names; none when it does not name the table's key, or columns that are not there."""
+        """The columns that a key names; none where that is not the table's key."""
         table, fold = self._tables[schema, name], self._catalog.fold
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
@@ -251,16 +274,29 @@ class SqlRowReader:
         return known
 
     def _read(
-        self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None, *, nobody: bool = False
+        self,
+        connection: Connection,
+        asked: AskedObjects,
+        wanted: Wanted,
+        plain: int | None,
+        *,
+        nobody: bool = False,
     ) -> _Part:
-        reading = _Reading(connection=connection, dialect=self._dialect, asked=asked, plain=plain, nobody=nobody)
+        reading = _Reading(
+            connection=connection,
+            dialect=self._dialect,
+            asked=asked,
+            plain=plain,
+            nobody=nobody,
+        )
         return reading.part(wanted)
 
 
 class _Reading(Struct, frozen=True, kw_only=True):
-    """Reads some objects of one table, with their rows in child tables; `large` gets the bytes of those that lack values.
+    """Reads some objects of one table, with their rows in child tables.
 
-    `nobody` asks for none of the objects, to see whether the database would answer.
+    `large` gets the bytes of those that lack values. `nobody` asks for none of the objects, to see
+    whether the database would answer.
     """
 
     connection: Connection
@@ -274,36 +310,45 @@ class _Reading(Struct, frozen=True, kw_only=True):
         """What is found of the objects."""
         wishes = {wanted[row] for row in self.asked.rows}
         names = frozenset[str]().union(*wishes)
-        attributes = [attribute for name, attribute in self.asked.table.loggable.items() if name in names]
-        found = self._own([attribute for attribute in attributes if attribute.child is None])
+        loggable = self.asked.table.loggable
+        attributes = [attribute for name, attribute in loggable.items() if name in names]
+        rows = self._own([attribute for attribute in attributes if attribute.child is None])
         for child in self.asked.table.children:
             of_child = [attribute for attribute in attributes if attribute.child == child.name]
-            if of_child and (found or self.nobody):
-                self._children(child, of_child, found)
-        rows = found if len(wishes) == 1 else _restricted(found, wanted, len(attributes))
-        large = self.large
-        return _Part(
-            found={row: values for row, values in rows.items() if row not in large} if large else {**rows}, large=large
-        )
+            if of_child and (rows or self.nobody):
+                self._children(child, of_child, rows)
+        if len(wishes) > 1:
+            rows = _restricted(rows, wanted, len(attributes))
+        # Those that lack a value are read again, if there is room.
+        if self.large:
+            rows = {row: values for row, values in rows.items() if row not in self.large}
+        return _Part(found={**rows}, large=self.large)
 
     def _own(self, attributes: Sequence[Attribute]) -> _Rows:
-        rows, several = self.asked.rows, any(attribute.multiple for attribute in attributes)
-        answers = self._answers(self.asked, self.asked.table.name, self.asked.columns, attributes, several=several)
-        names = [attribute.name for attribute in attributes]
-        if several:
-            return {rows[number]: _gathered(of_one, attributes) for number, of_one in _by_number(answers)}
+        asked, rows = self.asked, self.asked.rows
+        several = any(attribute.multiple for attribute in attributes)
+        answers = self._answers(asked, asked.table.name, asked.columns, attributes, several=several)
         found: _Rows = {}
+        if several:
+            for number, of_one in _by_number(answers):
+                found[rows[number]] = _gathered(of_one, attributes)
+            return found
+        names = [attribute.name for attribute in attributes]
         for answer in answers:
             row = rows[answer[0]]
+            # A view may have several rows of one object: the first counts. Behind the values may
+            # stand the bytes of all.
             if row not in found:
-                found[row] = dict(zip(names, answer[1:], strict=False))  # behind them may stand the bytes of all
+                found[row] = dict(zip(names, answer[1:], strict=False))
         return found
 
     def _children(self, child: Child, attributes: Sequence[Attribute], found: _Rows) -> None:
         """Adds a child table's values to the objects that were found."""
-        asked = self.asked
-        some = asked if self.nobody else _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
-        answers = self._answers(some, child.name, _child_columns(asked, child), attributes, several=True)
+        some = asked = self.asked
+        if not self.nobody:
+            some = _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
+        columns_of_key = _child_columns(asked, child)
+        answers = self._answers(some, child.name, columns_of_key, attributes, several=True)
         for row in found:
             found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in _by_number(answers):
@@ -321,8 +366,10 @@ class _Reading(Struct, frozen=True, kw_only=True):
         *,
         several: bool,
     ) -> list[Answer]:
-        """The answers; which objects lack some values, and how much they have, is added to `large`."""
-        plain = None if self.plain is None else max(1, self.plain // max(1, len(attributes)))
+        """The answers; which objects lack values, and how many bytes they have, goes to `large`."""
+        plain: int | None = None
+        if self.plain is not None:
+            plain = max(1, self.plain // max(1, len(attributes)))
         question = Question(
             schema=some.table.schema,
             table=table,
@@ -342,7 +389,8 @@ class _Reading(Struct, frozen=True, kw_only=True):
 
 
 def _of(asked: AskedObjects, places: Sequence[int]) -> AskedObjects:
-    return replace(asked, rows=[asked.rows[place] for place in places], keys=[asked.keys[place] for place in places])
+    rows = [asked.rows[place] for place in places]
+    return replace(asked, rows=rows, keys=[asked.keys[place] for place in places])
 
 
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
@@ -373,15 +421,15 @@ def _by_number(answers: Sequence[Answer]) -> Iterator[tuple[int, list[Answer]]]:
 
 
 def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:
-    """One object from the several rows of a view: its distinct values where several are meant, else the first."""
-    found: dict[str, Cell] = {}
+    """One object from the several rows of a view: its distinct values, or else the first one."""
+    gathered: dict[str, Cell] = {}
     for place, attribute in enumerate(attributes, start=1):
         values = [row[place] for row in rows]
+        gathered[attribute.name] = values[0]
         if attribute.multiple:
-            found[attribute.name] = tuple(dict.fromkeys(value for value in values if value is not None))
-        else:
-            found[attribute.name] = values[0]
-    return found
+            known = [value for value in values if value is not None]
+            gathered[attribute.name] = tuple(dict.fromkeys(known))
+    return gathered
 
 
 def _restricted(found: _Rows, wanted: Wanted, count: int) -> _Rows:

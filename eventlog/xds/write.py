@@ -4,8 +4,9 @@ Templates: everything that is the same for all changes of one table, written onc
 
 Elements: the `<add>`, `<modify>` or `<delete>` of one change.
 
-Text is put together directly. A harmless str in a plain field takes one regex test and one concatenation; everything
-else goes through the field's writer. A property test proves the result equal to a tree that lxml builds.
+Text is put together directly. A harmless str in a plain field takes one regex test and one
+concatenation; everything else goes through the field's writer. A property test proves the result
+equal to a tree that lxml builds.
 """
 
 from __future__ import annotations
@@ -47,10 +48,11 @@ HEARTBEAT = "0-heartbeat"
 
 
 class XdsFormat(Struct, frozen=True, kw_only=True):
-    """Writes XDS documents. `schema_name` stands in associations where the table has no schema of its own.
+    """Writes XDS documents. `schema_name` stands in associations where the table has no schema of
+    its own.
 
-    Without `envelope` a document is a bare `<input>`, for receivers that put it into an envelope of theirs. `rising` lets ids
-    follow the order of writing where that is not the order of positions.
+    Without `envelope` a document is a bare `<input>`, for receivers that put it into an envelope of
+    theirs. `rising` lets ids follow the order of writing where that is not the order of positions.
     """
 
     batch_size: int = 1
@@ -81,17 +83,22 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
-        templates = _templates(catalog, self._settings("    " if self.envelope else "  "))
+        indent = "    " if self.envelope else "  "
+        templates = _templates(catalog, self._settings(indent))
 
         def written(change: Change) -> Written:
             event_id = change.event_id
-            return Written(event_id, change.positions, element(change, event_id, templates), change.route)
+            text = element(change, event_id, templates)
+            return Written(event_id, change.positions, text, change.route)
 
         def write(changes: Iterable[Change]) -> Iterator[Written | Refusal]:
-            for one in changes:
-                change = said(one) if one.whole else one
-                if change is None:
-                    continue
+            for change in changes:
+                if change.whole:
+                    # An image of a stream has all columns, also those that did not change.
+                    edited = said(change)
+                    if edited is None:
+                        continue
+                    change = edited  # noqa: PLW2901  # what is left of it
                 try:
                     yield written(change)
                 except ExpressionError as error:
@@ -104,13 +111,13 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return write
 
     def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
-        """Documents of a batch of changes each that go to one place, in the order given; ids come from positions.
-
-        Where they are to rise, an id that would come before the one `after` goes on from that instead.
-        """
+        """Documents of a batch of changes each that go to one place, in the order given."""
         opening, closing = self.wrapping()
-        for batch in _batches(written, None if whole else self.batch_size):
+        size = None if whole else self.batch_size
+        for batch in _batches(written, size):
             identity = document_id(batch[-1].positions[-1])
+            # Rows that waited have lower numbers than what went out since. Where names of files
+            # must rise, such an id goes on from the last one instead.
             if self.rising:
                 identity = after = rising_id(identity, after)
             yield Document(
@@ -134,12 +141,15 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return Document(id=HEARTBEAT, body=body, covers={})
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
-        """The element of one change, without its document; ExpressionError when XDS cannot express the change."""
+        """The element of one change, without its document; ExpressionError where XDS has none."""
         return element(change, change.event_id, _templates(catalog, self._settings("")))
 
     def _settings(self, indent: str) -> Settings:
         return Settings(
-            time_syntax=self.time_syntax, enable_refs=self.enable_refs, schema_name=self.schema_name, indent=indent
+            time_syntax=self.time_syntax,
+            enable_refs=self.enable_refs,
+            schema_name=self.schema_name,
+            indent=indent,
         )
 
     def wrapping(self) -> tuple[str, str]:
@@ -155,12 +165,18 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
 
 def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:
-    """So many changes at most that go to one place; without a size all, for what was one document must stay one."""
+    """So many changes at most that go to one place."""
+    if size is None:
+        # What was one document must stay one, whatever it has.
+        if batch := list(written):
+            yield batch
+        return
     changes = iter(written)
     left: list[Written] = []
-    while batch := [*left, *islice(changes, None if size is None else size - len(left))]:
-        route = batch[0].route
-        end = next((place for place, one in enumerate(batch) if one.route != route and size is not None), len(batch))
+    while batch := [*left, *islice(changes, size - len(left))]:
+        end = 1
+        while end < len(batch) and batch[end].route == batch[0].route:
+            end += 1
         left = batch[end:]
         yield batch[:end]
 
@@ -170,7 +186,9 @@ def said(change: Change) -> Change | None:
     if change.op is not Op.MODIFY:
         return change
     edits = tuple([edit for edit in change.edits if edit.old != edit.new])
-    return replace(change, edits=edits) if edits else None
+    if not edits:
+        return None
+    return replace(change, edits=edits)
 
 
 def document_id(position: Position) -> str:
@@ -179,10 +197,8 @@ def document_id(position: Position) -> str:
 
 
 def rising_id(identity: str, after: str) -> str:
-    """The id, or the next one after another id that it must not come before: names of files sort so as well.
-
-    A folder may have files that are not ours; from their names nothing goes on.
-    """
+    """The id, or the next one after another id that it must not come before."""
+    # A folder may have files that are not ours: their names are no ids.
     former = _counted(after)
     if former is None or identity > after:
         return identity
@@ -198,7 +214,7 @@ def _body(opening: str, elements: list[str], closing: str) -> bytes:
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """The ready pieces of one operation's element: event-id, canonical key and attributes go between them."""
+    """The ready pieces of one operation's element: id, key and attributes go between them."""
 
     opening: str
     to_key: str
@@ -226,7 +242,7 @@ class Templates(dict[tuple[str | None, str], Template]):
         return made
 
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
-        """What is known about the values of the change's table; None where a name of it is what cannot be said."""
+        """What is known about values of the change's table; None where its name cannot be said."""
         with suppress(ExpressionError):
             return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
         return None
@@ -238,20 +254,24 @@ def _templates(catalog: Catalog | None, settings: Settings) -> Templates:
 
 
 def template(schema: str | None, name: str, catalog: Catalog | None, settings: Settings) -> Template:
-    """The template of a table; ExpressionError when a name of it has a character that XML cannot carry."""
-    table = _described(schema, name, catalog) if catalog is not None else None
+    """The template of a table; ExpressionError when XML cannot carry a name of it."""
+    table: Table | None = None
+    if catalog is not None:
+        table = _described(schema, name, catalog)
     if table is not None:
         schema, name = table.schema or schema, table.name
     elif schema is None and "." in name:
-        schema, _, name = name.rpartition(".")  # a log that nobody described names its tables with their schema
+        # A log that nobody described names its tables with their schema.
+        schema, _, name = name.rpartition(".")
     try:
         class_name = attribute((table and table.class_name) or name)
-        after_key = escaped(association_end(name, schema or settings.schema_name)) + "</association>"
+        end = association_end(name, schema or settings.schema_name)
+        after_key = f"{escaped(end)}</association>"
     except ExpressionError as error:
         raise ExpressionError(f"the name of table {value_shown(name)}: {error}") from error
-    frames: dict[Op, Frame] = {
-        op: _frame(op, class_name, after_key, settings.indent) for op in Op if op is not Op.TRUNCATE
-    }
+    frames: dict[Op, Frame] = {}
+    for op in _WRITERS:
+        frames[op] = _frame(op, class_name, after_key, settings.indent)
     return Template(fields=Fields(table, catalog, settings), frames=frames)
 
 
@@ -260,18 +280,18 @@ def _described(schema: str | None, name: str, catalog: Catalog) -> Table | None:
     table = catalog.class_named(schema, name)
     if table is None or table.schema is None or schema is None:
         return table
-    return table if catalog.fold(table.schema) == catalog.fold(schema) else None
+    if catalog.fold(table.schema) != catalog.fold(schema):
+        return None
+    return table
 
 
 def _frame(op: Op, class_name: str, after_key: str, indent: str) -> Frame:
     """An element on lines of its own; a delete, which has no attributes, on one."""
-    short = op is Op.DELETE
-    return Frame(
-        opening=f'{indent}<{op.value} class-name="{class_name}" event-id="',
-        to_key='"><association>' if short else f'">\n{indent}  <association>',
-        after_key=after_key,
-        closing=f"</{op.value}>\n" if short else f"\n{indent}</{op.value}>\n",
-    )
+    to_key, end = f'">\n{indent}  <association>', f"\n{indent}</{op.value}>\n"
+    if op is Op.DELETE:
+        to_key, end = '"><association>', f"</{op.value}>\n"
+    opening = f'{indent}<{op.value} class-name="{class_name}" event-id="'
+    return Frame(opening=opening, to_key=to_key, after_key=after_key, closing=end)
 
 
 RESET = "<remove-all-values/>"
@@ -280,25 +300,24 @@ Attributes = Callable[[Sequence[Edit], Fields], str]
 
 
 def element(change: Change, event_id: str, templates: Templates) -> str:
-    """The element, in lines that end in a newline; ExpressionError when XDS cannot express the change."""
+    """The element, in lines that end in a newline; ExpressionError where XDS has none."""
     schema, table, key = change.row.schema, change.row.table, change.row.key
     template = templates[schema, table]
     frame = template.frames.get(change.op)
     if frame is None:
-        raise ExpressionError("XDS has no word for emptying a table; publish it in another format, or empty it there")
+        problem = "XDS has no word for emptying a table"
+        raise ExpressionError(f"{problem}; publish it in another format, or empty it there")
     if change.whole and not key:
         raise ExpressionError("its key is unknown, and XDS names every object by its key")
     attributes = _WRITERS[change.op](change.edits, template.fields)
+    # Few keys have a character that XML must escape.
     if special(key) is not None:
-        key = _key(key)
-    return f"{frame.opening}{event_id}{frame.to_key}{key}{frame.after_key}{attributes}{frame.closing}"
-
-
-def _key(key: str) -> str:
-    try:
-        return escaped(key)
-    except ExpressionError as error:
-        raise ExpressionError(f"the key: {error}") from error
+        try:
+            key = escaped(key)
+        except ExpressionError as error:
+            raise ExpressionError(f"the key: {error}") from error
+    before_key = f"{frame.opening}{event_id}{frame.to_key}"
+    return f"{before_key}{key}{frame.after_key}{attributes}{frame.closing}"
 
 
 def _added(edits: Sequence[Edit], fields: Fields) -> str:
@@ -315,7 +334,13 @@ def _added(edits: Sequence[Edit], fields: Fields) -> str:
             pieces[column] = f"{field.add}{written}</add-attr>" if written else ""
     if len(pieces) == len(edits):
         return "".join(pieces.values())
-    return "".join(_added_together(edits, fields))
+    # A column of a child table has several edits, which come in one element.
+    together: list[str] = []
+    for column, several in _together(edits).items():
+        field = fields[column]
+        if written := "".join(_remaining(several, field)):
+            together.append(f"{field.add}{written}</add-attr>")
+    return "".join(together)
 
 
 def _modified(edits: Sequence[Edit], fields: Fields) -> str:
@@ -325,20 +350,31 @@ def _modified(edits: Sequence[Edit], fields: Fields) -> str:
         column = edit.column
         field = fields[column]
         old, new, odd = edit.old, edit.new, field.odd
-        value = field.opening  # what _gone and _come say, without two calls: most modifies are of these kinds
+        value = field.opening
+        # What _gone and _come say, without two calls: most modifies are of these kinds.
         if type(new) is not str or odd(new) is not None:
             written = _gone(edit, field) + _come(edit, field)
         elif edit.reset:
             written = f"{RESET}<add-value>{value}{new}</value></add-value>"
         elif type(old) is str and odd(old) is None:
-            written = f"<remove-value>{value}{old}</value></remove-value><add-value>{value}{new}</value></add-value>"
+            removed = f"<remove-value>{value}{old}</value></remove-value>"
+            written = f"{removed}<add-value>{value}{new}</value></add-value>"
         else:
             written = _gone(edit, field) + _come(edit, field)
         pieces[column] = f"{field.modify}{written}</modify-attr>" if written else ""
-    found = "".join(pieces.values() if len(pieces) == len(edits) else _modified_together(edits, fields))
-    if not found:
-        raise ExpressionError("the modify has no attribute with an old or a new value, so there is nothing to say")
-    return found
+    if len(pieces) != len(edits):
+        # A column of a child table has several edits, which come in one element.
+        pieces.clear()
+        for column, several in _together(edits).items():
+            field = fields[column]
+            written = "".join([_gone(edit, field) + _come(edit, field) for edit in several])
+            if written:
+                pieces[column] = f"{field.modify}{written}</modify-attr>"
+    attributes = "".join(pieces.values())
+    if not attributes:
+        problem = "the modify has no attribute with an old or a new value"
+        raise ExpressionError(f"{problem}, so there is nothing to say")
+    return attributes
 
 
 def _gone(edit: Edit, field: Field) -> str:
@@ -348,7 +384,9 @@ def _gone(edit: Edit, field: Field) -> str:
     if type(old) is str and field.odd(old) is None:
         return f"<remove-value>{field.opening}{old}</value></remove-value>"
     written = "".join(values(field, old, edit.column))
-    return f"<remove-value>{written}</remove-value>" if written else ""
+    if not written:
+        return ""
+    return f"<remove-value>{written}</remove-value>"
 
 
 def _come(edit: Edit, field: Field) -> str:
@@ -356,38 +394,26 @@ def _come(edit: Edit, field: Field) -> str:
     if type(new) is str and field.odd(new) is None:
         return f"<add-value>{field.opening}{new}</value></add-value>"
     written = "".join(values(field, new, edit.column))
-    return f"<add-value>{written}</add-value>" if written else ""
+    if not written:
+        return ""
+    return f"<add-value>{written}</add-value>"
 
 
 def _together(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
-    """The edits of each attribute, at the place of its first and in row order: a child table's column has many."""
-    found: defaultdict[str, list[Edit]] = defaultdict(list)
+    """The edits of each attribute, at the place of its first and in row order."""
+    of_column: defaultdict[str, list[Edit]] = defaultdict(list)
     for edit in edits:
-        found[edit.column].append(edit)
-    return found
-
-
-def _modified_together(edits: Sequence[Edit], fields: Fields) -> Iterator[str]:
-    for column, several in _together(edits).items():
-        field = fields[column]
-        written = "".join([_gone(edit, field) + _come(edit, field) for edit in several])
-        if written:
-            yield f"{field.modify}{written}</modify-attr>"
-
-
-def _added_together(edits: Sequence[Edit], fields: Fields) -> Iterator[str]:
-    for column, several in _together(edits).items():
-        field = fields[column]
-        written = "".join(_remaining(several, field))
-        if written:
-            yield f"{field.add}{written}</add-attr>"
+        of_column[edit.column].append(edit)
+    return of_column
 
 
 def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
-    """The `<value>` elements that a new object ends with: a removal takes back the first equal value listed before it.
+    """The `<value>` elements that a new object ends with.
 
-    Places are kept by value, so that a removal does not search: a change may hold 10^5 edits of one attribute.
+    A removal takes back the first equal value that was listed before it.
     """
+    # Places are kept by value, so that a removal does not search: a change may hold 10^5 edits of
+    # one attribute.
     listed: dict[int, str] = {}
     places: defaultdict[str, deque[int]] = defaultdict(deque)
     count = 0
@@ -406,8 +432,10 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
 
 
 def _taken_back(edit: Edit, field: Field) -> Iterator[str]:
-    """The values that an edit of a new object removes; one that cannot be written was never listed."""
-    for value in edit.old if isinstance(edit.old, tuple) else (edit.old,):
+    """The values that an edit of a new object removes."""
+    removed = edit.old if isinstance(edit.old, tuple) else (edit.old,)
+    for value in removed:
+        # One that cannot be written was never listed.
         with suppress(ExpressionError):
             yield from values(field, value, edit.column)
 

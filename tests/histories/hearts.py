@@ -18,7 +18,8 @@ from eventlog.admin import outputs, rows
 from eventlog.config.settings import Config
 from eventlog.delivery.output import Output
 from eventlog.publisher import consumer
-from eventlog.publisher.consumer import Consumer, Outgoing
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.making import Outgoing
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.take import Take

@@ -35,7 +35,7 @@ FAULTS = [
     JournalFault("a table without a right is never tried again", MAKING, "if known[0] > now}", "}"),
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
-    JournalFault("left out by one is left out by all", LETTERS, "len(filtered) == outputs", "filtered"),
+    JournalFault("left out by one is left out by all", LETTERS, "if len(filtered) != outputs:", "if not filtered:"),
     JournalFault("what was said is not kept for others", JOURNAL, '"said_make", kept)', '"said_make", [])'),
     JournalFault("what others said is not asked", JOURNAL, "        if memory.any_said:\n", "        if False:\n"),
     JournalFault(
@@ -78,8 +78,8 @@ FAULTS = [
     JournalFault(
         "memory outlives an error",
         JOURNAL,
-        "            except BaseException:  # perhaps it was committed, perhaps not\n                self.forget_memory()\n",
-        "            except BaseException:  # perhaps it was committed, perhaps not\n",
+        "only the tables know.\n                self.forget_memory()\n",
+        "only the tables know.\n",
     ),
     JournalFault(
         "memory outlives what others write",
@@ -103,16 +103,16 @@ FAULTS = [
     JournalFault(
         "resolve: nothing is there",
         CONSUMER,
-        "details = [detail for detail in one.details if target.has(detail.document) == is_there]",
-        "details = [detail for detail in one.details if not is_there]",
+        "is_there = state.has(detail.document)\n",
+        "is_there = False\n",
     ),
     JournalFault(
         "resolve: everything is there",
         CONSUMER,
-        "details = [detail for detail in one.details if target.has(detail.document) == is_there]",
-        "details = [detail for detail in one.details if is_there]",
+        "is_there = state.has(detail.document)\n",
+        "is_there = True\n",
     ),
-    JournalFault("resolve: refusals are forgotten", CONSUMER, "by_position(found.answers)", "by_position(())"),
+    JournalFault("resolve: refusals are forgotten", CONSUMER, "by_position(target.answers)", "by_position(())"),
     JournalFault(
         "the target is not taken over",
         CONSUMER,
@@ -159,7 +159,12 @@ FAULTS = [
         "for record, outcome in sorted(judged.again.items()):",
         "for record, outcome in ():",
     ),
-    JournalFault("retried rows have no time", CONSUMER, "reason, now + delay,", "reason, 0,"),
+    JournalFault(
+        "retried rows have no time",
+        CONSUMER,
+        "due = now + self._journal.delay(sent.attempts + 1)",
+        "due = 0",
+    ),
     JournalFault("what was taken behind a retried change is over", LETTERS, "or names & blocked:", "or False:"),
     JournalFault(
         "on_retry = stop reads on",
@@ -169,7 +174,9 @@ FAULTS = [
     ),
     JournalFault("on_retry = stop sends on", SENDING, "self._all_blocked = self._all_blocked or self._stops", "pass"),
     # holds
-    JournalFault("a hold between take and plan", JOURNAL, "if memory.stamp != plan.stamp or (", "if ("),
+    JournalFault(
+        "a hold between take and plan", JOURNAL, "if memory.stamp != plan.stamp or is_sealed:", "if is_sealed:"
+    ),
     JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
     JournalFault(
         "holds of what waited are not asked",
@@ -211,7 +218,7 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that went",
         JOURNAL,
-        "            self._lead(connection, name, (one.object for one in plan.unparked))\n",
+        "            self._lead(connection, name, (waited.object for waited in plan.unparked))\n",
         "",
     ),
     JournalFault(
@@ -224,7 +231,7 @@ FAULTS = [
         "what leads leads again", JOURNAL, "for record, due in found if due is None]", "for record, _ in found[1:]]"
     ),
     JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
-    JournalFault("attempts are not counted", CONSUMER, "outcome.note, one.attempts + 1)", "outcome.note, 0)"),
+    JournalFault("attempts are not counted", CONSUMER, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
     # sealing and leaving
     JournalFault(
         "taken rows are sealed again",
@@ -247,8 +254,8 @@ FAULTS = [
     JournalFault(
         "a set-back row is not looked for",
         JOURNAL,
-        "memory.seen - self._set_back(connection, memory) if memory.any_parked",
-        "memory.seen if memory.any_parked",
+        "                memory.seen -= self._set_back(connection, memory)\n",
+        "                pass\n",
     ),
     JournalFault(
         "a batch's number comes again",
@@ -257,7 +264,7 @@ FAULTS = [
         "return max([0, *self.batches])",
     ),
     JournalFault(
-        "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(one.record for one in rows)\n", ""
+        "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(row.record for row in rows)\n", ""
     ),
     JournalFault(
         "who begins anew does not look for rows that were set back",
@@ -295,8 +302,8 @@ FAULTS = [
     JournalFault(
         "gone rows stay planned",
         JOURNAL,
-        "            if records & gone:\n                self._leave_planned",
-        "            if False:\n                self._leave_planned",
+        "            if not records & gone:\n",
+        "            if True:\n",
     ),
     JournalFault(
         "holds of gone rows stay",
@@ -307,8 +314,8 @@ FAULTS = [
     JournalFault(
         "parked rows that are gone are not swept",
         JOURNAL,
-        "                gone |= Stretches.of(int(number) for (number,) in found)\n            self._leave",
-        "                pass\n            self._leave",
+        '                gone |= self.numbers(connection, "parked_gone", limit=PIECE_ROWS)\n',
+        "                pass\n",
     ),
     JournalFault(
         "batches are dropped too early",
@@ -388,29 +395,29 @@ FAULTS = [
     JournalFault(
         "a transaction ends where another output has passed it",
         VIEW,
-        "(end not in known or any(end in records for records in ahead))",
-        "end not in known",
+        "is_ahead = end not in known or any(end in records for records in ahead)",
+        "is_ahead = end not in known",
         of_transactions=True,
     ),
     JournalFault(
         "a transaction ends though rows of it wait",
         VIEW,
-        "frozenset(soon.union(one for one, _ in waiting))",
-        "frozenset(soon)",
+        "every = soon.union(mark for mark, _ in waiting)",
+        "every = soon",
         of_transactions=True,
     ),
     JournalFault(
         "what comes again of a transaction goes on with nothing",
         VIEW,
-        "        soon.update(one for one, due in waiting if due <= now)\n",
+        "        soon.update(mark for mark, due in waiting if due <= now)\n",
         "",
         of_transactions=True,
     ),
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
-        "told = told_after(self._journal.output(self.name).told, cut) if cut else None",
-        "told = None",
+        "told = told_after(self._journal.output(self.name).told, cut)\n",
+        "told = None\n",
         of_transactions=True,
     ),
     # rows that are parked unread

@@ -1,11 +1,13 @@
-"""One round: the one way from events to a decision, for the daemon, conversions, Spark and `eventlog explain`.
+"""One round: the one way from events to a decision, for the daemon, conversions, Spark and
+`eventlog explain`.
 
     screen   order, set aside what takes no part, gather by object
     wanted   which objects and attributes must be read back, by the round's reader
     judge    object by object, lifetime by lifetime: precedence and merging, with what was found
 
-A stream's images are whole and need none of this; `tell` says what consumers are told of them. An object with more
-events than memory should hold comes in pieces. Law: however they are cut, changes and outcomes are those of the whole.
+A stream's images are whole and need none of this; `tell` says what consumers are told of them. An
+object with more events than memory should hold comes in pieces. Law: however they are cut, changes
+and outcomes are those of the whole.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ Merge = Callable[[Screened, Subject, list[Event], Row | None], list[Change]]
 Looks = Callable[[Change], Mapping[str, tuple[RowId, str]]]
 
 Pieces = Callable[[], Iterable[Sequence[Event]]]
-"""Begins anew with the first piece whenever it is called; the events are in the order of their positions."""
+"""Begins again with the first piece whenever it is called; events are in order of position."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -68,7 +70,7 @@ class Round(Struct, frozen=True, kw_only=True):
     needs: Callable[[Change], frozenset[str]] | None = None
     """What policies must know of a change's object beside what the change brings."""
     looks: Looks | None = None
-    """What policies must know of rows of other tables that the change does not bring yet, by the names of `Change.looked`."""
+    """What policies must know of rows of other tables, by the names of `Change.looked`."""
 
     def decide(self, events: Sequence[Captured]) -> Decision:
         """What events in any order amount to."""
@@ -76,17 +78,21 @@ class Round(Struct, frozen=True, kw_only=True):
         return decision
 
     def decide_groups(self, groups: Iterable[Sequence[Captured]]) -> list[Decision]:
-        """What groups of events amount to, each by itself; rows are read back once for all of them."""
+        """What groups of events amount to, each by itself; rows are read back once for all."""
         groups = list(groups)
-        if any(group and isinstance(group[0], Image) for group in groups):  # a batch has nothing else then
-            return [images.tell(cast("Sequence[Image]", group), self.catalog, self.options) for group in groups]
-        screened = [screen(cast("Sequence[Event]", group), self.catalog, self.options) for group in groups]
+        catalog, options = self.catalog, self.options
+        # A batch with images has nothing else.
+        if any(group and isinstance(group[0], Image) for group in groups):
+            groups_of_images = cast("list[Sequence[Image]]", groups)
+            return [images.tell(group, catalog, options) for group in groups_of_images]
+        groups_of_events = cast("list[Sequence[Event]]", groups)
+        screened = [screen(group, catalog, options) for group in groups_of_events]
         asked: dict[RowId, frozenset[str]] = {}
-        for one in screened:
-            for row, columns in wanted(one).items():
+        for group in screened:
+            for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)
-        return self._completed([judge(one, rows, self.options) for one in screened])
+        return self._completed([judge(group, rows, options) for group in screened])
 
     def decide_objects(self, events: Sequence[Event]) -> Decision:
         """What events amount to that come object by object; so do the changes."""
@@ -95,79 +101,99 @@ class Round(Struct, frozen=True, kw_only=True):
         return self._completed([_decision(changes, screened)])[0]
 
     def decide_pieces(self, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
-        """Tells the changes of very long objects as they become certain, and yields the outcomes of all events.
+        """Tells changes of very long objects as they become certain; the outcomes of all events.
 
-        The outcomes of a change's events come after it was told. The pieces are gone through twice.
+        The outcomes of a change's events come after it was told. The pieces are gone through twice:
+        an object's end says what must be read back for its beginning.
         """
         objects: dict[SubjectId, LongObject] = {}
-        told = tell if self.needs is None and self.looks is None else self._completing(tell)
+        if self.needs is not None or self.looks is not None:
+            tell = self._completing(tell)
         for piece in pieces():
             for identity, subject in screen(piece, self.catalog, self.options).subjects.items():
                 if identity not in objects:
-                    # An object is called as it was when it was first met, though one output's rows of it come later.
-                    row = objects[identity[0]].subject.row if isinstance(identity, tuple) else subject.row
+                    row = subject.row
+                    # Rows for one output may come later, and call the object by another spelling:
+                    # it is called as it was when it was first met.
+                    if isinstance(identity, tuple):
+                        row = objects[identity[0]].subject.row
                     called = Subject(row, subject.table, [])
-                    objects[identity] = LongObject(called, told, coalescing=self.options.coalesce)
+                    objects[identity] = LongObject(called, tell, coalescing=self.options.coalesce)
                 objects[identity].look_ahead(subject.events)
         asked: dict[RowId, frozenset[str]] = {}
-        for one in objects.values():
-            if (columns := one.asked) is not None:
-                asked[one.subject.row] = asked.get(one.subject.row, columns) | columns
+        for long_object in objects.values():
+            if (columns := long_object.asked) is not None:
+                row = long_object.subject.row
+                asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)
         for piece in pieces():
             screened = screen(piece, self.catalog, self.options)
             for identity, subject in screened.subjects.items():
-                one = objects[identity]
-                yield from _at_once(one.take(screened, subject.events, found_of(one.subject.row, rows)))
+                long_object = objects[identity]
+                row_back = found_of(long_object.subject.row, rows)
+                yield from _at_once(long_object.take(screened, subject.events, row_back))
             yield [*screened.outcomes.values()]
-        for one in objects.values():
-            yield from _at_once(one.end(found_of(one.subject.row, rows)))
+        for long_object in objects.values():
+            yield from _at_once(long_object.end(found_of(long_object.subject.row, rows)))
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
-        """The decisions, with what policies need beside their changes; rows are read once for all of them.
+        """The decisions, with what policies need beside their changes.
 
         Where a row cannot be read yet, all changes of its object wait.
         """
-        decisions = decisions if self.needs is None else self._with_beside(decisions, self.needs)
-        return decisions if self.looks is None else [self._with_looked(decision, self.looks) for decision in decisions]
+        if self.needs is not None:
+            decisions = self._with_beside(decisions, self.needs)
+        if self.looks is not None:
+            decisions = [self._with_looked(decision, self.looks) for decision in decisions]
+        return decisions
 
     def _with_looked(self, decision: Decision, looks: Looks) -> Decision:
         """A decision with what policies find in rows of other tables."""
         changes = decision.changes
         waiting: dict[RowId, Unreadable] = {}
+        # Until nobody asks any more: what was found in one row may say which row to look into next.
         while places := [looks(change) for change in changes]:
             asked: dict[RowId, frozenset[str]] = {}
-            for row, column in chain.from_iterable(one.values() for one in places):
-                asked[row] = asked.get(row, frozenset()) | {column}
+            for of_change in places:
+                for row, column in of_change.values():
+                    asked[row] = asked.get(row, frozenset()) | {column}
             if not asked:
                 break
-            found = self._read_back(asked)
-            for change, mine in zip(changes, places, strict=True):
-                for row, _ in mine.values():
-                    one = found_of(row, found)
-                    if isinstance(one, Unreadable) and one.reason in AGAIN:
-                        waiting[change.row] = one
-            changes = [_looked(change, mine, found) for change, mine in zip(changes, places, strict=True)]
+            rows = self._read_back(asked)
+            completed: list[Change] = []
+            for change, of_change in zip(changes, places, strict=True):
+                for row, _ in of_change.values():
+                    row_back = found_of(row, rows)
+                    if isinstance(row_back, Unreadable) and row_back.reason in AGAIN:
+                        waiting[change.row] = row_back
+                completed.append(_looked(change, of_change, rows))
+            changes = completed
         return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
     def _with_beside(self, decisions: list[Decision], needs: Callable[[Change], frozenset[str]]) -> list[Decision]:
         wanted = [[(change, needs(change)) for change in decision.changes] for decision in decisions]
+        # One query a table for all groups, however many they are.
         asked: dict[RowId, frozenset[str]] = {}
         for change, columns in chain.from_iterable(wanted):
             if columns:
                 asked[change.row] = asked.get(change.row, columns) | columns
         if not asked:
             return decisions
-        found = self._read_back(asked) or {}
-        waiting = {row: one for row, one in found.items() if isinstance(one, Unreadable) and one.reason in AGAIN}
-        return [_beside(decision, columns, found, waiting) for decision, columns in zip(decisions, wanted, strict=True)]
+        rows = self._read_back(asked) or {}
+        unread = {row: back for row, back in rows.items() if isinstance(back, Unreadable)}
+        waiting = {row: back for row, back in unread.items() if back.reason in AGAIN}
+        pairs = zip(decisions, wanted, strict=True)
+        return [_beside(decision, of_changes, rows, waiting) for decision, of_changes in pairs]
 
     def _completing(self, tell: Tell) -> Tell:
-        """Tells changes with what policies need beside them, where they come one by one: few objects are that long."""
+        """Tells changes with what policies need beside them, where they come one by one."""
+        # Of the few objects that are so long their rows are read one by one, and kept.
         known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
 
-        def told(change: Change) -> Refusal | None:
-            columns = frozenset[str]() if self.needs is None else self.needs(change)
+        def complete(change: Change) -> Refusal | None:
+            columns = frozenset[str]()
+            if self.needs is not None:
+                columns = self.needs(change)
             if columns:
                 had, row = known.get(change.row, (frozenset[str](), None))
                 if not columns <= had:
@@ -176,17 +202,18 @@ class Round(Struct, frozen=True, kw_only=True):
                     known[change.row] = had, row
                 change = replace(change, beside=beside_of(row, columns))
             while self.looks is not None and (places := self.looks(change)):
-                change = _looked(
-                    change, places, self._read_back({row: frozenset([name]) for row, name in places.values()})
-                )
+                asked = {row: frozenset([name]) for row, name in places.values()}
+                change = _looked(change, places, self._read_back(asked))
             return tell(change)
 
-        return told
+        return complete
 
     def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
         if self.reader is None:
             return None
-        return self.reader.rows(asked) if asked else {}
+        if not asked:
+            return {}
+        return self.reader.rows(asked)
 
 
 def decide(
@@ -196,14 +223,15 @@ def decide(
     catalog: Catalog | None = None,
     options: Options | None = None,
 ) -> Decision:
-    """The changes that the events amount to. `rows` answers read-backs; None says that nobody can answer them."""
-    return judge(screen(list(events), catalog, options or Options()), rows, options or Options())
+    """The changes that the events amount to. `rows` answers read-backs; with None nobody can."""
+    options = options or Options()
+    return judge(screen(list(events), catalog, options), rows, options)
 
 
 def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> Decision:
     """What the screened events amount to, with the rows that were read back for them."""
     changes = _changes(screened, rows, options)
-    changes.sort(key=_due_place if options.future else _place)
+    changes.sort(key=place_of(options))
     return _decision(changes, screened)
 
 
@@ -214,14 +242,22 @@ def place_of(options: Options) -> Callable[[Change], Any]:
 
 def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
     """What was read back of an object; None where nothing was found, or asked."""
-    return NOBODY_READS if rows is None else rows.get(row)
+    if rows is None:
+        return NOBODY_READS
+    return rows.get(row)
 
 
 def beside_of(found: ReadBack | None, columns: frozenset[str]) -> Row | None:
-    """What is known beside a change of these attributes: nothing where its object is gone, None where it cannot be read."""
-    row = found.row if isinstance(found, Unreadable) else found or {}
+    """What is known of these attributes: nothing where the object is gone, None if unreadable."""
+    row: Row = {}
+    if isinstance(found, Unreadable):
+        row = found.row
+    elif found is not None:
+        row = found
     known = {name: row[name] for name in sorted(columns) if name in row}
-    return None if isinstance(found, Unreadable) and not known else known
+    if isinstance(found, Unreadable) and not known:
+        return None
+    return known
 
 
 def _beside(
@@ -231,21 +267,29 @@ def _beside(
     waiting: Mapping[RowId, Unreadable],
 ) -> Decision:
     """A decision with what was read beside its changes."""
-    changes = [
-        replace(change, beside=beside_of(found.get(change.row), columns)) if columns else change
-        for change, columns in wanted
-    ]
+    changes: list[Change] = []
+    for change, columns in wanted:
+        if columns:
+            beside = beside_of(found.get(change.row), columns)
+            changes.append(replace(change, beside=beside))
+        else:
+            changes.append(change)
     return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
 
-def _looked(change: Change, places: Mapping[str, tuple[RowId, str]], found: Mapping[RowId, ReadBack] | None) -> Change:
+def _looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None) -> Change:
     """A change with what was found in rows of other tables: NULL where there is no such row."""
+    if not places:
+        return change
     looked = dict(change.looked or {})
     for name, (row, column) in places.items():
-        one = found_of(row, found)
-        values = one.row if isinstance(one, Unreadable) else one
-        looked[name] = None if values is None else values.get(column, ABSENT)
-    return replace(change, looked=looked) if places else change
+        values = found_of(row, rows)
+        if isinstance(values, Unreadable):
+            values = values.row
+        looked[name] = None
+        if values is not None:
+            looked[name] = values.get(column, ABSENT)
+    return replace(change, looked=looked)
 
 
 def _without_waiting(decision: Decision, waiting: Mapping[RowId, Unreadable]) -> Decision:
@@ -265,13 +309,14 @@ def _without_waiting(decision: Decision, waiting: Mapping[RowId, Unreadable]) ->
 
 
 def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
-    """The outcomes, no more together than fit into memory: a change may be made of millions of events."""
+    """The outcomes in pieces: a change may be made of millions of events."""
     while some := list(islice(outcomes, HANDED_EVENTS)):
         yield some
 
 
 def _decision(changes: list[Change], screened: Screened) -> Decision:
-    return Decision(changes, Outcomes([event.position for event in screened.events], screened.outcomes))
+    positions = [event.position for event in screened.events]
+    return Decision(changes, Outcomes(positions, screened.outcomes))
 
 
 def _changes(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> list[Change]:
@@ -282,18 +327,25 @@ def _changes(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options:
         if is_whole_row(subject):
             changes += whole_row_changes(screened, subject, subject.events)
             continue
-        if subject.plain:  # nothing to prefer, nothing to close: by far the most
+        # By far the most: nothing to prefer, nothing to close.
+        if subject.plain:
             changes += merge(screened, subject, subject.events, None)
             continue
-        found = found_of(subject.row, rows)
-        row = found.row if isinstance(found, Unreadable) else found
-        if row is not None and row is found and len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:
-            told = merge(screened, subject, subject.events, row)  # nothing to prefer here either
-            changes += as_created(told) if inserts(subject, subject.events[0]) else told
+        row_back = found_of(subject.row, rows)
+        row = row_back.row if isinstance(row_back, Unreadable) else row_back
+        is_lone = len(subject.events) == 1 and subject.events[0].kind in ROW_BACK
+        if is_lone and row is not None and row is row_back:
+            # Its row was read back whole: nothing to prefer here either.
+            merged = merge(screened, subject, subject.events, row)
+            if inserts(subject, subject.events[0]):
+                merged = as_created(merged)
+            changes += merged
             continue
         for lifetime in lifetimes(subject):
-            told = merge(screened, subject, prefer(screened, lifetime, found), row)
-            changes += as_created(told) if begins(subject, lifetime, row) else told
+            merged = merge(screened, subject, prefer(screened, lifetime, row_back), row)
+            if begins(subject, lifetime, row):
+                merged = as_created(merged)
+            changes += merged
             changes += ending(screened, subject, lifetime)
     return changes
 

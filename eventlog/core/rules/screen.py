@@ -1,12 +1,14 @@
-"""The first step: put the events in order, set aside what takes no part, and gather the rest by object.
+"""The first step: order the events, set aside what takes no part, gather the rest by object.
 
-Which object a log row speaks of: table_name and table_key as they were written become one RowId. With a catalog, names
-are those of the database and the parts of a key stand in the order of the table's primary key; without one they stay
-as they were written, and only the case of names is overlooked.
+Which object a log row speaks of: table_name and table_key as they were written become one RowId.
+With a catalog, names are those of the database and the parts of a key stand in the order of the
+table's primary key; without one they stay as they were written, and only the case of names is
+overlooked.
 
-Everything that depends only on a table name, a raw key or a column name is looked up once and remembered, because a
-log of a million field rows names the same few columns and every object several times. Gathered events are spelled
-as the catalog spells them, so that the later steps look at nothing but kind, column and values.
+Everything that depends only on a table name, a raw key or a column name is looked up once and
+remembered, because a log of a million field rows names the same few columns and every object
+several times. Gathered events are spelled as the catalog spells them, so that the later steps look
+at nothing but kind, column and values.
 """
 
 from __future__ import annotations
@@ -39,21 +41,28 @@ class Naming:
 
     def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
         self.name = name
-        self.table: Table | None = found.table if found else None
-        self.child: Child | None = found.child if found else None
+        self.table: Table | None = None
+        self.child: Child | None = None
+        key: Sequence[str] = ()
+        if found is not None:
+            self.table, self.child, key = found.table, found.child, found.table.key
         self.known: dict[str | None, str] = {}
         self._meant: list[tuple[Callable[[str], str], dict[str, str]]] = []
-        self._spelled = fold = catalog.fold if catalog is not None else str.casefold
-        view = self.table is not None and self.table.view
-        self.folded = (lambda column: fold(read_column_name(column).column)) if view else fold
-        key = self.table.key if self.table else ()
+        self._spelled = fold = str.casefold if catalog is None else catalog.fold
+        self.folded: Callable[[str], str] = fold
+        # A view's column may have a prefix that says what it is, and is no part of its name.
+        if self.table is not None and self.table.view:
+            self.folded = lambda column: fold(read_column_name(column).column)
         self.own_key = {self.folded(column): column for column in key}
-        self.plain = f"{key[0]}=" if len(key) == 1 and self.child is None else None
+        # How nearly all keys begin. Such a key needs no parser.
+        self.plain: str | None = None
+        if len(key) == 1 and self.child is None:
+            self.plain = f"{key[0]}="
         spelled = self.child.parent_key if self.child else ()
         self.child_key = dict(zip(map(self.folded, spelled), key or spelled, strict=False))
 
     def attribute(self, column: str | None) -> str:
-        """The attribute that a column_name means; DataError when it is missing or the class has no such attribute."""
+        """The attribute that a column_name means; DataError when it is missing or unknown."""
         if column is None or not column.strip(" "):
             raise DataError("column_name is missing; types 1, 2, 3, 7 and 8 speak of one column.")
         if column not in self.known:
@@ -64,25 +73,28 @@ class Naming:
         if self.table is None:
             return column
         if not self._meant:
-            # Two columns of a view may differ in their prefixes only.
+            # As it is written first: two columns of a view may differ in their prefixes only.
             folds = dict.fromkeys((self._spelled, self.folded))
             self._meant = [(fold, _by_spelling(self.table, fold)) for fold in folds]
-        named = f"{self.child.name}.{column}" if self.child else column
+        named = column
+        if self.child:
+            named = f"{self.child.name}.{column}"
         for fold, meant in self._meant:
             if (name := meant.get(fold(named))) is not None:
                 return name
-        raise DataError(f"column_name {column} is not a column of {self.name}; is the catalog up to date?")
+        problem = f"column_name {column} is not a column of {self.name}"
+        raise DataError(f"{problem}; is the catalog up to date?")
 
 
 def _by_spelling(table: Table, fold: Callable[[str], str]) -> dict[str, str]:
-    """Attributes by whatever a column_name may call them; of two with one spelling the first is meant."""
-    found: dict[str, str] = {}
+    """Attributes by whatever a column_name may call them; of two alike the first is meant."""
+    attributes: dict[str, str] = {}
     for name, attribute in table.loggable.items():
-        found.setdefault(fold(name), name)
+        attributes.setdefault(fold(name), name)
+        # A child's column has its table's name before it; bare, it would be the parent's.
         if attribute.child is None:
-            # A child's column is only found with its table's name before it; bare, it would be the parent's.
-            found.setdefault(fold(attribute.column.name), name)
-    return found
+            attributes.setdefault(fold(attribute.column.name), name)
+    return attributes
 
 
 class Identities:
@@ -101,22 +113,28 @@ class Identities:
         try:
             return self.identify(table, key, row_event=row_event)[2]
         except DataError:
-            former = None if self._catalog is None else self._catalog.former
-            return None if former is None else former.row_id(table, key, row_event=row_event)
+            # It may be of a table that was called so when the row was written.
+            if self._catalog is None or self._catalog.former is None:
+                return None
+            return self._catalog.former.row_id(table, key, row_event=row_event)
 
     def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId, RowId]:
-        """What the table_name means, the object as documents name it, and what it is told apart by."""
+        """What the table_name means, the object as documents name it, and how it is told apart."""
         naming = self.naming(table)
         if key is None:
             raise DataError("table_key is NULL; it must name the row.")
-        if naming.plain is not None and naming.table is not None and key.startswith(naming.plain) and simple(key):
+        # By far the most keys: one column, spelled as the catalog does, and nothing quoted.
+        is_plain = naming.plain is not None and key.startswith(naming.plain) and simple(key)
+        if is_plain and naming.table is not None:
             row = RowId(naming.table.schema, naming.table.name, key)
             return naming, row, row
         parsed = self._parsed(key)
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
             folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
-            return naming, row, row if folded == row.key and name == row.table else RowId(None, name, folded)
+            if folded == row.key and name == row.table:
+                return naming, row, row
+            return naming, row, RowId(None, name, folded)
         if naming.child is not None:
             canonical = self._parents_key(naming, parsed, row_event=row_event)
         else:
@@ -132,7 +150,9 @@ class Identities:
         except KeySyntaxError as error:
             if not self._hiding:
                 raise
-            raise DataError(f"table_key {HIDDEN}, column {error.column}: that is not how a key is written.") from None
+            # From None: the error's own text has the key.
+            where = f"table_key {HIDDEN}, column {error.column}"
+            raise DataError(f"{where}: that is not how a key is written.") from None
 
     def _shown(self, key: TableKey) -> str:
         return HIDDEN if self._hiding else key.text
@@ -143,26 +163,32 @@ class Identities:
         if not name:
             raise DataError("table_name is missing; it must name a table or view.")
         if name not in self._namings:
-            found = self._catalog.find(name) if self._catalog is not None else None
-            if self._catalog is not None and found is None:
-                raise DataError(f"table_name {name} is not among the captured tables.")
-            self._namings[name] = Naming(name, found, self._catalog)
+            table_found: Found | None = None
+            if self._catalog is not None:
+                table_found = self._catalog.find(name)
+                if table_found is None:
+                    raise DataError(f"table_name {name} is not among the captured tables.")
+            self._namings[name] = Naming(name, table_found, self._catalog)
         return self._namings[name]
 
     def _own_key(self, naming: Naming, key: TableKey) -> str:
         if not naming.own_key:
             return key.canonical
         canonical = arranged(key, naming.own_key, naming.folded)
-        if canonical is not None and naming.table is not None and naming.table.whole_row:
-            return f"{WHOLE_ROW}={_row_hash(key.parts[0][1])}"
         if canonical is None:
             names = " and ".join(naming.own_key.values())
-            raise DataError(f"table_key {self._shown(key)} does not name the key of {naming.name}, which is {names}.")
+            problem = f"table_key {self._shown(key)} does not name the key of {naming.name}"
+            raise DataError(f"{problem}, which is {names}.")
+        if naming.table is not None and naming.table.whole_row:
+            return f"{WHOLE_ROW}={_row_hash(key.parts[0][1])}"
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
-        """A child's row counts to its parent: field rows carry the parent's key, others must at least contain it."""
-        canonical = arranged(key, naming.own_key, naming.folded) or arranged(key, naming.child_key, naming.folded)
+        """A child's row counts to its parent, by the parent's key."""
+        canonical = arranged(key, naming.own_key, naming.folded)
+        canonical = canonical or arranged(key, naming.child_key, naming.folded)
+        # Field rows carry the parent's key and nothing else; those of whole rows have it among
+        # more.
         if canonical is None and row_event:
             contained = tuple(part for part in key.parts if naming.folded(part[0]) in naming.child_key)
             canonical = arranged(written(contained), naming.child_key, naming.folded)
@@ -177,20 +203,22 @@ class Identities:
 
 
 def _row_hash(value: str) -> str:
-    """The identity of a row without a key; where the database cannot hash, its log has the row's text."""
-    text = value.startswith("{")
-    return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest() if text else value
+    """The identity of a row without a key."""
+    # Where the database cannot hash, its log has the row's text.
+    if value.startswith("{"):
+        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+    return value
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
-    """What tells objects apart where nobody knows the key's columns: how a name was written does not."""
+    """What tells objects apart where nobody knows the key's columns: not how a name was written."""
     if all(fold(name) == name for name, _ in key.parts):
         return key.canonical
     return format_parts((fold(name), value) for name, value in key.parts)
 
 
 class Subject(Struct, gc=False):
-    """One object of the batch and its events in order; `plain` while they are only types 1, 2 and 3."""
+    """One object of the batch and its events in order; `plain` while they are types 1, 2 and 3."""
 
     row: RowId
     table: Table | None
@@ -199,7 +227,7 @@ class Subject(Struct, gc=False):
 
 
 SubjectId = RowId | tuple[RowId, str]
-"""What an object is told apart by, whatever way its name was written; and the one output that its events are for."""
+"""What an object is told apart by, and the one output that its events are for."""
 
 
 class Meeting(Struct, frozen=True, gc=False):
@@ -213,10 +241,7 @@ class Meeting(Struct, frozen=True, gc=False):
 
 
 class Screened:
-    """The events of a batch in their order, their objects, and the outcomes that are certain already.
-
-    What is for one output alone is gathered by itself: nothing that all outputs are told of may be superseded by it.
-    """
+    """The events of a batch in their order, their objects, and the outcomes that are certain."""
 
     __slots__ = ("events", "outcomes", "silent", "subjects")
 
@@ -224,13 +249,17 @@ class Screened:
         self.events = events
         self.subjects: dict[SubjectId, Subject] = {}
         self.outcomes: dict[Position, Outcome] = {}
-        self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
+        # Loopback deletes: they close a lifetime and say nothing.
+        self.silent: set[Position] = set()
 
     def gather(self, meeting: Meeting, event: Event) -> None:
         subject = meeting.subject
         only = refreshed_for(event.perpetrator)
+        # What is for one output alone is gathered by itself: nothing that all outputs are told of
+        # may be superseded by it.
         if only and event.kind != Kind.DELETE_ROW:
-            subject = self.subjects.setdefault((meeting.identity, only), Subject(subject.row, subject.table, []))
+            alone = Subject(subject.row, subject.table, [])
+            subject = self.subjects.setdefault((meeting.identity, only), alone)
         subject.events.append(event)
         subject.plain = False
 
@@ -240,33 +269,49 @@ class Screened:
         )
 
 
-def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *, by_object: bool = False) -> Screened:
-    """Orders the events, sets aside those that take no part, and gathers the others by object.
-
-    Events that come `by_object`, each object's in their order, are in order enough: objects do not touch each other.
-    """
-    screened = Screened(events if by_object and not options.future else in_order(events, options))
+def screen(
+    events: Sequence[Event],
+    catalog: Catalog | None,
+    options: Options,
+    *,
+    by_object: bool = False,
+) -> Screened:
+    """Orders the events, sets aside those that take no part, and gathers the others by object."""
+    # Those that come `by_object`, each object's in their order, are in order enough: objects do not
+    # touch each other.
+    if options.future or not by_object:
+        events = in_order(events, options)
+    screened = Screened(events)
     identities = Identities(catalog, hiding=options.hiding)
     meetings: dict[tuple[str | None, str | None, bool], Meeting | str] = {}
     table, key, row = None, None, None
     meeting: Meeting | str = ""
-    ours = None if options.allow_loopback or not options.user else Ours(options.user)
+    ours: Ours | None = None
+    if options.user and not options.allow_loopback:
+        ours = Ours(options.user)
     meaning_of = MEANING.get
     for event in screened.events:
         meaning = meaning_of(event.kind)
         if meaning is None or event.time is None or event.fault is not None:
             screened.aside(event, Reason.INVALID, _misfit(event))
             continue
-        if event.key != key or event.table != table or meaning.row is not row:  # neighbours are often alike
+        # Neighbours are often alike, and a look-up costs more than three comparisons.
+        if event.key != key or event.table != table or meaning.row is not row:
             place = table, key, row = event.table, event.key, meaning.row
             meeting = meetings.get(place) or _meet(screened, identities, event, row_event=row)
             meetings[place] = meeting
         if isinstance(meeting, str):
             screened.aside(event, Reason.INVALID, meeting)
         elif options.future and _waits(screened, event, options):
-            continue  # untouched, a loopback too: a delete that is not due closes nothing yet
+            # Untouched, also a loopback: a delete that is not due closes nothing yet.
+            continue
         elif ours is not None and ours[event.perpetrator]:
-            _set_loopback_aside(screened, meeting, event)
+            # What it deletes is gone all the same. A child's row is a part of its parent.
+            if event.kind == Kind.DELETE_ROW and meeting.naming.child is None:
+                screened.silent.add(event.position)
+                screened.gather(meeting, event)
+            note = f"made by {event.perpetrator}, the publisher's own user."
+            screened.aside(event, Reason.LOOPBACK, note)
         elif meaning.row:
             _gather_row_event(screened, meeting, event)
         else:
@@ -274,14 +319,16 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
             if meaning.back and attribute is not None and attribute in meeting.gone:
                 _gather_gone(screened, meeting, event, attribute)
             elif attribute is not None:
-                meeting.subject.events.append(event if attribute == event.column else replace(event, column=attribute))
+                if attribute != event.column:
+                    event = replace(event, column=attribute)  # noqa: PLW2901  # as in the catalog
+                meeting.subject.events.append(event)
                 if meaning.back:
                     meeting.subject.plain = False
     return screened
 
 
 def in_order(events: Sequence[Event], options: Options) -> list[Event]:
-    """The events in the order in which the rules see them: by position, or by time and then position."""
+    """The events in the order of the rules: by position, or by time and then position."""
     ordered = sorted(events, key=attrgetter("position"))
     if options.future:
         ordered.sort(key=due)
@@ -290,7 +337,9 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
 
 def due(event: Event) -> dt.datetime:
     """When an event takes effect; events that do not say so come first, to be set aside."""
-    return (moment(event.time) if event.time is not None else None) or dt.datetime.min
+    if event.time is None:
+        return dt.datetime.min
+    return moment(event.time) or dt.datetime.min
 
 
 def _misfit(event: Event) -> str:
@@ -305,7 +354,7 @@ def _misfit(event: Event) -> str:
 
 
 def _meet(screened: Screened, identities: Identities, event: Event, *, row_event: bool) -> Meeting | str:
-    """The object that a table_name and table_key mean, met for the first time; or what is wrong with them."""
+    """The object that a table_name and table_key mean; or what is wrong with them."""
     try:
         naming, row, identity = identities.identify(event.table, event.key, row_event=row_event)
     except DataError as error:
@@ -313,7 +362,8 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
-    return Meeting(identity, subject, naming, naming.known, naming.table.gone if naming.table is not None else ())
+    gone = () if naming.table is None else naming.table.gone
+    return Meeting(identity, subject, naming, naming.known, gone)
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
@@ -325,42 +375,35 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
 
 
 def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: str) -> None:
-    """A column that is to be read back and is there no more: the value that was logged counts, where there is one. Of a
-    new object all is read back then, for nothing else may say that it is there.
-    """
+    """A column that is to be read back and is there no more: a value that was logged counts."""
     inserted = event.kind == Kind.INSERT_FIELD_BACK
     if event.new is not None:
         kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD
         meeting.subject.events.append(replace(event, kind=int(kind), column=attribute))
     elif inserted:
+        # All of a new object is read back then: nothing else may say that it is there.
         screened.gather(meeting, replace(event, kind=int(Kind.INSERT_ROW_BACK), column=None))
     else:
         table = meeting.subject.row.table
-        note = f"{table} has no captured column {attribute} any more to be read back, and no value of it was logged."
-        screened.aside(event, Reason.VANISHED, note)
+        problem = f"{table} has no captured column {attribute} any more to be read back"
+        screened.aside(event, Reason.VANISHED, f"{problem}, and no value of it was logged.")
 
 
 def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
-    if meeting.naming.child is not None:  # whatever became of a child's row, its parent changed
+    # Whatever became of a child's row, its parent changed.
+    if meeting.naming.child is not None:
         event = replace(event, kind=Kind.UPDATE_ROW_BACK)
     screened.gather(meeting, event)
 
 
-def _set_loopback_aside(screened: Screened, meeting: Meeting, event: Event) -> None:
-    if event.kind == Kind.DELETE_ROW and meeting.naming.child is None:
-        screened.silent.add(event.position)
-        _gather_row_event(screened, meeting, event)
-    screened.aside(event, Reason.LOOPBACK, f"made by {event.perpetrator}, the publisher's own user.")
-
-
 def _waits(screened: Screened, event: Event, options: Options) -> bool:
     """Says whether the event is set aside because of its time."""
-    time = None if event.time is None else moment(event.time)
-    if time is None:
+    time = event.time and moment(event.time)
+    if not time:
         screened.aside(event, Reason.INVALID, f"event_time {event.time!r} is not a date and time.")
         return True
-    now = None if options.now is None else moment(options.now)
-    if now is None or time <= now:
+    now = options.now and moment(options.now)
+    if not now or time <= now:
         return False
     screened.aside(event, Reason.NOT_DUE, None)
     return True

@@ -1,13 +1,16 @@
 """One publisher a log: who holds the log's lock publishes, everybody else stands by.
 
-The lock is a lease: the mark `publisher` says until when, by the database's clock, and who has it. It is taken only
-when nobody has it, when it has run out, or when its holder is certainly dead; whoever takes it gets a higher epoch.
-Law: whoever has lost the lock settles nothing more. Each transaction of a holder checks the mark and keeps others from
-changing it before the commit, so that one who has not noticed yet is stopped by the database.
+The lock is a lease: the mark `publisher` says until when, by the database's clock, and who has it.
+It is taken only when nobody has it, when it has run out, or when its holder is certainly dead;
+whoever takes it gets a higher epoch. Law: whoever has lost the lock settles nothing more. Each
+transaction of a holder checks the mark and keeps others from changing it before the commit, so that
+one who has not noticed yet is stopped by the database.
 
-A thread renews the lease, because a batch may take longer than a lease lasts. The mark is `UNTIL SINCE/LEASE/HOST/PID/BOOT/SPACE/STARTED/RANDOM`, times by the database's clock in UTC. All after the
-blank is the holder's token, which nobody else ever has. BOOT, SPACE (the pid namespace) and STARTED are empty where
-there is no /proc; they are what lets a standby on the same machine tell that the holder is dead.
+A thread renews the lease, because a batch may take longer than a lease lasts. The mark is `UNTIL
+SINCE/LEASE/HOST/PID/BOOT/SPACE/STARTED/RANDOM`, times by the database's clock in UTC. All after the
+blank is the holder's token, which nobody else ever has. BOOT, SPACE (the pid namespace) and STARTED
+are empty where there is no /proc; they are what lets a standby on the same machine tell that the
+holder is dead.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ class Sight(Struct, frozen=True, kw_only=True):
     @property
     def holder(self) -> Holder | None:
         """Who has the lock, or had it when nobody has taken it since."""
-        return None if self.mark is None else read_holder(self.mark)
+        if self.mark is None:
+            return None
+        return read_holder(self.mark)
 
 
 def look_at(log: Log) -> Sight:
@@ -65,7 +70,7 @@ def look_at(log: Log) -> Sight:
 
 
 class LogLock:
-    """The lock of one log, as one process sees it. `lease` is in seconds; it is renewed while `alive` says so."""
+    """The lock of one log, as one process sees it. `lease` is in seconds, renewed while `alive`."""
 
     def __init__(self, log: Log, lease: float, alive: Callable[[], bool] = lambda: True) -> None:
         self.log = log
@@ -83,10 +88,9 @@ class LogLock:
         return self.tenure is not None
 
     def take(self) -> bool:
-        """Whether this process has the lock now; OccupiedError when it had it and has learnt that it lost it.
-
-        Whichever thread has learnt it: it is not taken again before `drop`, for others may be at what they have begun.
-        """
+        """Whether this process has the lock now; OccupiedError when it had it and has lost it."""
+        # Whichever thread has learnt it: it is not taken again before `drop`, for other threads may
+        # still be at what they have begun with it.
         if self._kept is not None and (self.tenure is None or self._kept.lost):
             self._lose()
         if self.tenure is not None:
@@ -111,47 +115,56 @@ class LogLock:
         self._lose()
 
     def confirm_lease(self) -> None:
-        """OccupiedError when somebody else has the lock; asks the database only when the lease may have run out.
+        """OccupiedError when somebody else has the lock; else a third of the lease is left at
+        least.
 
-        To be called before anything is written to an output, and never inside a transaction that has locked the mark.
-        When it returns, a third of the lease is left at least.
+        To be called before anything is written to an output, and never inside a transaction that
+        has locked the mark: the renewal would wait for that.
         """
+        # The database is asked only when the lease may have run out.
         if self.tenure is None or self._kept is None or not (self._kept.fresh or self._kept.renew()):
             self._lose()
 
     def assure(self, connection: Connection) -> None:
-        """OccupiedError when somebody else has the lock; nobody takes it before the caller's transaction ends."""
+        """OccupiedError when somebody else has the lock; nobody takes it in this transaction."""
         if not self.taken or not self._touch(connection, self.token):
             self._lose()
 
     def enter(self, connection: Connection, *, soon: bool) -> str:
-        """Locks the mark `holding` and the lease after it, and says what the mark holds; OccupiedError as `assure`.
+        """Locks the mark `holding` and the lease after it, and says what the mark holds.
 
-        `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
+        OccupiedError as `assure`. `soon` lets the caller's transaction return before it is on disk;
+        the next one takes it along.
         """
+        # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
         if offers(self.log.dialect, "journal_enter"):
             values = {"token": self.token, "lease": self.lease, "soon": soon}
-            found = self.log.rows(connection, self.log.query("journal_enter", until="lock_until"), values)
-            kept = bool(found)
+            query = self.log.query("journal_enter", until="lock_until")
+            holding = self.log.rows(connection, query, values)
+            kept = bool(holding)
         else:
-            found = self.log.rows(connection, self.log.query("journal_lock"))
+            holding = self.log.rows(connection, self.log.query("journal_lock"))
             kept = self._touch(connection, self.token, soon=soon)
         if not self.taken or not kept:
             self._lose()
-        return str(found[0][0])
+        return str(holding[0][0])
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark if this process still has the lock, else OccupiedError.
 
-        `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
+        `soon` lets the caller's transaction return before it is on disk; the next one takes it
+        along.
         """
         statement = self.log.query("lock_mark_soon" if soon else "lock_mark")
         values = {"name": name, "value": stored(value), "token": self.token}
-        if not self.taken or not self._holds(connection) or connection.execute(statement, values).rowcount == 0:
+        if not self.taken or not self._holds(connection):
+            self._lose()
+        if connection.execute(statement, values).rowcount == 0:
             self._lose()
 
     def _holds(self, connection: Connection) -> bool:
-        """Whether the lock is still ours, where what makes a mark cannot lock the row of the lease by itself."""
+        """Whether the lock is still ours; its row is locked then."""
+        # Elsewhere the statement that makes a mark locks the row of the lease by itself.
         if not offers(self.log.dialect, "lock_hold"):
             return True
         return bool(self.log.rows(connection, self.log.query("lock_hold"), {"token": self.token}))
@@ -165,7 +178,7 @@ class LogLock:
                 connection.execute(self.log.query("lock_leave"), {"token": self.token})
 
     def drop(self) -> None:
-        """Renews the lease no more, without a word to a database that may be away; this process may take it again."""
+        """Renews the lease no more, without a word to a database that may be away."""
         self.tenure = None
         kept, self._kept = self._kept, None
         if kept is not None:
@@ -177,10 +190,14 @@ class LogLock:
             return True
         if holder.is_over(sight.now) or (holder.process is not None and is_dead(holder.process)):
             return True
+        # By this machine's clock: the database's may have been set back, and the mark last for
+        # hours.
         return seconds_up() - self._unchanged_since > UNCHANGED_LEASES * holder.lease
 
     def _enter(self, sight: Sight) -> None:
         """Takes the lock, unless somebody was quicker or works with the mark at this very moment."""
+        # The time is noted before the statement is sent: so the lease ends here before it ends
+        # there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
@@ -199,14 +216,17 @@ class LogLock:
             if grasps and not self.log.rows(connection, self.log.query("lock_grasp")):
                 self._end_silent(connection)
                 return False
-            connection.execute(self.log.query("lock_replace", until="lock_until"), {**values, "former": former})
+            query = self.log.query("lock_replace", until="lock_until")
+            connection.execute(query, {**values, "former": former})
+        # Read back: where somebody was quicker the statement has changed nothing.
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
 
     def _end_silent(self, connection: Connection) -> None:
-        """Ends the session of a holder that has said nothing for as long as the server should have let it."""
+        """Ends the session of a holder that has been silent for longer than the server lets it."""
         if offers(self.log.dialect, "lock_silent"):
-            self.log.rows(connection, self.log.query("lock_silent"), {"seconds": idle_seconds(self.lease)})
+            values = {"seconds": idle_seconds(self.lease)}
+            self.log.rows(connection, self.log.query("lock_silent"), values)
 
     def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
         marks = Marks(self.log)
@@ -214,11 +234,13 @@ class LogLock:
         if identity is None:
             identity = str(uuid4())
             marks.set(connection, LOG, identity)
+        # Whoever settles locks this mark, so there must be one.
         if marks.get(connection, HOLDING) is None:
-            note_change(connection, self.log)  # whoever settles locks this mark, so there must be one
+            note_change(connection, self.log)
         epoch = next_epoch(marks.get(connection, EPOCH), now)
         marks.set(connection, EPOCH, str(epoch))
-        return Tenure(log=identity, name=f"{self.log.name} in {place_of(self.log.engine.url)}", epoch=epoch)
+        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
+        return Tenure(log=identity, name=name, epoch=epoch)
 
     def _touch(self, connection: Connection, token: str, *, soon: bool = True) -> bool:
         statement = self.log.query("lock_keep_soon" if soon else "lock_keep", until="lock_until")
@@ -230,8 +252,9 @@ class LogLock:
 
     def _lose(self) -> None:
         self.tenure = None
+        # Not waited for: a renewal may wait for the transaction in which this is noticed.
         if self._kept is not None:
-            self._kept.end()  # not waited for: it may wait for the transaction in which this is noticed
+            self._kept.end()
         hint = "This one is on standby and publishes nothing until that one ends."
         raise OccupiedError(f"Another publisher works on the event log {self.log.name}.", hint=hint)
 
@@ -239,23 +262,28 @@ class LogLock:
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 RENEWALS: Final = 3
-"""It is renewed so many times while it lasts, and counts as fresh while such a part of it is left."""
+"""So often it is renewed while it lasts, and it counts as fresh while such a part of it is left."""
 
 
 def seconds_up() -> float:
-    """A clock that nobody can set, and that goes on while the machine sleeps, where there is such a one."""
+    """A clock that nobody can set, and that goes on while the machine sleeps, if there is one."""
     return time.clock_gettime(_CLOCK)
 
 
 class Lease:
-    """Lasts `seconds` from the moment before the last renewal was sent, so that it ends here before it ends elsewhere.
+    """Lasts `seconds` from the moment before the last renewal was sent.
 
-    `renew` says whether it still was ours; what fails with a SourceError is tried again the next time. The thread renews
-    nothing while `alive` says that whoever needs the lease does not move: somebody else may have it then.
+    `renew` says whether it still was ours; what fails with a SourceError is tried again the next
+    time. The thread renews nothing while `alive` says that whoever needs the lease does not move:
+    somebody else may have it then.
     """
 
     def __init__(
-        self, seconds: float, sent: float, renew: Callable[[], bool], alive: Callable[[], bool] = lambda: True
+        self,
+        seconds: float,
+        sent: float,
+        renew: Callable[[], bool],
+        alive: Callable[[], bool] = lambda: True,
     ) -> None:
         self.lost = False
         self._seconds = seconds
@@ -275,6 +303,7 @@ class Lease:
         """Renews it now; False when it was lost."""
         sent = seconds_up()
         if self._renew():
+            # Two threads may renew at the same time, and end in the other order.
             self._ends = max(self._ends, sent + self._seconds)
         else:
             self.lost = True
@@ -295,7 +324,8 @@ class Lease:
                 if self._alive() and not self.renew():
                     return
             except SourceError:
-                continue  # a lock, or a database that is away: the next renewal may come in time
+                # A lock, or a database that is away: the next renewal may come in time.
+                continue
 
 
 LONGEST_LEASE_SECONDS: Final = 3_601.0
@@ -309,7 +339,7 @@ _process_number = re.compile(r"[1-9][0-9]{0,8}").fullmatch
 
 
 class Process(Struct, frozen=True, kw_only=True):
-    """A process such that no other one, before or after it, is the same; what the machine does not tell is empty."""
+    """A process that no other one, before or after it, equals; what is not known is empty."""
 
     host: str
     pid: int
@@ -335,25 +365,30 @@ class Holder(Struct, frozen=True, kw_only=True):
     @property
     def host(self) -> str | None:
         """The machine that it runs on, as it calls itself."""
-        return None if self.process is None else self.process.host
+        if self.process is None:
+            return None
+        return self.process.host
 
     @property
     def pid(self) -> int | None:
         """The number of its process on that machine."""
-        return None if self.process is None else self.process.pid
+        if self.process is None:
+            return None
+        return self.process.pid
 
     def is_over(self, now: dt.datetime) -> bool:
-        """Whether the lease has run out by the database's clock, or speaks of a clock that was set back since."""
+        """Whether the lease has run out by the database's clock."""
         if self.until is None:
             return True
+        # One that ends further off than any lease lasts speaks of a clock that was set back since.
         return not now <= self.until <= now + dt.timedelta(seconds=LONGEST_LEASE_SECONDS)
 
 
 def new_token(since: dt.datetime, lease: float) -> str:
     """A token of this process, another one at each call."""
     me = this_process()
-    parts = (moment_text(since), f"{lease:g}", me.host, str(me.pid), me.boot, me.space, me.started)
-    return "/".join((*parts, secrets.token_hex(8)))
+    machine = (me.host, str(me.pid), me.boot, me.space, me.started)
+    return "/".join((moment_text(since), f"{lease:g}", *machine, secrets.token_hex(8)))
 
 
 def read_holder(mark: str) -> Holder:
@@ -380,7 +415,9 @@ def moment_text(moment: dt.datetime) -> str:
 
 def told_moment(moment: dt.datetime | None) -> str | None:
     """A moment for people and programs, where it is known."""
-    return None if moment is None else moment_text(moment)
+    if moment is None:
+        return None
+    return moment_text(moment)
 
 
 def read_moment(text: str) -> dt.datetime | None:
@@ -404,17 +441,19 @@ def this_process() -> Process:
 
 
 def is_dead(process: Process) -> bool:
-    """Whether the process has certainly ended: it ran on this machine, which is up since, and is not there any more."""
+    """Whether the process has certainly ended: it ran on this machine, which is up since."""
     me = this_process()
     known = process.is_known and me.is_known
     if not known or (process.host, process.boot, process.space) != (me.host, me.boot, me.space):
         return False
     try:
-        os.kill(process.pid, 0)  # no signal: it says whether there is one, also where /proc hides other people's
+        # No signal: it says whether there is one, also where /proc hides other people's processes.
+        os.kill(process.pid, 0)
     except ProcessLookupError:
         return True
     except OSError:
         pass  # somebody else's
+    # The number may have been given to another process since: that one began at another time.
     state, started = _stat(process.pid)
     return bool(started) and (started != process.started or state in _GONE)
 
@@ -428,8 +467,11 @@ def _seconds(text: str) -> float:
 
 def _stat(pid: int) -> tuple[str, str]:
     """The state of a process and the tick of the machine's clock at which it began, or empty texts."""
+    # The name of the program is in brackets there, and may itself have blanks and brackets.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
+    if len(fields) <= 19:
+        return "", ""
+    return fields[0], fields[19]
 
 
 def _read(file: str) -> str:

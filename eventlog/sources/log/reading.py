@@ -1,10 +1,10 @@
-"""How waiting rows are read: as many as may be on their way together, by their number and by what their values hold.
+"""How waiting rows are read: as many as may be on their way together, by number and by size.
 
-Law: no value is fetched before its length is known to fit. Short values come with their rows at once, because so many
-of them fit always; of the others the lengths come first.
+Law: no value is fetched before its length is known to fit. Short values come with their rows at
+once, because so many of them fit always; of the others the lengths come first.
 
-A batch does not end within a change. Sessions that write at the same time draw their numbers in turn, so the rows of one
-change need not be neighbours.
+A batch does not end within a change. Sessions that write at the same time draw their numbers in
+turn, so the rows of one change need not be neighbours.
 
 Rows come as the database has them, and become events here: nothing in them is judged.
 """
@@ -32,10 +32,10 @@ from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
 
 LOOKAHEAD_ROWS: Final = 32
-"""Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
+"""Rows read past the limit to see whether the last object goes on; more each time that it does."""
 
 ROW_BYTES: Final = 500
-"""What a row takes here beside its values: so many are read past the limit at most as the budget has room for."""
+"""What a row takes here beside its values: it bounds how many are read past the limit."""
 
 USUAL_ROWS: Final = 10_000
 """Stands for the limit where there is none."""
@@ -53,7 +53,7 @@ NO_VALUE_BYTES: Final = -1
 """Every value is longer, so none comes with its row."""
 
 NEAR_ROWS: Final = 32
-"""So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
+"""So far behind the end of a batch rows of a change are looked for that has some before it."""
 
 Rows = list[tuple[Any, ...]]
 
@@ -70,15 +70,16 @@ NO_LENGTHS: Final = (None, None)
 
 PLAIN_COLUMNS: Final = 9
 TRANSACTION_COLUMNS: Final = 13
-"""The columns of rows that were read as they are, and of rows that say which transaction wrote them, and when it ended."""
+"""The columns of rows as they are, and of those that say which transaction wrote them, and when."""
 
 _kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(11), itemgetter(LENGTHS)
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Which rows are asked for: how many, among which, and how many bytes their values may have together.
+    """Which rows are asked for: how many, among which, and how many bytes their values may have.
 
-    `alone` lets a row come that has more by itself; without it there is none then. `known` are rows that are not wanted.
+    `alone` lets a row come that has more by itself; without it there is none then. `known` are rows
+    that are not wanted.
     """
 
     limit: int
@@ -90,7 +91,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class _Fit(Struct, frozen=True, kw_only=True):
-    """How many rows fit, what they weigh, and what is said of those that are too large to be published at all."""
+    """How many rows fit, what they weigh, and what is wrong with those that are too large."""
 
     end: int
     weight: int
@@ -107,16 +108,27 @@ class WaitingRows:
         self._ends = TransactionEnds(log)
 
     def next(self, connection: Connection, request: Request) -> Batch:
-        """The first rows, and those after them that belong to the object of the last, as far as there is room."""
+        """The first rows, and more of the object of the last one, as far as there is room."""
         identities = Identities(self._catalog)
-        limit, plain = request.limit, self._plain(request.limit)
+        limit = request.limit
+        # The length up to which values come with their rows: all rows that are asked for fit with
+        # two values of this length.
+        usual = limit if limit > 0 else USUAL_ROWS
+        plain = min(max(SHORT_BYTES, self._settings.share // (2 * usual)), LONGEST_BYTES)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
         while True:
-            asked = limit + run + len(request.known) if limit > 0 else ALL
-            found = self._asked(connection, request, asked, plain)
-            rows = [row for row in found if row[0] not in request.known] if request.known else found
-            end = end_with_a_change(rows, end_of_object(rows, limit, identities)) if limit > 0 else len(rows)
-            goes_on = end == len(rows) and len(found) == asked
+            asked = ALL
+            if limit > 0:
+                asked = limit + run + len(request.known)
+            read = self._asked(connection, request, asked, plain)
+            rows = read
+            if request.known:
+                rows = [row for row in read if row[0] not in request.known]
+            end = len(rows)
+            if limit > 0:
+                end = end_with_a_change(rows, end_of_object(rows, limit, identities))
+            goes_on = end == len(rows) and len(read) == asked
+            # Nobody can say yet where the last object ends: a longer look costs less than a cut.
             if goes_on and run < most:
                 run = min(run * 16, most)
                 continue
@@ -125,17 +137,21 @@ class WaitingRows:
             return self._portion(connection, rows, end, plain, request, more=goes_on)
 
     def unread(self, connection: Connection, request: Request) -> Rows:
-        """The first rows without their values, so many; nothing that ends in the middle is left out."""
+        """The first rows without their values; a change that ends in the middle is not left out."""
         return self._asked(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
-        """The last waiting row of each transaction of these events that has one behind them; None where nobody can say it.
+        """The last waiting row of each transaction of these events that has one behind them.
 
-        A row is there once its transaction is committed, so then all rows of that are there.
+        None where nobody can say it.
         """
-        if not self._settings.ends or self._transaction != "transaction_written" or self._settings.handle_future_events:
+        # A row is there once its transaction is committed, and then all rows of that are. Not where
+        # times count: there a row of the same transaction may not be due yet.
+        if not self._settings.ends or self._settings.handle_future_events:
             return None
-        # A transaction is compared with its own last row: rows of others, which were left for later, may have higher numbers.
+        if self._transaction != "transaction_written":
+            return None
+        # Compared with its own last row: rows of others that were left may have higher numbers.
         lasts: dict[int, int] = {}
         for event in events:
             if event.transaction is not None:
@@ -150,18 +166,15 @@ class WaitingRows:
             return ""
         return "transaction_known" if self._log.names.transaction is None else "transaction_written"
 
-    def _plain(self, limit: int) -> int:
-        """The length up to which values come with their rows: all rows that are asked for fit with two of them."""
-        rows = limit if limit > 0 else USUAL_ROWS
-        return min(max(SHORT_BYTES, self._settings.share // (2 * rows)), LONGEST_BYTES)
-
     def _asked(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
-        noted = request.among == "among_noted"
-        future = self._settings.handle_future_events and not noted
+        among, order = request.among or "among_all", "order_by_number"
+        # Rows that are asked for by their numbers were found due already.
+        if self._settings.handle_future_events and among != "among_noted":
+            among, order = request.among or "among_due", "order_by_time"
         query = self._log.query(
             "waiting_rows",
-            among=request.among or ("among_due" if future else "among_all"),
-            order="order_by_time" if future else "order_by_number",
+            among=among,
+            order=order,
             transaction=self._transaction,
         )
         parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
@@ -170,30 +183,33 @@ class WaitingRows:
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
     ) -> Batch:
-        """The rows before `end` that there is room for, with all their values; an object is only cut that has no room alone.
-
-        Rows of a change that goes on behind the end are left for later with it.
-        """
+        """The rows before `end` that there is room for, with all their values."""
         fit = self._fit(rows[:end], plain, request)
         more = more or fit.end < len(rows)
         end = self._end_of_fit(rows, fit, request) if 0 < fit.end < end else fit.end
+        # Rows of a change that goes on behind the end are left for later with it.
         torn = torn_places(rows, end)
         if len(torn) == end:  # there is no room for the whole of a change
             torn = set()
-        whole = [row for place, row in enumerate(rows[:end]) if place not in torn] if torn else rows[:end]
+        whole = rows[:end]
+        if torn:
+            whole = [row for place, row in enumerate(whole) if place not in torn]
         events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
         return Batch(events=events, weight=fit.weight, more=more)
 
     def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
-        """Where the last whole object ends that fits. None comes where others have taken the room of the first object."""
+        """Where the last whole object ends that fits. Only one is cut that has no room alone."""
         identities = Identities(self._catalog)
         before, after = (identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
         if before != after:
             return fit.end
         start = start_of_object(rows, fit.end, identities)
-        return 0 if start == fit.end and not request.alone else start
+        # The first object does not fit. Others have taken its room, and it comes whole later.
+        if start == fit.end and not request.alone:
+            return 0
+        return start
 
     def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:
         if 2 * plain * len(rows) <= request.room and not any_large(rows):
@@ -203,6 +219,7 @@ class WaitingRows:
         for place, row in enumerate(rows):
             size = size_of(row)
             if size > self._settings.value_limit:
+                # Nobody fetches its values, so that it takes nobody's room.
                 faults[int(row[0])] = too_large(row, self._settings.value_limit)
             elif weight + size > request.room and (weight > 0 or not request.alone):
                 return _Fit(end=place, weight=weight, faults=faults)
@@ -211,33 +228,38 @@ class WaitingRows:
         return _Fit(end=len(rows), weight=weight, faults=faults)
 
     def _with_values(self, connection: Connection, rows: Rows, faults: Collection[int]) -> Rows:
-        """The rows with the values that were only told by their lengths; rows that have gone meanwhile are left out."""
+        """The rows with the values of which only the lengths have come."""
         if not any_large(rows):
             return rows
-        asked = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS and int(row[0]) not in faults]
-        found = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
-        values = {int(number): (old, new) for number, old, new in found}
+        large = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS]
+        asked = [number for number in large if number not in faults]
+        fetched = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
+        values = {int(number): (old, new) for number, old, new in fetched}
         values |= dict.fromkeys(faults, (None, None))
         values |= {int(row[0]): row[VALUES] for row in rows if row[LENGTHS] == NO_LENGTHS}
-        return [
-            (*row[: VALUES.start], *values[int(row[0])], *row[VALUES.stop :]) for row in rows if int(row[0]) in values
-        ]
+        complete: Rows = []
+        for row in rows:
+            # One that is not there has gone between the two statements.
+            if int(row[0]) in values:
+                old, new = values[int(row[0])]
+                complete.append((*row[: VALUES.start], old, new, *row[VALUES.stop :]))
+        return complete
 
 
 class TransactionEnds:
-    """Where transactions end, of which rows wait: it is asked of many at once, for the answer takes a look at all that waits."""
+    """Where transactions end of which rows wait. Asked of many at once, for it reads all rows."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._ends: dict[int, int] = {}
 
     def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> dict[int, int]:
-        """Where those of the transactions end, whose rows have numbers from the first one on, that end above their last."""
-        if any(one not in self._ends for one in lasts):
+        """Where those of the transactions end that end above their last row."""
+        if any(transaction not in self._ends for transaction in lasts):
             self._ask(connection, first)
         ends = self._above(lasts)
         if ends:
-            # Somebody may have requeued the first rows of a transaction, whose others have their letters.
+            # Somebody may have requeued the first rows of a transaction whose others have letters.
             still_waiting = self._log.query("still_waiting")
             waiting = self._log.rows(connection, still_waiting, {"ids": id_list([*ends.values()])})
             if len(waiting) < len(ends):
@@ -247,28 +269,32 @@ class TransactionEnds:
 
     def _ask(self, connection: Connection, first: int) -> None:
         asked = {"first": first, "most": MOST_ENDS_NUMBERS}
-        found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
-        self._ends = {int(one): int(end) for one, end in found if one is not None}
+        ends = self._log.rows(connection, self._log.query("transaction_ends"), asked)
+        self._ends = {int(mark): int(end) for mark, end in ends if mark is not None}
 
     def _above(self, lasts: Mapping[int, int]) -> dict[int, int]:
-        return {one: self._ends[one] for one, last in lasts.items() if self._ends.get(one, last) > last}
+        ends = self._ends
+        return {mark: ends[mark] for mark, last in lasts.items() if ends.get(mark, last) > last}
 
 
 def _judged(event: Event, faults: Mapping[int, str]) -> Event:
     """The event with what is wrong with it."""
     fault = faults.get(event.position[0])
-    return event if fault is None else replace(event, old=None, new=None, fault=fault)
+    if fault is None:
+        return event
+    return replace(event, old=None, new=None, fault=fault)
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
     """How a log is read and marked.
 
-    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
-    long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
-    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows; with
-    `ends` each batch says which transactions go on behind it, where the log itself says the true ones.
-    `query_bytes` is how much the values of all batches that are on their way may have together, unless a single row has
-    more; a row whose values have more than `value_limit` bytes is not read.
+    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC).
+    `backoff` is how long rows wait after their receiver asked for another time, and `on_retry` what
+    waits with them: everything, or the rows of the same object. With `transactions` each event says
+    which one wrote it, where the database knows; with `ends` each batch says which transactions go
+    on behind it, where the log itself says the true ones. `query_bytes` is how much the values of
+    all batches that are on their way may have together, unless a single row has more; a row whose
+    values have more than `value_limit` bytes is not read.
     """
 
     handle_future_events: bool = False
@@ -283,14 +309,16 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> int:
-        """What the values of one batch may have, in bytes: while its documents are written two more are made ready."""
+        """What the values of one batch may have, in bytes."""
+        # While its documents are written two more are made ready.
         return self.query_bytes // 3
 
 
 def torn_places(rows: Rows, end: int) -> set[int]:
     """Places before `end` of field rows whose change goes on behind it, among rows of others.
 
-    Where a change ends is what the rules say of these rows: its object's next one has another kind, or a column again.
+    Where a change ends is what the rules say of these rows: its object's next one has another kind,
+    or a column again.
     """
     behind: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows[end : end + NEAR_ROWS]:
@@ -316,9 +344,7 @@ def torn_places(rows: Rows, end: int) -> set[int]:
 
 
 def end_with_a_change(rows: Rows, end: int) -> int:
-    """The first end from this one on with a whole change before it: few rows may all be of changes
-    that go on.
-    """
+    """The first end from this one on with a whole change before it: few rows may have none."""
     while end < len(rows) and len(torn_places(rows, end)) == end:
         end += 1
     return end
@@ -326,7 +352,7 @@ def end_with_a_change(rows: Rows, end: int) -> int:
 
 def continuing(rows: Rows) -> set[int]:
     """The numbers of rows that go on with the change of the row before them of their object."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     columns: dict[tuple[Any, ...], set[str | None]] = {}
     kinds: dict[tuple[Any, ...], object] = {}
     for row in rows:
@@ -334,38 +360,45 @@ def continuing(rows: Rows) -> set[int]:
         if _begins(row, columns.setdefault(key, set()), kinds.get(key)):
             columns[key] = set()
         else:
-            found.add(int(row[0]))
+            numbers.add(int(row[0]))
         columns[key].add(_column(row))
         kinds[key] = _said_by(row)
-    return found
+    return numbers
 
 
 def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:
     """Whether a row is of another change than the one that has these columns."""
-    return _column(row) is None or None in columns or _column(row) in columns or _said_by(row) != said
+    column = _column(row)
+    return column is None or None in columns or column in columns or _said_by(row) != said
 
 
 def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
-    """What all rows of a change have in common: what they do, and the transaction where it is known."""
+    """What all rows of a change have in common: what they do, and the transaction, if known."""
     meaning = MEANING.get(_kind(row))
-    return meaning and meaning.op, _transaction(row) if len(row) == TRANSACTION_COLUMNS else None
+    transaction = None
+    if len(row) == TRANSACTION_COLUMNS:
+        transaction = _transaction(row)
+    return meaning and meaning.op, transaction
 
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
-    """Where the object of row number `limit` ends among the neighbouring rows; rows of one number stay together."""
+    """Where the object of row number `limit` ends among the neighbouring rows."""
     if len(rows) <= limit:
         return len(rows)
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
-    while end < len(rows) and (
-        rows[end][0] == rows[end - 1][0] or (last is not None and identities.row_id(*rows[end][OBJECT]) == last)
-    ):
+    while end < len(rows):
+        row = rows[end]
+        # Rows of one number stay together: no statement could tell them apart.
+        has_same_number = row[0] == rows[end - 1][0]
+        if not has_same_number and (last is None or identities.row_id(*row[OBJECT]) != last):
+            break
         end += 1
     return end
 
 
 def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
-    """Where the object of the row before `end` begins among its neighbours; `end` where nothing stands before it."""
+    """Where the object of the row before `end` begins; `end` where nothing stands before it."""
     last = identities.row_id(*rows[end - 1][OBJECT])
     start = end - 1
     while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
@@ -382,14 +415,17 @@ def any_large(rows: Rows) -> bool:
 
 def size_of(row: tuple[Any, ...]) -> int:
     """How long the values of the row are together."""
-    return sum(len(value) for value in row[VALUES] if value) + sum(int(length) for length in row[LENGTHS] if length)
+    fetched = sum(len(value) for value in row[VALUES] if value)
+    return fetched + sum(int(length) for length in row[LENGTHS] if length)
 
 
 def too_large(row: tuple[Any, ...], limit: int) -> str:
     """What is said of a row whose values nobody wants to hold."""
-    column = f", column {shortened(row[4])}" if row[4] else ""
+    where = f"{row[2]} {shortened(row[3] or '')}"
+    if row[4]:
+        where += f", column {shortened(row[4])}"
     return (
-        f"old_value and new_value of {row[2]} {shortened(row[3] or '')}{column} have {size_of(row)} bytes together,"
+        f"old_value and new_value of {where} have {size_of(row)} bytes together,"
         f" more than publisher.value_limit, which is {limit}. Raise it and requeue the row."
     )
 
@@ -397,15 +433,19 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
 def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
     """Rows of `waiting_rows` of a log, whose times may be those of a place."""
     events = events_of(rows)
-    return events if log.zone is None else [replace(event, time=log.utc(event.time)) for event in events]
+    if log.zone is None:
+        return events
+    return [replace(event, time=log.utc(event.time)) for event in events]
 
 
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)
     if None in map(itemgetter(0), rows):
-        message = "A waiting row of the log has no record_id, so its status cannot be written."
-        raise SourceError(message, hint="Give it one, or take it away; `eventlog check` counts such rows.")
+        raise SourceError(
+            "A waiting row of the log has no record_id, so its status cannot be written.",
+            hint="Give it one, or take it away; `eventlog check` counts such rows.",
+        )
     if rows and len(rows[0]) == TRANSACTION_COLUMNS:
         return _of_transactions(rows)
     if rows and len(rows[0]) == PLAIN_COLUMNS:
@@ -427,9 +467,9 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
 
 
 def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
-    """Rows with their positions: their numbers; of several rows with one number, the others have a second number behind it.
+    """Rows with their positions, which are their numbers.
 
-    Their order does not depend on how the database hands them out, so that a repeat is the same.
+    Of several rows with one number the others have a second number behind it.
     """
     numbers = [int(row[0]) for row in rows]
     if len(set(numbers)) == len(numbers):
@@ -437,21 +477,23 @@ def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
     places: dict[int, list[int]] = {}
     for place, number in enumerate(numbers):
         places.setdefault(number, []).append(place)
-    found: dict[int, tuple[Position, tuple[Any, ...]]] = {}
+    numbered: dict[int, tuple[Position, tuple[Any, ...]]] = {}
     for number, alike in places.items():
+        # In an order that does not depend on how the database hands them out: a repeat is the same.
         ordered = sorted((rows[place] for place in alike), key=repr)
         for count, (place, row) in enumerate(zip(alike, ordered, strict=True)):
-            found[place] = ((number, count) if count else (number,), row)
-    return [found[place] for place in range(len(rows))]
+            position = (number, count) if count else (number,)
+            numbered[place] = (position, row)
+    return [numbered[place] for place in range(len(rows))]
 
 
 def _of_transactions(rows: Rows) -> list[Event]:
-    """Rows with the number and the time of their transaction behind them; equal numbers share one value."""
-    times = {row[-2]: row[-1] for row in rows}
-    transactions = {number: _transaction_of(number, time) for number, time in times.items()}
+    """Rows with the number and the time of their transaction behind them."""
+    # Rows of one transaction share one value: one may have written all of them.
+    transactions: dict[Any, Transaction | None] = {None: None}
+    for number, time in {row[-2]: row[-1] for row in rows}.items():
+        if number is not None:
+            transactions[number] = Transaction(id=int(number), time=None if time is None else moment(time))
     events = events_of([row[:-2] for row in rows])
-    return [replace(event, transaction=transactions[row[-2]]) for event, row in zip(events, rows, strict=True)]
-
-
-def _transaction_of(number: Any, time: str | None) -> Transaction | None:
-    return None if number is None else Transaction(id=int(number), time=None if time is None else moment(time))
+    pairs = zip(events, rows, strict=True)
+    return [replace(event, transaction=transactions[row[-2]]) for event, row in pairs]
