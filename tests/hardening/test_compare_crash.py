@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from tests.hardening.quantity import scaled
 from tests.hardening.troubles import own_server
-from tests.integration.publishing import until, url_of
-from tests.integration.test_compare_killed import CONFIG, FILES, dice, expect_mirrored, published, written
+from tests.integration.publishing import url_of
+from tests.integration.test_compare_killed import CONFIG, FILES, arrived, dice, expect_mirrored, published, written
 from tests.support.compared import made_source
 from tests.support.forking import Forked
 
@@ -43,13 +43,15 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing(
         file = folder / "eventlog.toml"
         config = CONFIG if kept == "file" else CONFIG.replace(FILES, f'state = "{url_of(source)}"\n')
         file.write_text(config.format(source=url_of(source), lake=url_of(lake), folder=folder))
-        publisher = Forked("run", "--config", str(file), environment=os.environ)
+        said = folder / "journal"
+        with said.open("wb") as journal:
+            publisher = Forked("run", "--config", str(file), environment=os.environ, err=journal)
         try:
             for _ in range(scaled(crashes)):
                 before = published(lake)
                 written(dice, source, table)
                 if dice.random() < 0.7:
-                    until(lambda: published(lake) > before, "changes arrive")  # noqa: B023  # used at once
+                    arrived(lake, before, said)
                 time.sleep(dice.uniform(0, 0.5))
                 crash()
             assert publisher.poll() is None, "the publisher lives on"

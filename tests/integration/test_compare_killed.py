@@ -56,6 +56,14 @@ def published(lake: Engine) -> int:
         return int(connection.exec_driver_sql("SELECT count(*) FROM usr__ct").scalar_one())
 
 
+def arrived(lake: Engine, before: int, said: Path) -> None:
+    """Waits for more changes than there were; what the publisher said is shown where none come."""
+    try:
+        until(lambda: published(lake) > before, "changes arrive")
+    except AssertionError as error:
+        raise AssertionError(said.read_text()[-5000:]) from error
+
+
 @pytest.fixture
 def dice(request: pytest.FixtureRequest) -> random.Random:
     """With --long they fall otherwise in each run; EVENTLOG_SEED repeats one."""
@@ -97,13 +105,14 @@ def test_a_publisher_that_is_killed_again_and_again(
     config = CONFIG.replace(FILES, state)
     file.write_text(config.format(source=url_of(source), lake=url_of(lake), folder=tmp_path))
     kills = int(os.environ.get("EVENTLOG_KILLS", "100" if request.config.getoption("--long") else "3"))
-    amid = 0
+    said, amid = tmp_path / "journal", 0
     for number in range(kills):
         written(dice, source, table)
         before = published(lake)
-        process = Forked("run", "--config", str(file), environment=os.environ)
+        with said.open("wb") as journal:
+            process = Forked("run", "--config", str(file), environment=os.environ, err=journal)
         if number % 2:  # else it may be killed before it has anything
-            until(lambda: published(lake) > before, "changes arrive")  # noqa: B023  # used at once
+            arrived(lake, before, said)
         time.sleep(dice.uniform(0, 1.0))
         process.kill()
         process.wait()
