@@ -1,7 +1,7 @@
 """The method that data-diff published: sums of MD5 over segments of keys, bisected where they differ, rows at the end.
 
 Its documentation gives 32 segments at a time, and 16,384 rows below which a segment is read. Written anew from that
-description, one segment after the other; the program itself is not asked.
+description, one segment after the other, while the program asks for several at once; the program itself is not asked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ class Checksums:
     def differing(self, left: str, right: str) -> int:
         """How many keys have rows that differ."""
         [(low, high)] = self._asked(f"SELECT min({self._key}), max({self._key}) FROM {left}", {})  # our names
-        return self._within(left, right, int(low), int(high) + 1)
+        return self._divided(
+            left, right, int(low), int(high) + 1
+        )  # the whole has no sum of its own: it is divided at once
+
+    def _divided(self, left: str, right: str, low: int, high: int) -> int:
+        step = max((high - low) // SEGMENTS, 1)
+        return sum(self._within(left, right, at, min(at + step, high)) for at in range(low, high, step))
 
     def _within(self, left: str, right: str, low: int, high: int) -> int:
         sums = [self._segment(table, low, high) for table in (left, right)]
@@ -41,8 +47,7 @@ class Checksums:
         if max(rows for rows, _ in sums) < READ_ROWS:
             mine, other = [self._rows(table, low, high) for table in (left, right)]
             return len({row[0] for row in mine ^ other})
-        step = max((high - low) // SEGMENTS, 1)
-        return sum(self._within(left, right, at, min(at + step, high)) for at in range(low, high, step))
+        return self._divided(left, right, low, high)
 
     def _segment(self, table: str, low: int, high: int) -> tuple[int, int]:
         query = f"SELECT count(*), {self._sum} FROM {table} WHERE {self._key} >= :low AND {self._key} < :high"

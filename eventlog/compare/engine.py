@@ -86,14 +86,16 @@ class Comparison:
     def differences(self) -> Iterator[Difference]:
         """Every row that differs, range by range."""
         for keys in self.suspects():
-            yield from self.settled(keys)
+            if keys:
+                yield from self.settled(keys)
 
     def suspects(self) -> Iterator[Sequence[Key]]:
-        """The keys of rows whose hashes differ, range by range, some at a time."""
+        """The keys of rows whose hashes differ, range by range, some at a time; none for a range that is equal."""
         with ThreadPoolExecutor(2, thread_name_prefix="compare") as pool:
             for part in self._ranges():
                 self._pace.enter()
-                yield from batches(self._suspects(pool, part), READ_ROWS)
+                suspects = self._suspects(pool, part)
+                yield from batches(suspects, READ_ROWS) if suspects else [()]
 
     def settled(self, keys: Sequence[Key]) -> list[Difference]:
         """Which of these rows differ now, by their values."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlog.compare.sides import Compared, Key
-from eventlog.compare.texts import canonical, hash_of, plain_text, read_cell, row_text
+from eventlog.compare.texts import canonical_text, hash_of, is_string, plain_text, read_cell, row_text
 from eventlog.qlik.readings import reading_of
 
 
@@ -26,7 +26,7 @@ class RowTexts:
 
     def __init__(self, compared: Compared) -> None:
         self.width = len(compared.key)
-        self._texts = [canonical(sql_type) for sql_type in compared.types]
+        self._strings = [is_string(sql_type) for sql_type in compared.types]
         self._reads = [reading_of(sql_type) for sql_type in compared.types]
 
     def key(self, values: Sequence[Any]) -> Key:
@@ -41,8 +41,11 @@ class RowTexts:
     def kept(self, row: Sequence[Any]) -> KeptRow:
         """A row as it is kept."""
         values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
-        texts = [text(value) for text, value in zip(self._texts, values, strict=True)]
         told = [plain_text(value) for value in values]
+        texts = [
+            canonical_text(value, text, string=string)
+            for value, text, string in zip(values, told, self._strings, strict=True)
+        ]
         width = self.width
         return KeptRow(
             json.dumps(told[:width]),
@@ -66,4 +69,4 @@ class RowTexts:
     @property
     def empty(self) -> list[Any]:
         """As many NULLs as there are values."""
-        return [None] * (len(self._texts) - self.width)
+        return [None] * (len(self._reads) - self.width)

@@ -29,7 +29,7 @@ from eventlog.compare.texts import (
     string_text,
 )
 from eventlog.core.schema import Column, Made, Table
-from eventlog.core.sql_types import Category, category
+from eventlog.core.sql_types import EXACT_TYPES, Category, category, type_name
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
 from eventlog.sql.access import IS_SET, as_table, fetched, in_our_words, in_text, session_statements
@@ -38,7 +38,7 @@ from eventlog.sql.lookup import Question, value_text
 
 _length = re.compile(r"(?:char|varchar|character|character varying)\((\d+)\)").fullmatch
 SECOND_DIGITS: Final = 9
-QUICK_KINDS: Final = frozenset({"int", "number", "float", "date", "timestamp", "zoned", "short"})
+QUICK_KINDS: Final = frozenset({"int", "number", "float", "state", "date", "timestamp", "zoned", "short", "string"})
 """Kinds of values that some database puts into a row's quick hash as they are."""
 
 ASKED_KEYS: Final = 500
@@ -181,8 +181,7 @@ class TableSnapshot:
 
     def totals(self, part: Range) -> Totals:
         """The whole range as two numbers."""
-        quick = self._sql.quick(self._connection.dialect.server_version_info)
-        query = self._sql.made("compare_totals", replace(part, native=self._sql.native), quick=quick)
+        query = self._sql.made("compare_totals", replace(part, native=self._sql.native), quick=True)
         [(rows, high, low)] = self._fetched(query, _bounds(part.after, part.upto))
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
@@ -222,8 +221,11 @@ class _Statements:
         self._key = _joined(dialect, texts[:width])
         self._when = place.when
         self._row = _joined(dialect, texts)
-        own = [_quick_sql(dialect, name, column, told) for (name, column, _), told in zip(both, texts, strict=True)]
-        self._quick = statement(dialect, "compare_quick", parts=", ".join(own))
+        own = [
+            _quick_sql(dialect, name, column, told, place)
+            for place, ((name, column, _), told) in enumerate(zip(both, texts, strict=True), 1)
+        ]
+        self._quick = statement(dialect, "compare_quick", parts=dialect.quick_glue.join(own))
         self._holes = {
             "table": in_text(place.stands(dialect)),
             "row": in_text(row),
@@ -248,10 +250,6 @@ class _Statements:
         holes = self._holes | {"within": self._within(None, None), "column": name}
         return text(statement(self._dialect, query, **holes))
 
-    def quick(self, version: Sequence[Any] | None) -> bool:
-        """Whether a server of this version hashes a row by its values, without the canonical text."""
-        return bool(self._quick) and tuple(version or ()) >= self._dialect.quick_hash_since
-
     def made(
         self, query: str, part: Range | None, buckets: Sequence[int] | None = None, *, quick: bool = False
     ) -> TextClause:
@@ -259,8 +257,8 @@ class _Statements:
         holes = self._holes | {"within": self._within(part, buckets)}
         if part is not None:
             hashing = "compare_native" if part.native else "compare_hash"
-            hashed = self._quick if quick else statement(self._dialect, hashing, text=self._row)
-            holes["hash"] = in_text(hashed)
+            told = statement(self._dialect, hashing, text=self._row)
+            holes["hash"] = in_text(self._quick or told if quick else told)
             holes["bucket"] = in_text(self._bucket(part))
         return text(statement(self._dialect, query, **holes))
 
@@ -298,17 +296,23 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
     return statement(dialect, f"canonical_{kind}", value=value)
 
 
-def _quick_sql(dialect: Dialect, name: str, column: Column, told: str) -> str:
+def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: int) -> str:
     """SQL for a value in a row that its database compares with nothing but the same row at another time.
 
     Its canonical text, `told`, unless the database has something quicker of which different values are different.
+    `place` is the column's number, by which the same value in another column is another one.
     """
     kind = "told" if column.made else kind_of(column.type)
-    if kind == "string" and _is_short(dialect, column):
+    value = name
+    if kind == "int" and type_name(column.type) in EXACT_TYPES:
+        kind = "number"  # too long for a whole number of the database
+    elif kind == "string" and _is_short(dialect, column) and offers(dialect, "quick_short"):
         kind = "short"
+    elif kind == "string":
+        value = string_sql(dialect, name, column)
     if kind not in QUICK_KINDS or not offers(dialect, f"quick_{kind}"):
-        kind = "told"
-    return statement(dialect, f"quick_{kind}", value=told if kind == "told" else name)
+        kind, value = "told", told
+    return statement(dialect, f"quick_{kind}", value=value, place=str(place))
 
 
 def log_text(sql_type: str, text: str) -> str:

@@ -63,8 +63,8 @@ def string_text(value: str) -> str:
 
 def plain_text(value: Any) -> str | None:
     """A value as a text from which a column of its type reads it again."""
-    if value is None:
-        return None
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, bytes):
         return binascii.b2a_base64(value, newline=False).decode()
     if isinstance(value, bool):
@@ -82,16 +82,25 @@ def plain_text(value: Any) -> str | None:
 
 def canonical(sql_type: str) -> Callable[[Any], str | None]:
     """What makes the canonical text of a value of the type, whatever way a driver hands it over."""
-    read, kind = reading_of(sql_type), category(sql_type)
+    read, string = reading_of(sql_type), is_string(sql_type)
 
     def text(cell: Any) -> str | None:
         value = read_cell(read, cell)
-        if isinstance(value, bytes):
-            return _digest(value)
-        told = plain_text(value)
-        return string_text(told) if told is not None and kind is Category.STRING else told
+        return canonical_text(value, plain_text(value), string=string)
 
     return text
+
+
+def is_string(sql_type: str) -> bool:
+    """Whether the canonical text of a value of the type has its length before it."""
+    return category(sql_type) is Category.STRING
+
+
+def canonical_text(value: Any, told: str | None, *, string: bool) -> str | None:
+    """The canonical text of a value whose plain text is known."""
+    if isinstance(value, bytes):
+        return _digest(value)
+    return string_text(told) if told is not None and string else told
 
 
 def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:

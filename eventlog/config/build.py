@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
 from eventlog.config.policies import checked_needs, steps_of
 from eventlog.config.settings import Config
@@ -274,18 +276,12 @@ def source_order(config: Config, marks: StreamMarks | None, report: Report) -> S
     )
 
 
-def stream_reader_of(config: Config, marks: StreamMarks, report: Report) -> StreamReader:
-    """What reads the stream."""
-    order = source_order(config, marks, report)
-    reader: StreamReader = source_named(config.source.kind).build(order)
-    return reader
-
-
-def stream_of(config: Config, marks: StreamMarks, report: Report) -> Stream:
-    """The stream, opened; `report` gets what is odd about it."""
+def stream_of(config: Config, marks: StreamMarks, report: Report, run: str, pulse: Callable[[], None]) -> Stream:
+    """The stream, opened; `report` gets what is odd about it. `run` and `pulse` are as a source's order has them."""
     from eventlog.sources.stream.source import StreamSource
 
-    reader = stream_reader_of(config, marks, report)
+    order = replace(source_order(config, marks, report), run=run, pulse=pulse)
+    reader: StreamReader = source_named(config.source.kind).build(order)
     return StreamSource(reader, marks, backoff=config.publisher.backoff)
 
 

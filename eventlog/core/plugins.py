@@ -104,7 +104,8 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
 class SourceOrder(Struct, frozen=True, kw_only=True):
     """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
     that `source.schema_file` names; `reader`, `captured` and `schema` are `source.reader`, `.tables` and `.schema`, for what
-    reads tables. `marks` are its open marks. `report` takes sentences about what is odd.
+    reads tables. `marks` are its open marks. `report` takes sentences about what is odd. `run` is the publisher's start:
+    a text that no other start has. `pulse` is to be called now and then while the source works and gives nothing.
     """
 
     settings: Any
@@ -115,6 +116,8 @@ class SourceOrder(Struct, frozen=True, kw_only=True):
     reader: str = ""
     captured: tuple[str, ...] = ()
     schema: str | None = None
+    run: str = ""
+    pulse: Callable[[], None] = lambda: None
 
 
 class SourcePlugin(Struct, frozen=True, kw_only=True):

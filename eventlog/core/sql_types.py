@@ -60,6 +60,10 @@ def type_name(sql_type: str) -> str:
     return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
 
 
+EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
+"""Names of exact numbers with as many digits as are stated, or any."""
+
+
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
     """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
@@ -67,7 +71,7 @@ def category(sql_type: str) -> Category:
     arguments = [part.strip() for part in match[1].split(",")] if match else []
     name = type_name(sql_type)
     found = _NAMES.get(name, Category.STRING)
-    if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number"):
+    if found is Category.NUMBER and name in EXACT_TYPES:
         # Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL,
         # and Oracle's NUMBER(*) is a bare NUMBER.
         match arguments:

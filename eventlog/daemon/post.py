@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
@@ -381,6 +382,7 @@ class StreamPost(Post):
         self._config = config
         self._journal = journal
         self._stream: Stream | None = None
+        self._run = str(uuid4())
         self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
 
     def take(self) -> bool:
@@ -408,14 +410,17 @@ class StreamPost(Post):
             stream.close()
 
     def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
-        pipeline = stream_pipeline_of(self._opened(), self._config, outputs, vitals.moved)
+        pipeline = stream_pipeline_of(self._opened(vitals.moved), self._config, outputs, vitals.moved)
         turns = StreamTurns(replace(pipeline, confirm=self.confirm), vitals)
         return [Line(self.name, turns, [output.name for output in outputs])]
 
-    def _opened(self) -> Stream:
+    def _opened(self, pulse: Callable[[], None]) -> Stream:
         if self._stream is None:
-            marks = self._keeper.marks()
-            self._stream = stream_of(self._config, marks, lambda said: self._journal.warning("odd", said=said))
+
+            def report(said: str) -> None:
+                self._journal.warning("odd", said=said)
+
+            self._stream = stream_of(self._config, self._keeper.marks(), report, self._run, pulse)
         return self._stream
 
 

@@ -80,8 +80,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Whether undelimited identifiers are."""
     oldest_server: tuple[int, ...] = ()
     """The oldest version that the tests run on; empty where only one was tried."""
-    quick_hash_since: tuple[int, ...] = ()
-    """The oldest version that hashes a row by its values, where the database has a quick hash."""
+    quick_glue: str = ", "
+    """What stands between the values of a row in the database's quick hash, where it has one."""
     embedded: bool = False
     """The database is a file of this machine, which connecting would make."""
     lone_writer: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -320,6 +321,34 @@ def test_a_column_that_grows_is_looked_at_between_full_cycles(engine: Engine, tm
     assert site.drain() == 1
     site.reopen()
     assert site.drain() == 2
+    site.source.close()
+
+
+def test_a_cycle_that_takes_long_says_that_it_lives_and_rests_when_its_hours_end(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.compare.engine.RANGE_ROWS", 10)
+    site = Site(sqlite, tmp_path, "number", between="22:00-05:00")
+    rows = [random_row(random.Random(n), "number", n) | {"id": n} for n in range(40)]
+    with sqlite.begin() as connection:
+        connection.execute(site.table.insert(), rows)
+    hours, beats = [23], list[int]()
+
+    def now() -> dt.datetime:
+        return dt.datetime(2026, 1, 1, hours.pop(0) if hours else 6)
+
+    marks = FileMarks(Path(site.settings.marks))
+    catalog = reflect(sqlite, ["usr"])
+    reader = compare_reader(sqlite, catalog, site.settings, marks, now=now, pulse=lambda: beats.append(1))
+    pieces = reader.pieces(0)
+    first = next(pieces)
+    assert first is not None
+    assert len(first.images) == 10
+    assert [next(pieces), next(pieces)] == [None, None]
+    hours += [22] * 9
+    assert sum(len(piece.images) for piece in (next(pieces), next(pieces), next(pieces)) if piece is not None) == 30
+    assert len(beats) == 4
+    reader.close()
     site.source.close()
 
 

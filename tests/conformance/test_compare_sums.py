@@ -62,6 +62,59 @@ def test_each_change_of_one_value_changes_it(engine: Engine, table: sa.Table) ->
             assert wrote(engine, table, **{column: value}) == before
 
 
+@pytest.mark.parametrize(
+    "kind, values",
+    [
+        ("numeric(12,2)", ["5", "-5", "50000", "0", "NULL", "'NaN'"]),
+        ("numeric(12)", ["5", "-5", "50000", "NULL"]),
+        ("numeric", ["5", "-5", "1e400", "'NaN'"]),
+        ("bigint", ["1", "4294967296", "-1", "0", "NULL", "9223372036854775807"]),
+        ("smallint", ["1", "-1", "0", "256"]),
+        ("double precision", ["5", "-5", "'NaN'", "'Infinity'", "'-Infinity'"]),
+        ("real", ["5", "-5"]),
+        ("boolean", ["true", "false", "NULL"]),
+        ("date", ["'2000-01-01'", "'infinity'", "'-infinity'", "'5874897-12-31'", "'4713-01-01 BC'", "NULL"]),
+        ("timestamp", ["'2000-01-01 00:00:00.000001'", "'2000-01-01 01:11:34.967296'", "'infinity'", "'-infinity'"]),
+        ("timestamptz", ["'2000-01-01 00:00:00.000001Z'", "'2000-01-01 01:11:34.967296Z'", "'infinity'"]),
+        ("time", ["'00:00:00'", "'24:00'", "'00:00:00.000001'", "NULL"]),
+        ("text", ["''", "'a'", "NULL", "repeat('a', 2000)", "repeat('a', 2000) || 'b'"]),
+        ("bytea", ["''", "'a'", "NULL"]),
+        ("uuid", ["'00000000-0000-0000-0000-000000000001'", "'00000000-0000-0000-0001-000000000000'"]),
+        ("jsonb", ["'1'", "'-1'", "'{}'"]),
+    ],
+)
+def test_values_that_a_hash_of_the_server_takes_for_equal_change_it(
+    postgresql: Engine, kind: str, values: list[str]
+) -> None:
+    """PostgreSQL's hash of a number has no sign, and one of eight bytes is the same for some pairs of values."""
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql(f"CREATE TABLE usr (id int PRIMARY KEY, value {kind})")
+        connection.exec_driver_sql("INSERT INTO usr VALUES (8, NULL)")
+    seen = set()
+    for value in values:
+        with postgresql.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE usr SET value = {value}")
+        seen.add(totals(postgresql).total)
+    assert len(seen) == len(values)
+
+
+def test_rows_that_swap_values_change_it(engine: Engine, table: sa.Table) -> None:
+    with engine.begin() as connection:
+        connection.execute(table.update().where(table.c.id.in_([8, 9])).values(**FULL))
+        connection.execute(table.update().where(table.c.id == 9).values(name="c", size=4, pay=Decimal("-1.5")))
+    before = totals(engine)
+    for first, second in (
+        ({"name": "c"}, {"name": "a"}),
+        ({"size": 4}, {"size": 3}),
+        ({"pay": Decimal("-1.5")}, {"pay": Decimal("1.5")}),
+    ):
+        with engine.begin() as connection:
+            connection.execute(table.update().where(table.c.id == 8).values(**first))
+            connection.execute(table.update().where(table.c.id == 9).values(**second))
+        former, before = before, totals(engine)
+        assert before != former
+
+
 def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table: sa.Table) -> None:
     """Texts side by side, and NULL beside the text that stands for it."""
     pairs = [

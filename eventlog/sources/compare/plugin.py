@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def _reader(order: SourceOrder) -> StreamReader:
     from eventlog.sources.compare.reader import open_reader
 
-    url = order.reader or order.url
-    return open_reader(url, order.captured, order.schema, order.settings, order.marks, report=order.report)
+    return open_reader(order)
 
 
 def _findings(order: SourceOrder) -> Iterator[Finding]:

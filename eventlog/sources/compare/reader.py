@@ -23,6 +23,7 @@ from eventlog.compare.tables import TableSide
 from eventlog.compare.texts import plain_text, read_cell, same
 from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, Image, Op
+from eventlog.core.plugins import SourceOrder
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.readings import reading_of
 from eventlog.sources.compare.catalog import compared_catalog, query_of
@@ -65,8 +66,10 @@ class CompareReader:
         settings: CompareSettings,
         *,
         report: Report,
-        pace: Pace,
-        clock: Callable[[], float] = monotonic,
+        run: str,
+        pulse: Callable[[], None],
+        clock: Callable[[], float],
+        now: Callable[[], dt.datetime],
     ) -> None:
         self._engine = engine
         self._catalog = Catalog(
@@ -76,8 +79,14 @@ class CompareReader:
         self._state = state
         self._settings = settings
         self._report = report
-        self._pace = pace
+        self._run = run
+        self._pulse = pulse
         self._clock = clock
+        self._now = now
+        self._window = read_window(settings.between) if settings.between else None
+        self._pace = Pace(settings.rows_per_second, sleep=self._sleep)
+        self._begun = settings.restart == "changes" or not run or state.run == run
+        self._new: set[str] = set()
         self._step = state.last()
         self._lost = False
         self._tables: list[ComparedTable] | None = None
@@ -102,11 +111,18 @@ class CompareReader:
             for images in self._state.queued(served):
                 served = images[0].step + 1
                 yield self._piece(images)
+            if not self._may_read():
+                yield None
+                continue
             for table, keys in self._suspects():
-                if self._changed(table, keys):
+                self._pulse()
+                if keys and self._changed(table, keys):
                     for images in self._state.queued(served):
                         served = images[0].step + 1
                         yield self._piece(images)
+                # Whoever asks may wait better than we can: a heart beats meanwhile, and somebody may stop it.
+                while not self._may_read():
+                    yield None
             yield None
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
@@ -117,9 +133,23 @@ class CompareReader:
         self._state.close()
         self._engine.dispose()
 
+    def _may_read(self) -> bool:
+        """Whether it is the time of day at which reading is allowed."""
+        now = self._now()
+        return self._window is None or not self._window.wait(now.hour * 60 + now.minute)
+
+    def _sleep(self, seconds: float) -> None:
+        end = monotonic() + seconds
+        while (left := end - monotonic()) > 0:
+            time.sleep(min(left, 1))
+            self._pulse()
+
     def _suspects(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""
         if self._tables is None:
+            self._tables = [self._opened(table) for table in self._catalog]
+        if not self._begun:
+            yield from self._restarted(self._tables)
             self._tables = [self._opened(table) for table in self._catalog]
         full = self._full_at is None or self._clock() >= self._full_at + self._settings.every
         began = self._clock()
@@ -133,6 +163,25 @@ class CompareReader:
                 self._tops[table.table.whole] = top
         if full:
             self._full_at = began
+
+    def _restarted(self, tables: Sequence[ComparedTable]) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+        """What a start does to tables that have a state, once."""
+        how = self._settings.restart
+        had = [table for table in tables if table.table.whole not in self._new]
+        for table in had:
+            self._report(f"{table.table.whole} is begun anew at this start: {how}.")
+            if how == "resync":
+                yield from self._all_suspects(table)  # else nobody is told of rows that are gone
+            rows = iter(()) if how == "resync" else self._every(table.now)
+            self._state.keep(table.table.whole, table.compared, rows)
+        self._state.begun(self._run)
+        self._begun = True
+
+    def _every(self, side: TableSide | QuerySide) -> Iterator[Sequence[Any]]:
+        for number, row in enumerate(side.every()):
+            if number % STEP_ROWS == 0:
+                self._pulse()
+            yield row
 
     def _all_suspects(self, table: ComparedTable) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         top = self._top(table)
@@ -236,6 +285,7 @@ class CompareReader:
         how: str
         if former is None and not self._lost:
             how, said = settings.start, f"{table.whole} is compared for the first time"
+            self._new.add(table.whole)
         else:
             what = "has other columns than before" if former is not None else "has lost its state"
             how, said = settings.on_lost, f"{table.whole} {what}"
@@ -244,7 +294,7 @@ class CompareReader:
                 raise DataError(f"{said}, so nobody can say which of its rows changed.", hint=hint)
             self._report(f"{said}: {how}.")
         if how == "future-only":
-            self._state.keep(table.whole, compared, now.every())
+            self._state.keep(table.whole, compared, self._every(now))
         elif former is not None and former.key == compared.key:
             self._state.keep(table.whole, compared, self._moved(table, former, compared))
         else:
@@ -283,32 +333,30 @@ def compare_reader(
     marks: StreamMarks | None = None,
     *,
     report: Report = lambda _: None,
+    run: str = "",
+    pulse: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = monotonic,
+    now: Callable[[], dt.datetime] = dt.datetime.now,
 ) -> CompareReader:
     """What compares these tables with the state, which is a file, or where the `marks` are."""
-    window = read_window(settings.between) if settings.between else None
-    pace = Pace(settings.rows_per_second, window)
     with ExitStack() as unless_it_is_read:
         state = state_beside(marks) if isinstance(marks, DatabaseMarks) else state_in_file(Path(settings.state))
         unless_it_is_read.callback(state.close)
-        reader = CompareReader(engine, catalog, state, settings, report=report, pace=pace, clock=clock)
+        reader = CompareReader(
+            engine, catalog, state, settings, report=report, run=run, pulse=pulse, clock=clock, now=now
+        )
         unless_it_is_read.pop_all()
     return reader
 
 
-def open_reader(
-    url: str,
-    tables: Sequence[str],
-    schema: str | None,
-    settings: CompareSettings,
-    marks: StreamMarks,
-    *,
-    report: Report,
-) -> CompareReader:
+def open_reader(order: SourceOrder) -> CompareReader:
     """The same for a database: its tables and views with a key, or those that are named."""
-    engine = connect(url)
+    engine = connect(order.reader or order.url)
     limit_sessions(engine, None, None)
-    return compare_reader(engine, tables_at(engine, tables, schema, settings), settings, marks, report=report)
+    catalog = tables_at(engine, order.captured, order.schema, order.settings)
+    return compare_reader(
+        engine, catalog, order.settings, order.marks, report=order.report, run=order.run, pulse=order.pulse
+    )
 
 
 def tables_at(engine: Engine, tables: Sequence[str], schema: str | None, settings: CompareSettings) -> Catalog:

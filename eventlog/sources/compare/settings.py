@@ -34,7 +34,9 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 
     `start` says what the first cycle publishes of a table: everything, or nothing that is there already. `on_lost` says
     what happens where the state is gone, or a table has other columns: publishing stops; all rows that differ, or whose
-    state is gone, are published (resync); or nothing of what is there already is (future-only).
+    state is gone, are published (resync); or nothing of what is there already is (future-only). `restart` says what each
+    start publishes of a table that has a state: what changed since; that, and every row once more (resync); or nothing
+    that is there already (future-only).
     A full cycle takes place every `every` seconds, 0 is at each poll. `growing` names columns that only grow, by table, such as
     `updated_at`: between full cycles, at each poll, only rows are compared whose value there is not below the last one.
     Deletes are found by full cycles. `queries` are compared like tables, under their names, in full cycles; where there
@@ -44,6 +46,7 @@ class CompareSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     state: str = "compare-state.db"
     marks: str = ""
     start: Literal["everything", "future-only"] = "everything"
+    restart: Literal["changes", "resync", "future-only"] = "changes"
     on_lost: Literal["stop", "resync", "future-only"] = "stop"
     every: float = 0
     growing: Mapping[str, str] = {}

@@ -153,6 +153,15 @@ class CompareState:
         """Notes the number of a step, in its transaction."""
         self._note("last", str(step))
 
+    @property
+    def run(self) -> str | None:
+        """The start of a publisher that was the last to begin."""
+        return self._about("run")
+
+    def begun(self, run: str) -> None:
+        """Notes that a start has begun."""
+        self._note("run", run)
+
     def forget(self, begin: int) -> None:
         """Takes off images of steps before that one."""
         queue = self._tables.queue
