@@ -15,7 +15,7 @@ from msgspec import Struct
 from eventlog.core.plural import counted, duration
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.acts import OutputAction
-from eventlog.web.reading import OutputView, PageReading
+from eventlog.web.reading import OutputView, PageReading, UnreadTable, waiting_for
 from eventlog.web.words import output_state
 
 GUIDE: Final = "When something is wrong"
@@ -66,15 +66,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         yield from of_output(reading, place)
     yield from _of_slowness(reading)
     for table, wait in reading.unread.items():
-        yield Banner(
-            state="suspended",
-            what=f"the table {table}",
-            to=("rows", {"status": "N", "table": table}),
-            since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
-            said="The publisher may not read it, so its rows wait. All others are published.",
-            cause=wait.note,
-            section="EventlogSuspended",
-        )
+        yield of_table(table, wait)
     flow = reading.flow
     if flow is not None and flow.parts.held:
         rows = counted(flow.parts.held)
@@ -88,11 +80,24 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         )
 
 
+def of_table(table: str, wait: UnreadTable) -> Banner:
+    """What a table needs that the publisher may not read."""
+    return Banner(
+        state="suspended",
+        what=f"the table {table}",
+        to=("rows", {"status": "N", "table": table}),
+        since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
+        said="The publisher may not read it, so its rows wait. All others are published.",
+        cause=wait.note,
+        section="EventlogSuspended",
+    )
+
+
 def of_output(reading: PageReading, place: OutputView) -> Iterator[Banner]:
     """What an output needs, if it does."""
     lag = None if reading.flow is None else reading.flow.lags.get(place.noted)
     to = ("output", {"name": place.noted})
-    match output_state(place, lag):
+    match output_state(place, reading.flow):
         case "failing":
             began = place.standing.began_to_fail
             yield Banner(
@@ -100,7 +105,7 @@ def of_output(reading: PageReading, place: OutputView) -> Iterator[Banner]:
                 what=place.name,
                 to=to,
                 since="" if began is None else _moment(reading.now, began),
-                said=_behind(lag),
+                said=_behind(lag, waiting_for(reading.flow, place)),
                 cause=place.standing.error or "",
                 section="EventlogOutputFails",
                 output=place.noted,
@@ -113,7 +118,7 @@ def of_output(reading: PageReading, place: OutputView) -> Iterator[Banner]:
                 what=place.name,
                 to=to,
                 since="" if lag.seconds is None else _moment(reading.now, reading.now - lag.seconds),
-                said=f"{_behind(lag)}{rate}",
+                said=f"{_behind(lag, lag)}{rate}",
                 section="EventlogDelay",
                 output=place.noted,
                 acts=("try", "pause"),
@@ -169,10 +174,12 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
     )
 
 
-def _behind(lag: OutputLag | None) -> str:
-    if lag is None or not lag.rows:
+def _behind(lag: OutputLag | None, waiting: OutputLag | None) -> str:
+    if lag is not None and lag.rows:
+        return f"It is {counted(lag.rows)} behind; other outputs continue."
+    if waiting is None or not waiting.rows:
         return "Rows wait for it."
-    return f"It is {counted(lag.rows)} behind; other outputs continue."
+    return f"{counted(waiting.rows)} {'waits' if waiting.rows == 1 else 'wait'} for it."
 
 
 def _moment(now: float, at: float) -> str:

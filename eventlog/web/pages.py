@@ -37,9 +37,10 @@ from eventlog.web.acts import (
     letters_for,
     possible,
 )
-from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output
+from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of_table
+from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable, waiting_for
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,6 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "ranged": {one.name: address(range=one.name) for one in RANGES},
         "curves": _curves(reading, span),
         "facts": facts,
-        "lags": lags,
         "unknown": {name: lag for name, lag in lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
@@ -138,15 +138,15 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
 def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
     """What the template of an output's page shows."""
     name, samples = place.noted, reading.history.of(span)
-    lag = None if reading.flow is None else reading.flow.lags.get(name)
+    waiting = waiting_for(reading.flow, place)
     seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
     return {
         "stream": address("events", output=name, range=span.name),
         "reading": reading,
         "place": place,
         "banners": list(of_output(reading, place)),
-        "lag": lag,
-        "state": output_state(place, lag),
+        "waiting": waiting,
+        "state": output_state(place, reading.flow),
         "span": span,
         "ranged": {one.name: address("output", name=name, range=one.name) for one in RANGES},
         "curves": [
@@ -184,11 +184,12 @@ def verdict(reading: PageReading) -> Verdict:
     if flow is None:
         return Verdict(before="Nothing has been measured yet.")
     flow = flow if facts is None else replace(flow, tracked=bool(reading.triggers))
+    failing_outputs = [place for place in reading.places if output_state(place, flow) == "failing"]
+    # The word of the banner, not "retrying" or "lagging", which the same output is called by what its rows wait for.
+    if failing_outputs and flow.publishing and flow.state != "stuck":
+        return Verdict(state="failing", before=f"Rows wait for {counted(len(failing_outputs), 'output')}.")
     if flow.state != "flowing":
         return _of_flow(flow)
-    dead = [place for place in reading.places if output_state(place, flow.lags.get(place.noted)) == "failing"]
-    if dead:
-        return Verdict(state="failing", before=f"Rows wait for {counted(len(dead), 'output')}.")
     failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
     if failed:
         return Verdict(link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))
@@ -306,9 +307,10 @@ def table_page(
     look: Viewer,
     *,
     load: LoadView | None = None,
+    unread: UnreadTable | None = None,
     done: str = "",
 ) -> str:
-    """A table: its triggers, its refresh, and its last changes."""
+    """A table: what it needs, its triggers, its refresh, and its last changes."""
     owners = sorted({one.owner for one in triggers})
     return _page(
         "table.html",
@@ -319,6 +321,7 @@ def table_page(
         rows=rows,
         table=rows[0].table_name if rows else name,
         done=done,
+        banners=() if unread is None else (of_table(name, unread),),
         **_load_facts(name, load),
     )
 
@@ -450,6 +453,7 @@ def environment() -> Environment:
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
         "trigger_state": trigger_state,
+        "with_columns": with_columns,
         "word": word_of,
     }
     made.globals |= {
