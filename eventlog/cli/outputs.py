@@ -13,7 +13,7 @@ from eventlog.cli.care import somebody
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.show import show_done, show_json_list, show_sentence, show_table, utc_json
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
-from eventlog.core.errors import UsageError, without_promise
+from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _row(one: OutputStanding) -> Sequence[object]:
 def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
     for one in found:
         if one.error is not None and not one.recovered:
-            yield f"{one.name} did not take everything at {one.failed_at} UTC: {without_promise(one.error)}"
+            yield f"{one.name} did not take everything at {one.failed_at} UTC: {one.error}"
         if one.state == "unknown":
             yield (
                 f"The configuration has no output {one.name}, but rows are kept for it."
