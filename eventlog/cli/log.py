@@ -54,6 +54,7 @@ ALL_CHARACTERS = 2**30
 @click.option("--text", metavar="WORDS", default="", help="Only rows with these words in key, column, values or note.")
 @click.option(
     "--limit",
+    metavar="ROWS",
     type=click.IntRange(1, MOST_ROWS),
     default=50,
     show_default=True,
