@@ -176,6 +176,11 @@ class PageReading(Struct, frozen=True, kw_only=True):
         return self.history.latest
 
     @property
+    def lags(self) -> Mapping[str, OutputLag]:
+        """How far outputs are behind the others, by the names that their notes have."""
+        return {} if self.flow is None else self.flow.lags
+
+    @property
     def waiting(self) -> int:
         """Rows that wait, as every part of a page counts them."""
         if self.flow is not None:
@@ -195,7 +200,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
 
 def waiting_for(flow: Flow | None, place: OutputView) -> OutputLag | None:
-    """The rows that wait for an output: those that it is behind the others, or all that a failing one keeps from being published."""
+    """The rows that wait for an output: those that it is behind, or all that a failing one keeps from being published."""
     lag = None if flow is None else flow.lags.get(place.noted)
     if flow is None or lag is not None or not place.standing.is_failing:
         return lag
