@@ -6,6 +6,7 @@ Each picture in tests/web/pictures carries what the page said, which tests/web/t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from importlib.resources import files
 from io import BytesIO
@@ -42,6 +43,7 @@ FOLDER: Final = Path(__file__).resolve().parent / "pictures"
 WIDTHS: Final = (360, 900, 1400)
 SCHEMES: Final = ("light", "dark")
 COLOURS: Final = 32
+COLOUR: Final = re.compile(r"#([0-9a-f]{6}|[0-9a-f]{3})\b")
 HIDDEN_PIXELS: Final = (
     "Math.max(0, ...[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth))"
 )
@@ -129,6 +131,7 @@ def other_pages() -> dict[str, str]:
     refused = replace(ROW, record_id=8, status="E", reason="refused", table_key="idu=4", note="no such department")
     new = replace(ROW, record_id=6, status="S", event_type="5", column_name=None, old_value=None, new_value=None)
     denied = replace(ROW, reason="no right", note=DENIED_NOTE)
+    unreadable = replace(explained(denied, status="N", reason="no right", note=DENIED_NOTE), document=None)
     states = triggers({"usr_delete": "CURRENT", "usr_insert": "CURRENT", "usr_update": "OUTDATED"})
     unread = ACCIDENTS["no right"][0]
     filters = Filters(letters="N", reason="held")
@@ -139,7 +142,7 @@ def other_pages() -> dict[str, str]:
             Listing(rows=(behind, held, refused, new), further=Cursor(before=6)), Filters(), LOOK, first=True
         ),
         "row-held": row_page(held, explained(held, status="N", reason="held", note=HELD_NOTE), LOOK),
-        "row-no-right": row_page(denied, explained(denied, status="N", reason="no right", note=DENIED_NOTE), LOOK),
+        "row-no-right": row_page(denied, unreadable, LOOK),
         "document": document_page(9, explained(held, status="N", reason="held", note=HELD_NOTE), LOOK),
         "tables": tables_page(replace(unread, triggers=states), LOOK),
         "table": table_page("usr", states, (denied, new), LOOK, unread=unread.unread["usr"]),
@@ -173,14 +176,25 @@ def said_by(picture: Path) -> str:
         return str(image.info[SAYS])
 
 
-def keep(photograph: bytes, said: str, into: Path) -> None:
+def colours_of(image: Image.Image, style: str) -> list[Any]:
+    """The colours that a picture keeps: all that the style names, and the most frequent others, which smooth the letters."""
+    named = {"".join(2 * digit for digit in one) if len(one) == 3 else one for one in COLOUR.findall(style)}
+    counts = {colour: count for count, colour in image.getcolors(image.width * image.height) or ()}
+    wanted = {tuple(bytes.fromhex(one)) for one in named} & counts.keys()
+    others = sorted(counts.keys() - wanted, key=lambda colour: (-counts[colour], colour))
+    return [*sorted(wanted), *others][:COLOURS]
+
+
+def keep(photograph: bytes, said: str, style: str, into: Path) -> None:
     """Stores a picture in few colours, with what it says."""
     information = PngInfo()
     information.add_itxt(SAYS, said)
-    with Image.open(BytesIO(photograph)) as image:
-        # The method that keeps colours which few points have: a green word must not become grey.
-        few = image.convert("RGB").quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE)
-        few.save(into, optimize=True, pnginfo=information)
+    with Image.open(BytesIO(photograph)) as opened:
+        image = opened.convert("RGB")
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for colour in colours_of(image, style) for part in colour])
+    few = image.quantize(palette=palette, dither=Image.Dither.NONE)
+    few.save(into, optimize=True, pnginfo=information)
 
 
 def photograph(browser: Any, name: str, into: Path = FOLDER) -> None:
@@ -194,7 +208,7 @@ def photograph(browser: Any, name: str, into: Path = FOLDER) -> None:
         page.set_content(page_text.replace('<link rel="stylesheet" href="/s.css">', f"<style>{style}</style>"))
         assert page.evaluate("document.documentElement.scrollWidth") <= int(width), place.name
         assert page.evaluate(HIDDEN_PIXELS) == 0, place.name
-        keep(page.screenshot(full_page=True), words(page_text), into / place.name)
+        keep(page.screenshot(full_page=True), words(page_text), style, into / place.name)
         context.close()
 
 
