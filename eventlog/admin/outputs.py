@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.errors import UsageError
+from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import written
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
@@ -26,8 +26,8 @@ from eventlog.sql.log import Log
 class OutputStanding(Struct, frozen=True, kw_only=True):
     """One output.
 
-    `state` is `in step`, `lagging`, `paused`, or `unknown` where the configuration does not have
-    it; one that is a `conversion` keeps rows until they are marked.
+    `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does not
+    have it; one that is a `conversion` keeps rows until they are marked.
     """
 
     name: str
@@ -204,10 +204,12 @@ def refuse_unserved(log: Log, name: str) -> None:
 def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bool) -> OutputStanding:
     if not known:
         word = "unknown"
-    elif lag is None:
-        word = "in step"
+    elif lag is not None and lag.paused:
+        word = "paused"
+    elif state.is_failing:
+        word = "failing"
     else:
-        word = "paused" if lag.paused else "lagging"
+        word = "in step" if lag is None else "lagging"
     lag = lag or OutputLag()
     return OutputStanding(
         name=name,
@@ -217,7 +219,7 @@ def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bo
         document=state.document or None,
         position=None if state.position is None else written(state.position),
         at=_utc(state.at),
-        error=state.error,
+        error=state.error and without_promise(state.error),
         failed_at=_utc(state.failed_at),
         recovered=state.has_recovered,
     )

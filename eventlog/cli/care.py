@@ -140,23 +140,28 @@ def purge(
 
     if hide and archive is None:
         raise UsageError("--hide is about an archive, and none is asked for.", hint="Add --archive FOLDER.")
-    place = None if archive is None else _kept_at(archive)
+    place = _kept_at(archive) if archive is not None else None
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
     log = site.log()
     wanted = replace(wanted, table=_meant(log, table))
-    total = count_old(log, wanted) if dry or not yes or watched() else None
+    total = None
+    if dry or not yes or watched():  # else nobody would see the figure, and it reads all of the log
+        total = count_old(log, wanted)
     if dry:
         show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
         return
     agree([f"{counted(total, 'row')} would be deleted."] if total else [], yes=yes)
-    files = None if place is None else Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
+    files = None
+    if place is not None:
+        files = Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
     done = _watched(take_away(log, wanted, files), total)
     if as_json:
         show_json(done)
-    else:
-        files_made = counted(len(done.files), "file")
-        kept = f", {done.archived:,} archived in {files_made} in {archive}" if archive else ""
-        show_sentence(f"{counted(done.rows, 'row')} deleted{kept}.")
+        return
+    said = f"{counted(done.rows, 'row')} deleted"
+    if archive is not None:
+        said += f", {done.archived:,} archived in {counted(len(done.files), 'file')} in {archive}"
+    show_sentence(f"{said}.")
 
 
 def _kept_at(archive: str) -> Path | Bucket:

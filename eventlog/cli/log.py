@@ -21,6 +21,7 @@ from eventlog.cli.show import (
     show_row,
     show_sentence,
     show_table,
+    time_json,
     utc_json,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
@@ -53,6 +54,7 @@ ALL_CHARACTERS = 2**30
 @click.option("--text", metavar="WORDS", default="", help="Only rows with these words in key, column, values or note.")
 @click.option(
     "--limit",
+    metavar="ROWS",
     type=click.IntRange(1, MOST_ROWS),
     default=50,
     show_default=True,
@@ -174,11 +176,12 @@ def _show_following(rows: Iterable[LogRow], *, as_json: bool) -> None:
 
 
 def _told(row: LogRow) -> dict[str, Any]:
-    """The row for programs: an event_type that is a number is one, and a time of ours is ISO 8601; event_time is the log's text."""
+    """The row for programs: an event_type that is a number is one, and times are ISO 8601."""
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(row)
     kind = told["event_type"]
+    told["event_time"] = time_json(row.event_time)
     told["next_attempt"] = utc_json(told["next_attempt"])
     return told | {"event_type": int(kind) if kind and kind.isdecimal() and len(kind) <= 18 else kind}
 
@@ -240,9 +243,13 @@ def _status_told(found: Facts) -> dict[str, Any]:
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(found)
+    for name, output in found.outputs.items():
+        told["outputs"][name]["failing_since"] = output.began_to_fail
+    if found.last_error is not None:
+        told["last_error"]["at"] = time_json(found.last_error.at)
     for proof, one in zip(told["proofs"], found.proofs, strict=True):
         proof["equal"] = one.equal
     for times in filter(None, (*told["outputs"].values(), *told["proofs"], told["publisher"])):
-        for name in {"at", "failed_at", "since", "lease_until"} & times.keys():
+        for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & times.keys():
             times[name] = utc_json(times[name])
     return told

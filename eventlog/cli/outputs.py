@@ -13,7 +13,7 @@ from eventlog.cli.care import somebody
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.show import show_done, show_json_list, show_sentence, show_table, utc_json
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
-from eventlog.core.errors import UsageError, without_promise
+from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
@@ -46,14 +46,15 @@ def list_outputs(site: Site, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import standings
 
-    found = standings(site.log(), site.config.publisher, configured(site))
+    listed = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
-        times = ({"at": utc_json(one.at), "failed_at": utc_json(one.failed_at)} for one in found)
-        show_json_list({**asdict(one), **time} for one, time in zip(found, times, strict=True))
+        show_json_list(
+            {**asdict(output), "at": utc_json(output.at), "failed_at": utc_json(output.failed_at)} for output in listed
+        )
         return
     columns = ("output", "state", "rows behind", "seconds behind", "last row", "last document", "taken at")
-    show_table(columns, map(_row, found), empty="The configuration has no output.")
-    for sentence in _errors(found):
+    show_table(columns, map(_row, listed), empty="The configuration has no output.")
+    for sentence in _errors(listed):
         show_sentence(sentence)
 
 
@@ -164,23 +165,28 @@ def configured(site: Site) -> list[str]:
     return [name_of(output) for output in site.config.output or (default_output(),)]
 
 
-def _row(one: OutputStanding) -> Sequence[object]:
-    seconds = "" if one.seconds is None else f"{one.seconds:.0f}"
-    state = "up to date" if one.state == "in step" else one.state  # JSON keeps `in step`
-    return one.name, state, one.rows, seconds, one.position or "", one.document or "", one.at or ""
+SHOWN_STATES: Final = {"in step": "up to date"}
+"""States that people read in other words than programs, which have relied on these."""
 
 
-def _errors(found: Sequence[OutputStanding]) -> Iterator[str]:
-    for one in found:
-        if one.error is not None and not one.recovered:
-            yield f"{one.name} did not take everything at {one.failed_at} UTC: {without_promise(one.error)}"
-        if one.state == "unknown":
-            yield (
-                f"The configuration has no output {one.name}, but rows are kept for it."
-                f" Add it again, or say `eventlog outputs forget {one.name!r}`."
-            )
-        if one.state == "conversion":
-            yield (
-                f"{one.name} has {counted(one.rows, 'row')} to mark, and no new rows are published until then. If it was"
-                f" interrupted, give its command once more, or say `eventlog outputs forget {one.name!r}`."
-            )
+def _row(output: OutputStanding) -> Sequence[object]:
+    seconds = "" if output.seconds is None else f"{output.seconds:.0f}"
+    state = SHOWN_STATES.get(output.state, output.state)
+    return (
+        *(output.name, state, output.rows, seconds),
+        *(output.position or "", output.document or "", output.at or ""),
+    )
+
+
+def _errors(listed: Sequence[OutputStanding]) -> Iterator[str]:
+    for output in listed:
+        forget = f"`eventlog outputs forget {output.name!r}`"
+        if output.error is not None and not output.recovered:
+            yield f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}"
+        if output.state == "unknown":
+            problem = f"The configuration has no output {output.name}, but rows are kept for it."
+            yield f"{problem} Add it again, or say {forget}."
+        if output.state == "conversion":
+            rows = counted(output.rows, "row")
+            problem = f"{output.name} has {rows} to mark, and no new rows are published until then."
+            yield f"{problem} If it was interrupted, give its command once more, or say {forget}."

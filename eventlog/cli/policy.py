@@ -53,7 +53,7 @@ def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--name", default="schema-mapping", show_default=True, help="The policy's name.")
+@click.option("--name", metavar="NAME", default="schema-mapping", show_default=True, help="The policy's name.")
 def import_mapping(file: Path, name: str) -> None:
     """Prints a schema mapping of the identity engine as a policy for the configuration.
 

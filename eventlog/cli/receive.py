@@ -18,8 +18,10 @@ DEFAULT_PORT = 8780
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help=f"0: any free port (default: {DEFAULT_PORT}).")
-@click.option("--host", help="The address to listen on (default: 127.0.0.1).")
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"0: any free port (default: {DEFAULT_PORT})."
+)
+@click.option("--host", metavar="HOST", help="The address to listen on (default: 127.0.0.1).")
 @click.option("--http", "address", metavar="HOST:PORT", help="Both in one, as `run` and `web` take them.")
 @click.option(
     "--answer",
@@ -29,7 +31,9 @@ DEFAULT_PORT = 8780
     help="The status that every event gets.",
 )
 @click.option("--once", is_flag=True, help="End after one document.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder."
+)
 def receive(port: int | None, host: str | None, address: str | None, answer: str, once: bool, out: Path | None) -> None:
     """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
 

@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, TextIO, cast
+from threading import Timer
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 import click
 from msgspec.structs import replace
@@ -92,7 +93,10 @@ def run(
             from eventlog.daemon.signals import requests_by_signal
 
             service = Service(read, journal, vitals, systemd, adopt)
-            with requests_by_signal(_answered(service.stop), service.reload):
+            with (
+                _answered(service.stop) as stop,
+                requests_by_signal(stop, service.reload, idle=lambda: service.connects),
+            ):
                 return service.run(config)
 
     with told_by_journal(journal):
@@ -101,15 +105,17 @@ def run(
 
 def _ended(publish: Callable[[], Ending]) -> Ending:
     """How it ended, whatever that was: errors become the sentence and the exit code that a command ends with."""
-    from eventlog.daemon.service import Ending
-    from eventlog.daemon.signals import Terminated
+    from eventlog.daemon.service import STOPPED, Ending
+    from eventlog.daemon.signals import StoppedIdle, Terminated
 
     try:
         return publish()
+    except StoppedIdle:
+        return STOPPED
     except Terminated:
         return Ending(exit_code=TERMINATED, error="Ended at once by a second SIGTERM. The current batch comes again.")
     except KeyboardInterrupt:
-        return Ending(exit_code=INTERRUPTED, error="Interrupted in the middle of a batch, which comes again.")
+        return Ending(exit_code=INTERRUPTED, error="Interrupted. If a batch was in hand, it comes again.")
     except Exception as error:  # noqa: BLE001  # whatever it was, the journal ends with a record
         if click.get_current_context().obj["debug"]:
             click.echo(traced(error), err=True, nl=False)
@@ -117,16 +123,29 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
         return Ending(exit_code=code, error=said.replace("\n", ". "))
 
 
-def _answered(stop: Callable[[], None]) -> Callable[[], None]:
-    """Asks for the end, and says at once to whoever sits at a terminal what comes before it."""
+HINT_SECONDS: Final = 1.0
+"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and says enough."""
+
+HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
+
+
+@contextmanager
+def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes before it."""
+    # A signal may come in the middle of another write, so these go past Python's buffers.
+    hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
+    hint.daemon = True
 
     def asked() -> None:
         stop()
-        if watched():
-            said = b"\nThe current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
-            os.write(sys.stderr.fileno(), said)  # a signal may come in the middle of another write
+        if watched() and hint.ident is None:
+            os.write(sys.stderr.fileno(), b"\n")  # the terminal has written ^C
+            hint.start()
 
-    return asked
+    try:
+        yield asked
+    finally:
+        hint.cancel()
 
 
 def _backlog(site: Site, config: Config) -> int | None:
@@ -153,7 +172,8 @@ def _some_cycles(
     tally = RowTally()
     with (
         Publisher(config, journal=journal, vitals=vitals) as publisher,
-        requests_by_signal(_answered(publisher.stop)),
+        _answered(publisher.stop) as stop,
+        requests_by_signal(stop),
         nullcontext() if total is None else watching() as watch,
     ):
         if watch is not None:

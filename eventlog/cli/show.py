@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -54,6 +55,11 @@ def utc_json(told: float | str | None) -> str | None:
     if isinstance(told, str):
         return f"{told.replace(' ', 'T', 1)}Z"
     return dt.datetime.fromtimestamp(told, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_json(told: str | None) -> str | None:
+    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it is."""
+    return told and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", told)
 
 
 def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None:

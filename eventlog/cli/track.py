@@ -83,25 +83,26 @@ def track(
         asked["key"] = (WHOLE_ROW,)
     request = TrackRequest(style=None if style is None else Style(style), **asked)
     engine, wanted = site.engine(), ("*",) if every else tables
-    left: list[str] = []
+    left_out: list[str] = []
 
-    def leave(text: str) -> None:
-        left.append(text)
+    def leave_out(text: str) -> None:
+        left_out.append(text)
         _note(text)
 
     if sql:
-        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note, leave), nl=False)
-        return EX_CONFIG if left else OK
-    made = make(engine, wanted, request, site.names(engine), site.schema, _note, leave)
+        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note, leave_out), nl=False)
+        return EX_CONFIG if left_out else OK
+    made = make(engine, wanted, request, site.names(engine), site.schema, _note, leave_out)
     if as_json:
         show_json(made)
-    for trigger in () if as_json else made:
-        say(f"{trigger.state} {trigger.name} on {trigger.table}")
+    else:
+        for trigger in made:
+            say(f"{trigger.state} {trigger.name} on {trigger.table}")
     _recommend(site, made)
     user = site.publishing_user
     if user and not as_json:
         _note(f"The publisher connects as {user}, so changes by {user} are not published: `eventlog check` says more.")
-    return EX_CONFIG if left else OK
+    return EX_CONFIG if left_out else OK
 
 
 def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
@@ -142,8 +143,10 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
         removed = planned.names
     if as_json:
         show_json({"would_remove" if dry else "removed": removed})
-    for name in () if as_json else removed:
-        say(f"{'would be removed:' if dry else 'removed'} {name}")
+        return
+    done = "would be removed:" if dry else "removed"
+    for name in removed:
+        say(f"{done} {name}")
 
 
 @click.command()
@@ -157,13 +160,13 @@ def triggers(site: Site, as_json: bool) -> None:
     from eventlog.capture import trigger_states
 
     engine = site.engine()
-    found = trigger_states(engine, site.names(engine))
+    states = trigger_states(engine, site.names(engine))
     if as_json:
-        show_json(found)
+        show_json(states)
         return
     show_table(
         ("trigger", "state", "table", "of", "tracked with", "note"),
-        [(one.name, one.state, one.table, one.owner, one.asked, one.note) for one in found],
+        [(one.name, one.state, one.table, one.owner, one.asked, one.note) for one in states],
         empty="No table is tracked; `eventlog track TABLE` begins.",
     )
 

@@ -61,6 +61,8 @@ class Service:
         self._ending = Flag()
         self._former: Config | None = None
         self._publisher: Publisher | None = None
+        self.connects = False
+        """A publisher is being opened, which may wait for a server that does not answer; no batch is in hand."""
 
     def stop(self) -> None:
         """Asks for the end; the batch in hand is finished first."""
@@ -98,7 +100,12 @@ class Service:
 
     def _publish(self, config: Config) -> Ending | None:
         """Publishes until somebody asks for something, or until a cycle says that there must be no other."""
-        with Publisher(config, journal=self._journal, vitals=self._vitals) as publisher:
+        self.connects = True
+        try:
+            opened = Publisher(config, journal=self._journal, vitals=self._vitals)
+        finally:
+            self.connects = False
+        with opened as publisher:
             self._publisher = publisher
             self._adopt(config)
             if self._asked.is_set():

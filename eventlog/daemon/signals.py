@@ -23,9 +23,17 @@ class Terminated(KeyboardInterrupt):
     """A second SIGTERM: it breaks off as a second Ctrl-C does."""
 
 
+class StoppedIdle(KeyboardInterrupt):
+    """The end was asked for while nothing was in hand that has to be finished first."""
+
+
 @contextmanager
-def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | None = None) -> Iterator[None]:
+def requests_by_signal(
+    stop: Callable[[], None], reload: Callable[[], None] | None = None, idle: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Calls these instead of breaking off; who asks for the end a second time breaks off after all.
+
+    Who asks for it while the main thread is `idle` breaks off at once, by StoppedIdle.
 
     They are called in a thread of their own. A handler runs in the midst of what the main thread does: where that holds
     the lock of the very `Event` that is to be set, for example while it begins to wait, setting it there would never end.
@@ -42,6 +50,8 @@ def requests_by_signal(stop: Callable[[], None], reload: Callable[[], None] | No
     def on_stop(number: int, _frame: object) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else on_second)
         requests.put(stop)
+        if idle():
+            raise StoppedIdle
 
     former |= {number: signal.signal(number, on_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     if reload is not None:

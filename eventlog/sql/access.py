@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.errors import SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
@@ -139,7 +139,9 @@ def driver_errors(engine: Engine) -> tuple[type[Exception], ...]:
 
 
 def may_pass(engine: Engine, error: Exception) -> bool:
-    """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement was."""
+    """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement or the URL was."""
+    if has_wrong_value(error):
+        return False
     original = getattr(error, "orig", None) or error
     drivers = engine.dialect.loaded_dbapi
     passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
@@ -164,6 +166,15 @@ def right_hint(original: BaseException | None) -> str | None:
         if denied
         else None
     )
+
+
+WRONG_VALUE: Final = "See to the value of"
+"""How the advice begins where an option of the URL has a value that the driver refuses."""
+
+
+def has_wrong_value(error: Exception) -> bool:
+    """Whether no connection can be made before somebody corrects the URL."""
+    return (unconnected(error) or "").startswith(WRONG_VALUE)
 
 
 def unconnected(error: Exception) -> str | None:

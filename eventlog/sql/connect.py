@@ -11,7 +11,17 @@ from weakref import WeakKeyDictionary
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.secrets import masked
-from eventlog.sql.access import IS_SET, UNFINISHED, is_lasting, right_hint, session_statements, unconnected, words_of
+from eventlog.sql.access import (
+    IS_SET,
+    UNFINISHED,
+    WRONG_VALUE,
+    has_wrong_value,
+    is_lasting,
+    right_hint,
+    session_statements,
+    unconnected,
+    words_of,
+)
 from eventlog.sql.dialect import OTHER_NAMES, Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.url_options import refuse_unknown
 
@@ -65,8 +75,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     _advise_who_cannot_connect(engine, dialect)
     if dialect.untaught_words:
         _teach(engine, dialect.untaught_words)
-    if dialect.login_package:
-        _say_what_is_missing(engine, dialect.login_package)
+    if dialect.login_package or parsed.query:
+        _say_what_it_refuses(engine, dialect.login_package)
     return engine
 
 
@@ -152,8 +162,9 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
         said = words_of(error)
     first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
-    may_pass = isinstance(error, OperationalError | InterfaceError) and not is_lasting(original)
     advice = unconnected(error)
+    lasting = is_lasting(original) or has_wrong_value(error)
+    may_pass = isinstance(error, OperationalError | InterfaceError) and not lasting
     right = None if advice else right_hint(original)
     return SourceError(f"{'A right is missing' if right else doing}: {first}.", hint=advice or right, may_pass=may_pass)
 
@@ -165,6 +176,11 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     def advise(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
         if context.connection is None and error is not None:  # no connection was there yet: it could not be made
+            said = str(context.original_exception)
+            named = [name for name in engine.url.query if _blames(said, name)]
+            if named:
+                error.add_note(f"{WRONG_VALUE} {', '.join(named)} in the database URL.")
+                return
             lasting = is_lasting(context.original_exception)
             note = REFUSED if lasting else SILENT
             error.add_note(UNOPENED if dialect.embedded else note)
@@ -172,19 +188,40 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     event.listen(engine, "handle_error", advise)
 
 
-def _say_what_is_missing(engine: Engine, package: str) -> None:
-    """Tells in a sentence that the driver needs a package for the login that this server asks for."""
-    usual = engine.dialect.connect
+def _blames(said: str, option: str) -> bool:
+    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg write it."""
+    return any(words in said for words in (f"invalid {option} value", f"value for {option}", f'option "{option}"'))
+
+
+def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
+    """Says in a sentence what the driver refuses before it asks the server: a value of an option, or a login without a package."""
+    usual, options = engine.dialect.connect, ", ".join(engine.url.query)
 
     def log_in(*positional: Any, **named: Any) -> Any:
         try:
             return usual(*positional, **named)
         except RuntimeError as error:
-            hint = f"pip install {package} brings it; a connection with TLS does without."
+            if login_package is None:
+                raise
+            hint = f"pip install {login_package} brings it; a connection with TLS does without."
             raise ConfigError(f"The driver cannot log in: {str(error).rstrip('.')}.", hint=hint) from None
+        except UnicodeError:
+            raise  # of a user or a password, not of an option
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+            # A driver has its own class for what a server says; with Python's it trips over what it was given.
+            if not options:
+                raise
+            problem = f"The driver {engine.driver} cannot use an option of the database URL"
+            hint = f"See to the value of each: {options}."
+            raise ConfigError(f"{problem}{_file_trouble(error)}.", hint=hint) from None
 
     # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
+
+
+def _file_trouble(error: Exception) -> str:
+    """What the system says of a file that an option names; other words of a driver may hold the value, which may be secret."""
+    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
 
 
 def missing_file(url: str) -> str | None:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.plural import counted, duration
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.acts import OutputAction
-from eventlog.web.reading import OutputView, PageReading
+from eventlog.web.reading import OutputView, PageReading, UnreadTable, waiting_for
 from eventlog.web.words import output_state
 
 GUIDE: Final = "When something is wrong"
@@ -66,15 +67,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         yield from of_output(reading, place)
     yield from _of_slowness(reading)
     for table, wait in reading.unread.items():
-        yield Banner(
-            state="suspended",
-            what=f"the table {table}",
-            to=("rows", {"status": "N", "table": table}),
-            since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
-            said="The publisher may not read it, so its rows wait. All others are published.",
-            cause=wait.note,
-            section="EventlogSuspended",
-        )
+        yield of_table(table, wait)
     flow = reading.flow
     if flow is not None and flow.parts.held:
         rows = counted(flow.parts.held)
@@ -88,66 +81,80 @@ def banners(reading: PageReading) -> Iterator[Banner]:
         )
 
 
-def of_output(reading: PageReading, place: OutputView) -> Iterator[Banner]:
+def of_table(table: str, wait: UnreadTable) -> Banner:
+    """What a table needs that the publisher may not read."""
+    return Banner(
+        state="suspended",
+        what=f"the table {table}",
+        to=("rows", {"status": "N", "table": table}),
+        since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
+        said="The publisher may not read it, so its rows wait. All others are published.",
+        cause=wait.note,
+        section="EventlogSuspended",
+    )
+
+
+def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
     """What an output needs, if it does."""
-    lag = None if reading.flow is None else reading.flow.lags.get(place.noted)
-    to = ("output", {"name": place.noted})
-    match output_state(place, lag):
-        case "failing":
-            began = place.standing.began_to_fail
-            yield Banner(
-                state="failing",
-                what=place.name,
-                to=to,
-                since="" if began is None else _moment(reading.now, began),
-                said=_behind(lag),
-                cause=place.standing.error or "",
-                section="EventlogOutputFails",
-                output=place.noted,
-                acts=("try", "pause"),
-            )
-        case "lagging" if lag is not None:
-            rate = "" if place.rate is None else f" It takes {place.rate:,.1f} documents a second."
-            yield Banner(
-                state="lagging",
-                what=place.name,
-                to=to,
-                since="" if lag.seconds is None else _moment(reading.now, reading.now - lag.seconds),
-                said=f"{_behind(lag)}{rate}",
-                section="EventlogDelay",
-                output=place.noted,
-                acts=("try", "pause"),
-            )
+    lag = reading.lags.get(output.noted)
+    about = Banner(
+        state=output_state(output, reading.flow),
+        what=output.name,
+        section="EventlogOutputFails",
+        to=("output", {"name": output.noted}),
+        output=output.noted,
+        acts=("try", "pause"),
+    )
+    if about.state == "failing":
+        yield replace(
+            about,
+            since=_moment(reading.now, output.standing.began_to_fail),
+            said=_behind(lag, waiting_for(reading.flow, output)),
+            cause=output.standing.error or "",
+        )
+    elif about.state == "lagging" and lag is not None:
+        rate = f" It takes {output.rate:,.1f} documents a second." if output.rate is not None else ""
+        yield replace(
+            about,
+            since=_age(reading.now, lag.seconds),
+            said=f"{_behind(lag, lag)}{rate}",
+            section="EventlogDelay",
+        )
 
 
 def _of_publisher(reading: PageReading) -> Iterator[Banner]:
     loop, flow = reading.loop, reading.flow
     if loop is not None and loop.state == "failing":
-        since = "" if loop.last_cycle is None else _moment(reading.now, loop.last_cycle)
         yield Banner(
             state="failing",
             what="the publisher",
-            since=since,
+            since=_moment(reading.now, loop.last_cycle),
             said="Rows wait.",
             cause=loop.error or "",
             section="EventlogFailing",
         )
     elif flow is not None and not flow.publishing:
-        gone, taken = reading.gone, [place.standing.at for place in reading.places if place.standing.at is not None]
-        cause = "It has given its lock back, or none has worked on this log yet."
-        since = f"the last document, {_moment(reading.now, max(taken))}" if taken else ""
-        if gone is not None:
-            who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
-            cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
-            since = "" if gone.lease_until is None else f"{gone.lease_until} UTC"
+        cause, since = _who_is_gone(reading)
         yield Banner(
             state="no publisher",
             what="this log",
             since=since,
-            said=f"{counted(flow.parts.total)} {'waits' if flow.parts.total == 1 else 'wait'}.",
+            said=f"{_rows_wait(flow.parts.total)}.",
             cause=cause,
             section="EventlogNoPublisher",
         )
+
+
+def _who_is_gone(reading: PageReading) -> tuple[str, str]:
+    """What is known of the publisher that works no more, and since when."""
+    gone = reading.gone
+    if gone is None:
+        taken = [output.standing.at for output in reading.places if output.standing.at is not None]
+        since = f"the last document, {_moment(reading.now, max(taken))}" if taken else ""
+        return "It has given its lock back, or none has worked on this log yet.", since
+    who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
+    cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
+    return cause, f"{gone.lease_until} UTC" if gone.lease_until is not None else ""
 
 
 def _of_slowness(reading: PageReading) -> Iterator[Banner]:
@@ -155,26 +162,40 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
     flow = reading.flow
     if flow is None or flow.failing or not (flow.publishing and flow.settled and flow.state == "stuck"):
         return
-    alone = reading.places[0] if len(reading.places) == 1 else None
-    rate = 0.0 if reading.latest is None else reading.latest.rate
-    yield Banner(
+    rate = reading.latest.rate if reading.latest is not None else 0.0
+    slow = Banner(
         state="slow",
-        what="all outputs" if alone is None else alone.name,
-        to=None if alone is None else ("output", {"name": alone.noted}),
-        since="" if flow.lag is None else _moment(reading.now, reading.now - flow.lag),
-        said=f"{counted(flow.parts.total)} wait, and {rate:,.1f} rows a second are finished.",
+        what="all outputs",
+        since=_age(reading.now, flow.lag),
+        said=f"{_rows_wait(flow.parts.total)}, and {rate:,.1f} rows a second are finished.",
         section="EventlogDelay",
-        output="" if alone is None else alone.noted,
-        acts=() if alone is None else ("pause",),
     )
+    if len(reading.places) == 1:
+        [output] = reading.places
+        to = ("output", {"name": output.noted})
+        slow = replace(slow, what=output.name, to=to, output=output.noted, acts=("pause",))
+    yield slow
 
 
-def _behind(lag: OutputLag | None) -> str:
-    if lag is None or not lag.rows:
+def _behind(lag: OutputLag | None, waiting: OutputLag | None) -> str:
+    if lag is not None and lag.rows:
+        return f"It is {counted(lag.rows)} behind; other outputs continue."
+    if waiting is None or not waiting.rows:
         return "Rows wait for it."
-    return f"It is {counted(lag.rows)} behind; other outputs continue."
+    return f"{_rows_wait(waiting.rows)} for it."
 
 
-def _moment(now: float, at: float) -> str:
-    """A moment, and how long ago it was."""
+def _rows_wait(rows: int) -> str:
+    return f"{counted(rows)} {'waits' if rows == 1 else 'wait'}"
+
+
+def _age(now: float, seconds: float | None) -> str:
+    """The moment that is so many seconds ago; nothing where nobody knows it."""
+    return "" if seconds is None else _moment(now, now - seconds)
+
+
+def _moment(now: float, at: float | None) -> str:
+    """A moment, and how long ago it was; nothing where nobody knows it."""
+    if at is None:
+        return ""
     return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC ({duration(max(0.0, now - at))})"

@@ -48,6 +48,7 @@ from eventlog.web.reading import (
     ReasonCount,
     Sample,
     UnreadTable,
+    waiting_for,
 )
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ class Collector:
             unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views = [self._with_rate(view, now) for view in with_standings(self._outputs, standings, places)]
-        behind = {name: lag.rows for name, lag in flow.lags.items()}
+        behind = {view.noted: lag.rows for view in views if (lag := waiting_for(flow, view)) is not None}
         sample = Sample(
             at=now,
             waiting=flow.parts.total,

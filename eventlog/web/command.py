@@ -19,7 +19,9 @@ from eventlog.core.errors import UsageError
     metavar="HOST:PORT",
     help="The address of the page (default: 127.0.0.1:8080).",
 )
-@click.option("--port", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it.")
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it."
+)
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
 def web(site: Site, address: str | None, port: int | None, read_only: bool) -> int:

@@ -133,7 +133,16 @@ class Desk:
         rows: tuple[LogRow, ...] = ()
         for called in dict.fromkeys((name, name.rpartition(".")[2])):
             rows = rows or self._latest(called)
-        return table_page(name, found, rows, look, load=self._load(name), done=read_done(done))
+        unread = self.collector.reading().unread
+        return table_page(
+            name,
+            found,
+            rows,
+            look,
+            load=self._load(name),
+            unread=unread.get(name) or unread.get(name.rpartition(".")[2]),
+            done=read_done(done),
+        )
 
     def live_table(self, name: str) -> str:
         """How far the load of a table is."""

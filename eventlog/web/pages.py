@@ -37,9 +37,10 @@ from eventlog.web.acts import (
     letters_for,
     possible,
 )
-from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output
+from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of_table
+from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable, waiting_for
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[str, Any]:
     """What the template of the live part shows."""
     facts = reading.rows
-    lags = {} if reading.flow is None else reading.flow.lags
-    known = {one.noted for one in reading.places}
+    known = {output.noted for output in reading.places}
     return {
         "stream": address("events", range=span.name),
         "reading": reading,
@@ -127,8 +127,7 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "ranged": {one.name: address(range=one.name) for one in RANGES},
         "curves": _curves(reading, span),
         "facts": facts,
-        "lags": lags,
-        "unknown": {name: lag for name, lag in lags.items() if name not in known},
+        "unknown": {name: lag for name, lag in reading.lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
         "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
         "measured": measured(reading),
@@ -138,15 +137,15 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
 def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
     """What the template of an output's page shows."""
     name, samples = place.noted, reading.history.of(span)
-    lag = None if reading.flow is None else reading.flow.lags.get(name)
+    waiting = waiting_for(reading.flow, place)
     seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
     return {
         "stream": address("events", output=name, range=span.name),
         "reading": reading,
         "place": place,
         "banners": list(of_output(reading, place)),
-        "lag": lag,
-        "state": output_state(place, lag),
+        "waiting": waiting,
+        "state": output_state(place, reading.flow),
         "span": span,
         "ranged": {one.name: address("output", name=name, range=one.name) for one in RANGES},
         "curves": [
@@ -169,32 +168,31 @@ def verdict(reading: PageReading) -> Verdict:
     """Whether it flows; the first that is wrong is said."""
     loop, facts, flow = reading.loop, reading.facts, reading.flow
     if reading.trouble:
-        age = (
-            "" if reading.latest is None else f" The figures below are {duration(reading.now - reading.latest.at)} old."
-        )
+        age = ""
+        if reading.latest is not None:
+            age = f" The figures below are {duration(reading.now - reading.latest.at)} old."
         return Verdict(state="not read", before=f"The log cannot be read: {reading.trouble}{age}")
     if facts is not None and facts.failing:
         tables = ", ".join(dict.fromkeys(facts.failing.values()))
-        said = (
-            f"Every write to {tables} fails: a trigger names a column that is gone. `eventlog check` says what to do."
-        )
-        return Verdict(state="failing", before=said)
+        why = "a trigger names a column that is gone. `eventlog check` says what to do."
+        return Verdict(state="failing", before=f"Every write to {tables} fails: {why}")
     if loop is not None and loop.state == "failing":
         return Verdict(state="failing", before=f"The publisher fails: {loop.error or 'it does not say why.'}")
     if flow is None:
         return Verdict(before="Nothing has been measured yet.")
-    flow = flow if facts is None else replace(flow, tracked=bool(reading.triggers))
-    if flow.state != "flowing":
+    if facts is not None:
+        flow = replace(flow, tracked=bool(reading.triggers))
+    failing = [output for output in reading.places if output_state(output, flow) == "failing"]
+    # Its banner says "failing"; by what its rows wait for the same output would be "retrying" or "lagging" here.
+    if failing and flow.publishing and flow.state != "stuck":
+        return Verdict(state="failing", before=f"Rows wait for {counted(len(failing), 'output')}.")
+    if flow.state != "flowing" or facts is None:
         return _of_flow(flow)
-    dead = [place for place in reading.places if output_state(place, flow.lags.get(place.noted)) == "failing"]
-    if dead:
-        return Verdict(state="failing", before=f"Rows wait for {counted(len(dead), 'output')}.")
-    failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
-    if failed:
-        return Verdict(link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))
-    stale = 0 if facts is None else len(facts.triggers)
-    if stale:
-        return Verdict(before=f"Not current: {counted(stale, 'trigger')}.")
+    failed_rows = sum(facts.rows.get(letter, 0) for letter in "EF")
+    if failed_rows:
+        return Verdict(link=f"Not published: {counted(failed_rows)}.", to=address("rows", status="EF"))
+    if facts.triggers:
+        return Verdict(before=f"Not current: {counted(len(facts.triggers), 'trigger')}.")
     return _of_flow(flow)
 
 
@@ -218,14 +216,16 @@ REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
 
 
 def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
-    """What rows wait for, how many, and where they are; together they are all that wait. Nothing where all wait for their turn."""
-    found = {} if flow is None else {name: number for name, number in flow.parts.by_name().items() if number}
-    if set(found) == {"ready"}:
+    """What rows wait for, how many, and where they are: together all that wait. Nothing where all wait for their turn."""
+    if flow is None:
         return
-    for name, number in found.items():
+    rows_by_part = {name: rows for name, rows in flow.parts.by_name().items() if rows}
+    if set(rows_by_part) == {"ready"}:
+        return
+    for name, rows in rows_by_part.items():
         reason = REASONS_OF_PARTS.get(name)
-        to = "" if reason is None else address("rows", status=Status.NEW, reason=reason)
-        yield name.replace("_", " "), number, to
+        to = address("rows", status=Status.NEW, reason=reason) if reason is not None else ""
+        yield name.replace("_", " "), rows, to
 
 
 def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
@@ -306,9 +306,10 @@ def table_page(
     look: Viewer,
     *,
     load: LoadView | None = None,
+    unread: UnreadTable | None = None,
     done: str = "",
 ) -> str:
-    """A table: its triggers, its refresh, and its last changes."""
+    """A table: what it needs, its triggers, its refresh, and its last changes."""
     owners = sorted({one.owner for one in triggers})
     return _page(
         "table.html",
@@ -319,6 +320,7 @@ def table_page(
         rows=rows,
         table=rows[0].table_name if rows else name,
         done=done,
+        banners=() if unread is None else (of_table(name, unread),),
         **_load_facts(name, load),
     )
 
@@ -450,6 +452,7 @@ def environment() -> Environment:
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
         "trigger_state": trigger_state,
+        "with_columns": with_columns,
         "word": word_of,
     }
     made.globals |= {

@@ -14,7 +14,7 @@ from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
-from eventlog.sources.log.flow import Flow
+from eventlog.sources.log.flow import Flow, OutputLag
 
 
 class OutputSample(Struct, frozen=True, kw_only=True):
@@ -176,6 +176,11 @@ class PageReading(Struct, frozen=True, kw_only=True):
         return self.history.latest
 
     @property
+    def lags(self) -> Mapping[str, OutputLag]:
+        """How far outputs are behind the others, by the names that their notes have."""
+        return {} if self.flow is None else self.flow.lags
+
+    @property
     def waiting(self) -> int:
         """Rows that wait, as every part of a page counts them."""
         if self.flow is not None:
@@ -192,6 +197,15 @@ class PageReading(Struct, frozen=True, kw_only=True):
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
         return next((one for one in self.places if one.noted == noted), None)
+
+
+def waiting_for(flow: Flow | None, place: OutputView) -> OutputLag | None:
+    """The rows that wait for an output: those that it is behind, or all that a failing one keeps from being published."""
+    lag = None if flow is None else flow.lags.get(place.noted)
+    if flow is None or lag is not None or not place.standing.is_failing:
+        return lag
+    rows = flow.parts.ready + flow.parts.retrying
+    return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag) if rows else None
 
 
 def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:

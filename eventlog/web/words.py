@@ -11,8 +11,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.capture.installed import TriggerState
-from eventlog.core.model import Status
-from eventlog.sources.log.flow import OutputLag
+from eventlog.core.model import Reason, Status
+from eventlog.sources.log.flow import Flow
 from eventlog.web.reading import OutputView, PageReading
 
 Kind = Literal["good", "calm", "warn", "bad", ""]
@@ -40,6 +40,8 @@ STATES: Final[Mapping[str, StateWord]] = {
     "in step": StateWord("up to date", "good"),
     "unpublished": StateWord("no publisher", "warn"),
     "untracked": StateWord("not tracked", "warn"),
+    Reason.NO_RIGHT.value: StateWord(Reason.NO_RIGHT.value, "warn"),
+    Reason.RETRY.value: StateWord(Reason.RETRY.value, "warn"),
 }
 """By the name that the state has in the program."""
 
@@ -63,15 +65,17 @@ def letter_word(letter: str | None) -> StateWord:
     return LETTERS.get(letter or "", StateWord("ignored"))
 
 
-def output_state(place: OutputView, lag: OutputLag | None) -> str:
+def output_state(place: OutputView, flow: Flow | None) -> str:
     """How an output stands; of several states the one that most asks for somebody, but for what somebody wants."""
+    lag = None if flow is None else flow.lags.get(place.noted)
     if place.paused is not None or (lag is not None and lag.paused):
         return "paused"
     if place.standing.is_failing:
         return "failing"
-    if lag is None:
-        return "in step"
-    return "lagging" if lag.rows else "resuming"
+    if lag is not None:
+        return "lagging" if lag.rows else "resuming"
+    # An output has nothing to do while rows are stuck ahead of all outputs; that is not up to date.
+    return "waiting" if flow is not None and flow.state == "stuck" else "in step"
 
 
 def publisher_state(reading: PageReading) -> str:

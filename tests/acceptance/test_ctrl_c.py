@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from sqlalchemy import create_engine
@@ -103,6 +104,17 @@ def test_a_command_that_waits_for_a_server(command: str, server: socket.socket, 
         said, code = it.pressed()
     resumed = "; the same command with --resume continues from there" if command == CONVERTING else ""
     assert (said, code) == (f"eventlog: interrupted{resumed}.", 130)
+
+
+def test_a_publisher_that_waits_for_a_server(server: socket.socket, tmp_path: Path) -> None:
+    url = f"postgresql+psycopg://idm@127.0.0.1:{server.getsockname()[1]}/app"
+    with called("run", "--database", url, place=tmp_path) as it, server.accept()[0]:
+        began = monotonic()
+        said, code = it.pressed()
+    assert monotonic() - began < 10, "it does not wait until the connection fails"
+    assert len(said.splitlines()) == 1, said
+    assert '"action":"stopped"' in said
+    assert code == 0
 
 
 @pytest.fixture

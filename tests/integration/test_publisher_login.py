@@ -66,6 +66,7 @@ def test_postgresql_is_not_tried_again_with_what_it_has_refused(own_server: OwnS
         last = process.journal[-1]
         assert last.items() >= {"action": "fatal", "exit_code": EX_UNAVAILABLE}.items()
     assert 'password authentication failed for user "idm"' in last["error"]
+    assert last["error"].endswith("see to user, password and database in the URL, and to who may connect.")
     assert WRONG not in said
 
 

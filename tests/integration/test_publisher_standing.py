@@ -140,6 +140,11 @@ def test_an_error_is_not_told_any_more_once_the_output_took_a_later_document(
     assert exit_code(["run", "--until-empty", "--config", str(settings)]) != OK
     for words in (["status"], ["outputs", "list"]):
         assert "hr did not take everything at 20" in told(*words)
+    [listed] = json.loads(told("outputs", "list", "--json"))
+    assert listed["state"] == "failing"
+    assert "tried again" not in listed["error"]
+    since = json.loads(told("status", "--json"))["outputs"]["hr"]["failing_since"]
+    assert dt.datetime.fromisoformat(since).utcoffset() == dt.timedelta()
     (tmp_path / "out").unlink()
     told("run", "--until-empty")
     for words in (["status"], ["outputs", "list"]):
@@ -147,6 +152,7 @@ def test_an_error_is_not_told_any_more_once_the_output_took_a_later_document(
     [listed] = json.loads(told("outputs", "list", "--json"))
     assert listed["recovered"] is True
     stands = json.loads(told("status", "--json"))["outputs"]["hr"]
+    assert stands["failing_since"] is None
     moments = [dt.datetime.fromisoformat(one[name]) for one in (stands, listed) for name in ("failed_at", "at")]
     assert all(moment.utcoffset() == dt.timedelta() for moment in moments)
     assert moments[0] < moments[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from getpass import getuser
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def test_the_log_is_a_table_or_json(
     assert second.split()[:2] == ["2", "E"]
     rows = json.loads(call("log", "--status", "S", "--json")[1])
     assert [(row["record_id"], row["new_value"]) for row in rows] == [(1, "x" * 100)]
+    assert "T" in rows[0]["event_time"]
+    assert datetime.fromisoformat(rows[0]["event_time"])
     assert call("log", "--table", "nowhere")[1].startswith("No row of the log is about nowhere. ")
 
 

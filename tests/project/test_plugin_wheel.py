@@ -17,12 +17,14 @@ from sqlalchemy import create_engine
 from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
 from tests.conformance.event_logs import LogTable
+from tests.project.test_people import Reader
 from tests.support.plugins import proven_by_pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "tests" / "examples" / "inbox"
 PAGE = ROOT / "docs" / "how-to" / "plug-ins.md"
 ROWS = 60
+READ_WORDS = 910
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,18 @@ def test_the_page_shows_all_of_it() -> None:
         f'--8<-- "tests/examples/inbox/{name}"' for name in ("pyproject.toml", "eventlog_inbox.py", "inbox_test.py")
     ]
     assert [line for line in shown if line not in page] == []
+
+
+def test_who_reads_the_readme_finds_the_page_and_does_not_read_long(tmp_path: Path) -> None:
+    """Before (e597e0b3) README and the page on the API had 962 words, and neither showed an output in a wheel."""
+    author = Reader(tmp_path, {}, {})
+    assert (
+        "docs/how-to/plug-ins.md"
+        in (ROOT / "README.md").read_text().partition("## Three ways in")[2].partition("## ")[0]
+    )
+    for heading in ("", "A sink", "Prove it"):
+        author.read("docs/how-to/plug-ins.md", heading)
+    assert author.words <= READ_WORDS
 
 
 def test_the_author_has_proven_it(site: Path, tmp_path: Path) -> None:

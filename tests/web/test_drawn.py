@@ -44,6 +44,7 @@ from eventlog.web.pages import (
 )
 from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PagePart, PageReading, ReasonCount, Sample
 from tests.support.plugins import Site, site
+from tests.web.visiting import bare
 
 __all__ = ["site"]
 
@@ -168,9 +169,9 @@ def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flo
 def test_the_page_says_what_rows_wait_for() -> None:
     parts = WaitingParts(ready=1, held=2000, not_due=3)
     assert (
-        '2,004 rows</a>: 1 <span class="calm">ready</span>'
-        ' · <a href="/rows?status=N&amp;reason=held">2,000 <span class="warn">held</span></a>'
-        ' · 3 <span class="calm">not due</span></dd>'
+        '2,004 rows</a>: 1&nbsp;<span class="calm">ready</span>'
+        ' · <a href="/rows?status=N&amp;reason=held">2,000&nbsp;<span class="warn">held</span></a>'
+        ' · 3&nbsp;<span class="calm">not due</span></dd>'
     ) in live(replace(READING, flow=replace(FLOW, parts=parts)))
     nobody = live(replace(READING, history=History(), flow=replace(EMPTY, publishing=False)))
     assert '<dd><span class="warn">no publisher</span></dd>' in nobody
@@ -237,14 +238,14 @@ def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_p
 
 
 def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
-    assert "<td>nothing yet</td><td>none</td><td>none</td>" in live(READING)
+    assert "<td>nothing yet</td><td>none</td><td>none</td>" in bare(live(READING))
     stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
     assert '<a href="/rows/42">row 42</a></td>' in idle
     assert '<bdi>0042</bdi> <span class="quiet word">5.0 s ago</span>' in idle
     assert '<bdi>no route</bdi> <span class="quiet word">90 s ago</span>' in idle
     stream = OutputState(document="a", position=(4, 2), error="e" * 999)
-    busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
+    busy = bare(live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),))))
     assert "<td>4.2, 3 rows on the way</td><td><bdi>a</bdi> </td>" in busy
     assert f"<bdi>{'e' * 160}…</bdi>" in busy
 
@@ -423,7 +424,7 @@ def test_an_output_that_is_not_configured_is_named_where_rows_are_kept_for_it() 
 
 def test_tables_and_a_table_are_drawn() -> None:
     found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
-    drawn = tables_page(replace(READING, triggers=found), LOOK)
+    drawn = bare(tables_page(replace(READING, triggers=found), LOOK))
     assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td><bdi>field</bdi></td><td><bdi>2</bdi></td>' in drawn
     assert "No table is tracked." in tables_page(READING, LOOK)
     assert "are being read" in tables_page(replace(READING, counted=None), LOOK)
@@ -460,7 +461,7 @@ def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None
 
 def test_each_output_says_whether_it_is_in_step() -> None:
     [place, *_] = READING.places
-    assert '<td><span class="good">up to date</span></td>' in live(replace(READING, flow=Flow()))
+    assert '<td><span class="good">up to date</span></td>' in bare(live(replace(READING, flow=Flow())))
     lags = {place.noted: OutputLag(rows=1, first=7, seconds=90.0)}
     assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
     lags = {place.noted: OutputLag(rows=2000, paused=True)}

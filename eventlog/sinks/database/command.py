@@ -12,12 +12,27 @@ from eventlog.core.plural import counted
 
 @click.command("apply")
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
-@click.option("--database", "url", envvar="EVENTLOG_DATABASE", required=True, help="The database of the change tables.")
-@click.option("--schema", help="The schema of the change tables; default: the connection's.")
 @click.option(
-    "--into", help="The schema of the mirrors, which have the tables' names there (default: the change tables')."
+    "--database",
+    "url",
+    metavar="URL",
+    envvar="EVENTLOG_DATABASE",
+    required=True,
+    help="The database of the change tables.",
 )
-@click.option("--suffix", default="__mirror", show_default=True, help="The ending of mirrors beside the change tables.")
+@click.option("--schema", metavar="NAME", help="The schema of the change tables; default: the connection's.")
+@click.option(
+    "--into",
+    metavar="NAME",
+    help="The schema of the mirrors, which have the tables' names there (default: the change tables').",
+)
+@click.option(
+    "--suffix",
+    metavar="TEXT",
+    default="__mirror",
+    show_default=True,
+    help="The ending of mirrors beside the change tables.",
+)
 @click.option("--adopt", is_flag=True, help="Use existing tables with rows that were loaded before.")
 @json_option
 def apply(

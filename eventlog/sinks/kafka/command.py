@@ -26,7 +26,9 @@ Shown = tuple[str, Callable[[], Read | DataError]]
 
 @click.command()
 @click.argument("files", metavar="FILE", type=ReadFile(), nargs=-1, required=True)
-@click.option("--avro-schema", type=click.Path(path_type=Path), help="The schema of Avro without an envelope.")
+@click.option(
+    "--avro-schema", metavar="FILE", type=click.Path(path_type=Path), help="The schema of Avro without an envelope."
+)
 @click.option("--registry", metavar="URL", help="The schema registry of messages with a schema number.")
 @click.option(
     "--kafka", metavar="SERVERS", help="Each FILE is a topic of this Kafka, read from its beginning to its end."

@@ -20,7 +20,11 @@ from eventlog.cli.site import ReadFile, json_option
     help="Each line of a .hex file is a whole buffer, with bytes of earlier reads.",
 )
 @click.option(
-    "--encoding", default="utf-8", show_default=True, help="The code set of the database, for example gb18030."
+    "--encoding",
+    metavar="NAME",
+    default="utf-8",
+    show_default=True,
+    help="The code set of the database, for example gb18030.",
 )
 @click.option("--sizes", type=click.Choice(["auto", "big", "little"]), default="auto", help="Byte order of the sizes.")
 @json_option
@@ -49,9 +53,15 @@ def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) ->
 
 @click.command("gbase")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="The file; `.hex` gives text, one read in each line."
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file; `.hex` gives text, one read in each line.",
 )
-@click.option("--rows", default=100, show_default=True, type=click.IntRange(1), help="How many rows are changed.")
+@click.option(
+    "--rows", metavar="N", default=100, show_default=True, type=click.IntRange(1), help="How many rows are changed."
+)
 @click.option(
     "--dialect",
     type=click.Choice(["gbase", "informix"]),
@@ -61,7 +71,12 @@ def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) ->
 )
 @click.option("--dirty", is_flag=True, help="Add bytes of earlier reads behind each read, as in a printed buffer.")
 @click.option(
-    "--cut", default=65_536, show_default=True, type=click.IntRange(1), help="Bytes of a read, which may cut records."
+    "--cut",
+    metavar="BYTES",
+    default=65_536,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Bytes of a read, which may cut records.",
 )
 @click.option("--seed", default=1, show_default=True, help="Another number gives other changes.")
 def emulate(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int) -> None:

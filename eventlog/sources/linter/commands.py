@@ -17,15 +17,22 @@ from eventlog.core.plural import counted
 
 @click.command("linter")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--schema", type=click.Path(path_type=Path), help="The schema file; without it records are shown raw.")
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The schema file; without it records are shown raw.",
+)
 @click.option(
     "--codec",
+    metavar="NAME",
     default="packed-v1",
     show_default=True,
     help="How records are read: raw, packed-v1 or a codec of your own.",
 )
 @click.option(
     "--code-page",
+    metavar="NAME",
     default="ascii",
     show_default=True,
     help="The code page of texts, for example cp866, koi8-r, cp1251 or utf-8.",
@@ -75,9 +82,18 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
 
 @click.command("linter")
 @click.argument("operations", required=False, type=click.Path(path_type=Path))
-@click.option("--database", help="Write the rows there (SQLAlchemy URL); default: JSON lines on standard output.")
-@click.option("--table", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there.")
-@click.option("--schema", type=click.Path(path_type=Path), help="The schema file that describes the source's tables.")
+@click.option(
+    "--database", metavar="URL", help="Write the rows there (SQLAlchemy URL); default: JSON lines on standard output."
+)
+@click.option(
+    "--table", metavar="NAME", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there."
+)
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The schema file that describes the source's tables.",
+)
 @click.option(
     "--code-page",
     metavar="NAME",
@@ -93,7 +109,7 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     show_default=True,
     help="Which TYP an operation gets.",
 )
-@click.option("--address", type=int, default=0x1_0000_1000, help="The SYSLOG_ADDR of the first operation.")
+@click.option("--address", metavar="N", type=int, default=0x1_0000_1000, help="The SYSLOG_ADDR of the first operation.")
 def emulate(
     operations: Path | None,
     database: str | None,

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -68,6 +69,18 @@ def test_a_publisher_says_that_it_finishes_its_batch(
 ) -> None:
     asked = []
     monkeypatch.setattr("eventlog.cli.run.watched", lambda: at_terminal)
-    _answered(lambda: asked.append("end"))()
+    monkeypatch.setattr("eventlog.cli.run.HINT_SECONDS", 0.01)
+    with _answered(lambda: asked.append("end")) as stop:
+        stop()
+        sleep(0.3)
     assert asked == ["end"]
     assert ("The current batch is finished first" in capfd.readouterr().err) is at_terminal
+
+
+def test_a_publisher_that_ends_soon_says_nothing_of_its_batch(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.cli.run.watched", lambda: True)
+    with _answered(lambda: None) as stop:
+        stop()
+    assert capfd.readouterr().err == "\n"

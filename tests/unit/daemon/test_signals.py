@@ -7,7 +7,7 @@ from threading import Condition, Event, Lock
 
 import pytest
 
-from eventlog.daemon.signals import Terminated, requests_by_signal
+from eventlog.daemon.signals import StoppedIdle, Terminated, requests_by_signal
 
 SOON = 10.0
 
@@ -35,6 +35,14 @@ def test_who_asks_for_the_end_twice_breaks_off(number: signal.Signals, broken_of
         assert asked.wait(SOON)
         with pytest.raises(broken_off):
             signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_asks_for_the_end_while_nothing_is_in_hand_breaks_off_at_once(number: signal.Signals) -> None:
+    asked = Event()
+    with requests_by_signal(asked.set, idle=lambda: True), pytest.raises(StoppedIdle):
+        signal.raise_signal(number)
+    assert asked.wait(SOON)
 
 
 def test_handlers_are_given_back() -> None:

@@ -78,3 +78,36 @@ def test_an_option_that_the_driver_does_not_know_is_named(
 def test_options_that_the_driver_knows_are_taken(url: str, recwarn: pytest.WarningsRecorder) -> None:
     assert connect(url, may_create=True).url.query
     assert [*recwarn] == []
+
+
+@pytest.mark.parametrize(
+    "url, code, said",
+    [
+        ("mysql://u@127.0.0.1:9/x?charset=s3cret", 78, "cannot use an option of the database URL. See to the value"),
+        ("mysql://u@127.0.0.1:9/x?connect_timeout=0&charset=utf8mb4", 78, "of each: connect_timeout, charset."),
+        (
+            "mysql://u@127.0.0.1:9/x?ssl_ca=/s3cret",
+            78,
+            "URL: No such file or directory. See to the value of each: ssl_ca.",
+        ),
+        ("postgres://u@127.0.0.1:9/x?sslmode=nono", 69, "See to the value of sslmode in the database URL."),
+        ("postgres://u@127.0.0.1:9/x?keepalives=nono", 69, "See to the value of keepalives in the database URL."),
+        ("postgres://u@127.0.0.1:9/x?sslmode=disable", 75, "See that the server runs and takes connections there."),
+    ],
+)
+def test_a_value_that_only_the_driver_refuses_is_no_fault_of_ours(
+    url: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["status", "--no-config", "--database", url]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert "fault of eventlog" not in error
+    assert "s3cret" not in error
+
+
+def test_a_publisher_does_not_wait_for_the_url_to_become_right(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "postgres://u@127.0.0.1:9/x?sslmode=nono"
+    assert exit_code(["run", "--no-config", "--log-format", "json", "--database", url]) == 69
+    [record] = capsys.readouterr().err.splitlines()
+    assert '"action":"fatal"' in record
+    assert "See to the value of sslmode in the database URL." in record
