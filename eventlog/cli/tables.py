@@ -243,7 +243,9 @@ def _cells(
     if _width([*map(size, cells[:-1]), min(size(last), widths[-1])]) <= width:
         return cells
     sizes = [*map(size, row)]
-    shares = _shares(sizes, kept, width - _width([0] * len(row))) or sizes
+    room = width - _width([0] * len(row))
+    # Empty cells pass for numbers: if all that was measured was empty, only what names the row stays whole.
+    shares = _shares(sizes, kept, room) or _shares(sizes, {0}, room) or sizes
     return [cut(cell, share) for cell, share in zip(row, shares, strict=True)]
 
 

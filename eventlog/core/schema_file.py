@@ -68,7 +68,7 @@ def _definitions(file: _SchemaFile, origin: str) -> Iterator[Definition]:
     for number, one in enumerate(file.definitions, 1):
         today = None if one.today is None else tables.get(one.today)
         if one.today is not None and today is None:
-            hint = "Write the file anew by `eventlog catalog`, or take the definition out."
+            hint = "Write the file again with `eventlog catalog`, or take the definition out."
             raise DataError(
                 f"{origin}: definition {number} is one of {one.today}, which is none of the tables.", hint=hint
             )

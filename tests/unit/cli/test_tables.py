@@ -7,7 +7,7 @@ from itertools import chain
 from unittest.mock import patch
 
 import click
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -30,6 +30,10 @@ def lines(rows: Sequence[Sequence[str]], page: Page, measured: int = 500) -> lis
         return [click.unstyle(line) for line in table(NAMES, rows, page)]
 
 
+EMPTY = ("0", "N", "", "", "", "")
+
+
+@example(rows=[EMPTY, ("0", "N", "", "a" * 14, "a" * 32, "")], page=Page(60, terminal=False), measured=1)
 @given(rows=ROWS, page=PAGES, measured=st.integers(1, 7))
 def test_no_line_is_longer_than_its_page(
     rows: list[tuple[str, ...]],
