@@ -297,7 +297,9 @@ class Collector:
             oldest=flow.oldest,
             lag=flow.lag,
             rate=rate.per_second,
-            outputs={one.noted: OutputSample(behind=behind.get(one.noted, 0), rate=one.rate or 0.0) for one in views},
+            outputs={
+                view.noted: OutputSample(behind=behind.get(view.noted, 0), rate=view.rate or 0.0) for view in views
+            },
         )
         on_the_way = sum(place.on_the_way for place in places.values())
         self._publish(
