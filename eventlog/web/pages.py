@@ -186,6 +186,9 @@ def verdict(reading: PageReading) -> Verdict:
     # Its banner says "failing"; by what its rows wait for the same output would be "retrying" or "lagging" here.
     if failing and flow.publishing and flow.state != "stuck":
         return Verdict(state="failing", before=f"Rows wait for {counted(len(failing), 'output')}.")
+    # Sentences about outputs have the names that the rest of the page has.
+    names = {output.noted: output.name for output in reading.places}
+    flow = replace(flow, lags={names.get(noted, noted): lag for noted, lag in flow.lags.items()})
     if flow.state != "flowing" or facts is None:
         return _of_flow(flow)
     failed_rows = sum(facts.rows.get(letter, 0) for letter in "EF")
