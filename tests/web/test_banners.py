@@ -159,6 +159,12 @@ def test_a_publisher_that_fails_says_why() -> None:
     )
 
 
+def test_a_publisher_that_fails_by_its_output_says_it_once() -> None:
+    reading = replace(ACCIDENTS["dead output"][0], loop=VitalsReading(state="failing", error=DEAD.standing.error))
+    assert said(live(reading, acts=True)) == [ACCIDENTS["dead output"][1]]
+    assert "<strong>Failing.</strong> Rows wait for 1 output." in live(reading)
+
+
 @pytest.mark.parametrize(
     "places, which", [((PLACE,), "files out"), ((PLACE, replace(PLACE, noted="b")), "all outputs")]
 )
