@@ -16,7 +16,7 @@ from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.care import CaredJournal
 from eventlog.publisher.conversions import FreedConversions, conversions
 from eventlog.publisher.flow import read_flow, read_lags
-from eventlog.sources.log.flow import OutputLag, Polling, Resumed
+from eventlog.sources.log.flow import Flow, OutputLag, Polling, Resumed, waiting_for
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
@@ -52,8 +52,8 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     others = [name for name in flow.lags if name not in configured and name not in converting]
     standing = []
     for name in (*configured, *others):
-        state, lag = states.get(name, OutputState()), flow.lags.get(name)
-        standing.append(_standing(name, state, lag, known=name in configured))
+        state = states.get(name, OutputState())
+        standing.append(_standing(name, state, flow, known=name in configured))
     return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
 
 
@@ -201,10 +201,12 @@ def refuse_unserved(log: Log, name: str) -> None:
         )
 
 
-def _standing(name: str, state: OutputState, lag: OutputLag | None, *, known: bool) -> OutputStanding:
+def _standing(name: str, state: OutputState, flow: Flow, *, known: bool) -> OutputStanding:
+    lag = waiting_for(flow, name, failing=state.is_failing)
     if not known:
         word = "unknown"
     elif lag is not None and lag.paused:
+        word = "paused"
         word = "paused"
     elif state.is_failing:
         word = "failing"

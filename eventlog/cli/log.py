@@ -89,24 +89,24 @@ def log(
     """
     from eventlog.admin.listing import Filters, follow
 
-    found = site.log()
+    the_log = site.log()
     filters = Filters(
         letters=check_letters(letters),
         reason=reason or "",
         table=table or "",
         key=key,
         text=text,
-        since="" if since is None else _since(found, since),
+        since=_since(the_log, since) if since is not None else "",
     )
     width = ALL_CHARACTERS if as_json else _shown_characters() + 1
     if following:
-        _show_following(follow(found, filters, limit=limit, width=width, pause=time.sleep), as_json=as_json)
+        _show_following(follow(the_log, filters, limit=limit, width=width, pause=time.sleep), as_json=as_json)
         return
-    rows, empty = _found(found, filters, limit, width)
+    rows, empty = _found(the_log, filters, limit, width)
     if as_json:
         show_json_list(map(_told, rows))
     else:
-        cells = partial(_cells, today=_today(found) if on_terminal() else None)
+        cells = partial(_cells, today=_today(the_log) if on_terminal() else None)
         show_table(COLUMNS, map(cells, rows), empty=empty, paged=not unpaged, listed=True)
 
 

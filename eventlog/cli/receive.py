@@ -14,14 +14,14 @@ from eventlog.core.plural import counted
 if TYPE_CHECKING:
     from eventlog.sinks.http.receiver import ReceivedDocument
 
-DEFAULT_PORT = 8780
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
 
 
 @click.command()
 @click.option(
     "--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"0: any free port (default: {DEFAULT_PORT})."
 )
-@click.option("--host", metavar="HOST", help="The address to listen on (default: 127.0.0.1).")
+@click.option("--host", metavar="HOST", help=f"The address to listen on (default: {DEFAULT_HOST}).")
 @click.option("--http", "address", metavar="HOST:PORT", help="Both in one, as `run` and `web` take them.")
 @click.option(
     "--answer",
@@ -47,9 +47,12 @@ def receive(port: int | None, host: str | None, address: str | None, answer: str
 
     if address is not None and (host, port) != (None, None):
         raise UsageError("--http has host and port already.", hint="Leave out --host and --port.")
-    place = ("127.0.0.1" if host is None else host, DEFAULT_PORT if port is None else port)
-    host, port = place if address is None else read_address(address)
-    receiver = Receiver(show, answer=Level(answer), host=host, port=port, folder=out, once=once)
+    listens_on, its_port = read_address(address) if address is not None else (DEFAULT_HOST, DEFAULT_PORT)
+    if host is not None:
+        listens_on = host
+    if port is not None:  # 0 means any free one
+        its_port = port
+    receiver = Receiver(show, answer=Level(answer), host=listens_on, port=its_port, folder=out, once=once)
     click.echo(f"Listening on {receiver.url}; answering {answer!r}. Ctrl-C ends it.", err=True)
     try:
         receiver.serve()

@@ -194,9 +194,11 @@ def read_done(text: str) -> str:
 
 def possible(row: LogRow) -> list[str]:
     """What can be done with a row as it is."""
-    if row.status == Status.NEW:
-        return ["release"] if _is_held(row) else ["hold", "release"] if row.reason == Reason.HELD else ["hold"]
-    return ["requeue"] if row.status in set(Status) else []
+    if row.status != Status.NEW:
+        return ["requeue"] if row.status in set(Status) else []
+    if row.reason != Reason.HELD:
+        return ["hold"]
+    return ["release"] if _is_held(row) else ["hold", "release"]
 
 
 def can_be(action: RowAction, row: LogRow) -> bool:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eventlog.core.plural import counted, duration
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.acts import OutputAction
-from eventlog.web.reading import OutputView, PageReading, UnreadTable, waiting_for
+from eventlog.web.reading import OutputView, PageReading, UnreadTable
 from eventlog.web.words import output_state
 
 GUIDE: Final = "When something is wrong"
@@ -109,7 +109,7 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
         yield replace(
             about,
             since=_moment(reading.now, output.standing.began_to_fail),
-            said=_behind(lag, waiting_for(reading.flow, output)),
+            said=_behind(lag, reading.waiting_for(output)),
             cause=output.standing.error or "",
         )
     elif about.state == "lagging" and lag is not None:
@@ -124,6 +124,8 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
 
 def _of_publisher(reading: PageReading) -> Iterator[Banner]:
     loop, flow = reading.loop, reading.flow
+    if reading.fails_by_an_output:
+        return  # the output's banner says it
     if loop is not None and loop.state == "failing":
         yield Banner(
             state="failing",

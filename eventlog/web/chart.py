@@ -132,8 +132,9 @@ def _in_words(unit: str, points: Points) -> str:
 
 
 def _ticks(span: ChartRange) -> Iterator[Label]:
+    anchors = {0: "start", len(span.ticks): "end"}  # so that the first and the last stay inside of the chart
     for place, said in enumerate((*span.ticks, "now")):
-        anchor = "start" if place == 0 else "end" if place == len(span.ticks) else "middle"
+        anchor = anchors.get(place, "middle")
         x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * place / len(span.ticks)
         yield Label(text=said, x=round(x, 1), y=HEIGHT_PIXELS - 4, anchor=anchor)
 

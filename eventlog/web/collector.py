@@ -34,6 +34,7 @@ from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.publisher.flow import held_note, read_flow, unread_rows
 from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.sources.log.flow import waiting_for
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
@@ -48,7 +49,6 @@ from eventlog.web.reading import (
     ReasonCount,
     Sample,
     UnreadTable,
-    waiting_for,
 )
 
 if TYPE_CHECKING:
@@ -290,14 +290,20 @@ class Collector:
             unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views = [self._with_rate(view, now) for view in with_standings(self._outputs, standings, places)]
-        behind = {view.noted: lag.rows for view in views if (lag := waiting_for(flow, view)) is not None}
+        behind = {
+            view.noted: lag.rows
+            for view in views
+            if (lag := waiting_for(flow, view.noted, failing=view.standing.is_failing)) is not None
+        }
         sample = Sample(
             at=now,
             waiting=flow.parts.total,
             oldest=flow.oldest,
             lag=flow.lag,
             rate=rate.per_second,
-            outputs={one.noted: OutputSample(behind=behind.get(one.noted, 0), rate=one.rate or 0.0) for one in views},
+            outputs={
+                view.noted: OutputSample(behind=behind.get(view.noted, 0), rate=view.rate or 0.0) for view in views
+            },
         )
         on_the_way = sum(place.on_the_way for place in places.values())
         self._publish(

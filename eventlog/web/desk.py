@@ -175,12 +175,10 @@ class Desk:
         if act.filters is None:
             numbers = [number for number in numbers if self._can_be(act.action, number)]
         if not numbers:
-            what, other = (
-                ("None of these rows", "other rows")
-                if act.filters is None
-                else ("No row of this filter", "another filter")
-            )
-            raise UsageError(f"{what} can be {DONE[act.action]} now.", hint=f"Go back and choose {other}.")
+            done = DONE[act.action]
+            if act.filters is None:
+                raise UsageError(f"None of these rows can be {done} now.", hint="Go back and choose other rows.")
+            raise UsageError(f"No row of this filter can be {done} now.", hint="Go back and choose another filter.")
         return rows_question(act, numbers, look)
 
     def _can_be(self, action: RowAction, number: int) -> bool:

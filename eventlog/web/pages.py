@@ -40,7 +40,7 @@ from eventlog.web.acts import (
 from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of_table
 from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable, waiting_for
+from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
 def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
     """What the template of an output's page shows."""
     name, samples = place.noted, reading.history.of(span)
-    waiting = waiting_for(reading.flow, place)
+    waiting = reading.waiting_for(place)
     seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
     return {
         "stream": address("events", output=name, range=span.name),
@@ -176,7 +176,7 @@ def verdict(reading: PageReading) -> Verdict:
         tables = ", ".join(dict.fromkeys(facts.failing.values()))
         why = "a trigger names a column that is gone. `eventlog check` says what to do."
         return Verdict(state="failing", before=f"Every write to {tables} fails: {why}")
-    if loop is not None and loop.state == "failing":
+    if loop is not None and loop.state == "failing" and not reading.fails_by_an_output:
         return Verdict(state="failing", before=f"The publisher fails: {loop.error or 'it does not say why.'}")
     if flow is None:
         return Verdict(before="Nothing has been measured yet.")
@@ -186,6 +186,9 @@ def verdict(reading: PageReading) -> Verdict:
     # Its banner says "failing"; by what its rows wait for the same output would be "retrying" or "lagging" here.
     if failing and flow.publishing and flow.state != "stuck":
         return Verdict(state="failing", before=f"Rows wait for {counted(len(failing), 'output')}.")
+    # Sentences about outputs have the names that the rest of the page has.
+    names = {output.noted: output.name for output in reading.places}
+    flow = replace(flow, lags={names.get(noted, noted): lag for noted, lag in flow.lags.items()})
     if flow.state != "flowing" or facts is None:
         return _of_flow(flow)
     failed_rows = sum(facts.rows.get(letter, 0) for letter in "EF")

@@ -14,7 +14,7 @@ from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
-from eventlog.sources.log.flow import Flow, OutputLag
+from eventlog.sources.log.flow import Flow, OutputLag, waiting_for
 
 
 class OutputSample(Struct, frozen=True, kw_only=True):
@@ -176,6 +176,18 @@ class PageReading(Struct, frozen=True, kw_only=True):
         return self.history.latest
 
     @property
+    def fails_by_an_output(self) -> bool:
+        """Whether the publisher fails by nothing but what an output could not take."""
+        failing = {output.standing.error for output in self.places if output.standing.is_failing}
+        return self.loop is not None and self.loop.state == "failing" and self.loop.error in failing
+
+    def waiting_for(self, output: OutputView) -> OutputLag | None:
+        """The rows that wait for an output, if any do."""
+        if self.flow is None:
+            return None
+        return waiting_for(self.flow, output.noted, failing=output.standing.is_failing)
+
+    @property
     def lags(self) -> Mapping[str, OutputLag]:
         """How far outputs are behind the others, by the names that their notes have."""
         return {} if self.flow is None else self.flow.lags
@@ -197,15 +209,6 @@ class PageReading(Struct, frozen=True, kw_only=True):
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
         return next((one for one in self.places if one.noted == noted), None)
-
-
-def waiting_for(flow: Flow | None, place: OutputView) -> OutputLag | None:
-    """The rows that wait for an output: those that it is behind, or all that a failing one keeps from being published."""
-    lag = None if flow is None else flow.lags.get(place.noted)
-    if flow is None or lag is not None or not place.standing.is_failing:
-        return lag
-    rows = flow.parts.ready + flow.parts.retrying
-    return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag) if rows else None
 
 
 def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:

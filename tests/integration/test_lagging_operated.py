@@ -176,16 +176,16 @@ def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, m
     with in_thread(Publisher(settings, outputs=outputs.made())):
         until(lambda: far_of(log) == ("paused", 30), "far is paused")
         resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
-        until(lambda: far_of(log) == ("lagging", 30), "far is let catch up")
+        until(lambda: far_of(log) == ("failing", 30), "far is let catch up")
         several_looks()
-        assert far_of(log) == ("lagging", 30)
+        assert far_of(log) == ("failing", 30)
     with in_thread(Publisher(settings, outputs=outputs.made())):
         several_looks()
-        assert far_of(log) == ("lagging", 30), "whoever publishes then knows it as well"
+        assert far_of(log) == ("failing", 30), "whoever publishes then knows it as well"
         write(log, 31, 37)
         until(lambda: owed(log, "far") == 37, "it is further behind, by its bound")
         several_looks()
-        assert far_of(log) == ("lagging", 37)
+        assert far_of(log) == ("failing", 37)
         write(log, 38, 38)
         until(lambda: far_of(log) == ("paused", 38), "far is paused, for it is further behind than that")
         resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])

@@ -58,7 +58,7 @@ def test_the_log_is_a_table_or_json(
     rows = json.loads(call("log", "--status", "S", "--json")[1])
     assert [(row["record_id"], row["new_value"]) for row in rows] == [(1, "x" * 100)]
     assert "T" in rows[0]["event_time"]
-    assert datetime.fromisoformat(rows[0]["event_time"])
+    datetime.fromisoformat(rows[0]["event_time"])  # or it raises
     assert call("log", "--table", "nowhere")[1].startswith("No row of the log is about nowhere. ")
 
 

@@ -34,7 +34,7 @@ from eventlog.web.pages import (
     table_page,
     tables_page,
 )
-from eventlog.web.reading import RANGES, History, OutputSample, PageReading, waiting_for
+from eventlog.web.reading import RANGES, History, OutputSample, PageReading
 from tests.web.test_banners import ACCIDENTS, DEAD, SLOW
 from tests.web.test_drawn import LOOK, NOW, ROW, SAMPLE, triggers
 from tests.web.test_html import Reader
@@ -81,7 +81,9 @@ def measured(reading: PageReading) -> PageReading:
             lag=flow.lag if flow.lag is None or flow.lag < ago else flow.lag - ago,
             rate=round(published * (1 + 0.3 * sin(step / 4)), 1),
             outputs={
-                place.noted: OutputSample(behind=(waiting_for(flow, place) or OutputLag()).rows, rate=place.rate or 0.0)
+                place.noted: OutputSample(
+                    behind=(reading.waiting_for(place) or OutputLag()).rows, rate=place.rate or 0.0
+                )
                 for place in reading.places
             },
         )

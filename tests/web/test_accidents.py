@@ -44,6 +44,11 @@ def test_no_output_is_called_up_to_date_while_rows_are_stuck() -> None:
     assert "up to date" not in overview
 
 
+def test_an_output_has_one_name_on_a_page() -> None:
+    assert "files /srv/out" not in words(PAGES["slow-receiver"])
+    assert "300 rows are kept for files out." in words(PAGES["slow-receiver"])
+
+
 def test_the_page_of_a_dead_output_counts_the_rows_that_wait_for_it() -> None:
     said = words(PAGES["output-dead"])
     assert "3 rows wait for it" in said

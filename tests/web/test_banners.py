@@ -11,6 +11,8 @@ from sqlalchemy import Engine
 
 from eventlog.admin.listing import Filters, Listing
 from eventlog.admin.status import Publishing
+from eventlog.capture import track
+from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
 from eventlog.core.model import Status
 from eventlog.daemon.vitals import OutputTurn, VitalsReading, stands
@@ -22,6 +24,7 @@ from eventlog.web.banners import ADVICE, GUIDE
 from eventlog.web.pages import environment, kind_name, live, output_page, rows_page, short_id
 from eventlog.web.reading import RANGES, History, OutputView, UnreadTable
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
+from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.web.test_drawn import FACTS, FLOW, LOOK, NOW, READING, READS, ROW, SAMPLE, triggers
 from tests.web.test_html import Reader
@@ -159,6 +162,12 @@ def test_a_publisher_that_fails_says_why() -> None:
     )
 
 
+def test_a_publisher_that_fails_by_its_output_says_it_once() -> None:
+    reading = replace(ACCIDENTS["dead output"][0], loop=VitalsReading(state="failing", error=DEAD.standing.error))
+    assert said(live(reading, acts=True)) == [ACCIDENTS["dead output"][1]]
+    assert "<strong>Failing.</strong> Rows wait for 1 output." in live(reading)
+
+
 @pytest.mark.parametrize(
     "places, which", [((PLACE,), "files out"), ((PLACE, replace(PLACE, noted="b")), "all outputs")]
 )
@@ -217,6 +226,23 @@ def test_a_publisher_that_begins_anew_goes_on_failing_since_then() -> None:
     assert newest({"a": fails}, {"a": anew})["a"].began_to_fail == 10.0
     assert newest({"a": fails}, {"a": replace(anew, at=30.0)})["a"].began_to_fail == 40.0
     assert newest({"a": fails}, {"a": OutputState()})["a"] == replace(fails, documents=0)
+
+
+def test_the_page_of_a_table_has_the_banner_of_its_missing_right(sqlite: Engine) -> None:
+    install(sqlite)
+    log = LogTable(sqlite)
+    log.run("CREATE TABLE usr (idu INTEGER PRIMARY KEY)")
+    track(sqlite, ["usr"])
+    log.run("INSERT INTO usr VALUES (1)")
+    log.run(
+        "INSERT INTO event_log_parked (record_id, output, object, reason, note, attempts, due)"
+        " VALUES (1, 'a', 'x', 'no right', 'permission denied for table usr', 0, 4102444800000)"
+    )
+    with opened(sqlite) as page:
+        visit = Visit(page)
+        until(lambda: "Suspended:" in visit.get("/").body, "the log was read")
+        [words] = said(visit.get("/table?name=usr").body)
+    assert words.startswith("Suspended: the table usr, since row 1")
 
 
 FIGURE = re.compile(r"[0-9][0-9,]*")

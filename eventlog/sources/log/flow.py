@@ -136,6 +136,18 @@ class Flow(Struct, frozen=True, kw_only=True):
         return self.oldest is not None and _late(self.lag, self.patience)
 
 
+def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
+    """The rows that wait for an output: those that it is behind the others.
+
+    One that fails and has no others ahead of it keeps all of them from being published.
+    """
+    lag = flow.lags.get(output)
+    rows = flow.parts.ready + flow.parts.retrying
+    if lag is not None or not failing or not rows:
+        return lag
+    return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
+
+
 def state_of(flow: Flow) -> FlowState:
     """How the log goes on; of several words the one that most asks for somebody."""
     parts = flow.parts
