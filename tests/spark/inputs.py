@@ -96,8 +96,8 @@ def order(source: Path, destination: Path, **settings: object) -> Conversion:
 
 
 def output(folder: Path) -> dict[str, bytes]:
-    """Everything that a conversion left, by name."""
-    return {path.name: comparable(path.name, path.read_bytes()) for path in folder.iterdir()}
+    """All files that a conversion left, by name; at an address outcomes are a folder."""
+    return {path.name: comparable(path.name, path.read_bytes()) for path in folder.iterdir() if path.is_file()}
 
 
 def _idu(row: RowId) -> int:

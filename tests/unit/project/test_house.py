@@ -74,7 +74,7 @@ CODES = frozenset(
             "FIRST_PAIRS",
         ),
         *("DEFAULT_PORT", "OLDEST", "ROWS", "NOTES", "TABLES"),
-        *("CONFLICTS", "CHANGES", "ENDED", "EVERY"),
+        *("CONFLICTS", "CHANGES", "ENDED", "ENDS", "EVERY"),
     )
 )
 """Numbers that are no quantity: exit codes, codes and first places of formats, settings of a library, versions."""
