@@ -92,7 +92,11 @@ class Receiver:
             self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
             hint = "End what listens there, or choose another port."
-            raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", hint=hint, may_pass=False) from error
+            raise SinkError(
+                f"Nobody can listen on {host}:{port}: {error}.",
+                hint=hint,
+                may_pass=False,
+            ) from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 
@@ -241,7 +245,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._say(status, text, "text/plain; charset=utf-8")
 
-    def _say(self, status: HTTPStatus, body: bytes, content_type: str, epoch: int | None = None) -> None:
+    def _say(
+        self,
+        status: HTTPStatus,
+        body: bytes,
+        content_type: str,
+        epoch: int | None = None,
+    ) -> None:
         self.send_response(status)
         if epoch is not None:
             self.send_header(EPOCH, str(epoch))

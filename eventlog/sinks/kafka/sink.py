@@ -64,7 +64,11 @@ class Share(Struct, frozen=True, kw_only=True):
 class KafkaSink:
     """Writes documents to Kafka; connects when it is first asked for something."""
 
-    def __init__(self, settings: KafkaSettings, clock: Clock = lambda: dt.datetime.now(dt.UTC)) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        clock: Clock = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._options = producer_options(settings)
@@ -152,7 +156,8 @@ class KafkaSink:
         try:
             topics.require_marks(settings.marks_topic)
             self._partitions = topics.partitions(settings.marks_topic)
-            self._refuse_others(latest_owner(settings, self._partitions))  # before who is in the right is fenced off
+            # Before who is in the right is fenced off.
+            self._refuse_others(latest_owner(settings, self._partitions))
             self._producer.init_transactions(settings.timeout)
             self._marks = read_marks(settings, self._partitions)
             self._take_over()
@@ -252,7 +257,8 @@ class KafkaSink:
                 return _kept(refused)
             self._abort()
             culprit = share.messages[number]
-            if not any(message is culprit for message in taken):  # without its metadata a table's data mean nothing
+            # Without its metadata a table's data mean nothing.
+            if not any(message is culprit for message in taken):
                 raise _untold(culprit)
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
@@ -318,7 +324,12 @@ class KafkaSink:
                 except BufferError:
                     producer.poll(ROOM_SECONDS)
 
-    def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
+    def _produce(
+        self,
+        producer: Producer,
+        message: Message,
+        report: Callable[..., None] | None = None,
+    ) -> None:
         options: dict[str, Any] = {}
         if report is not None:
             options["on_delivery"] = report
@@ -356,13 +367,15 @@ class KafkaSink:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
                     version = structure.version
-                    if former is not None:  # consumers were told a number, and the next one is greater
+                    # Consumers were told a number, and the next one is greater.
+                    if former is not None:
                         version = max(version, former.version + 1)
                     tables[structure.table] = KnownStructure(structure.schema_id, version)
                     now = self._clock().astimezone(dt.UTC).replace(tzinfo=None)
                     value = structure.told(version, now.isoformat("T", "milliseconds"))
                     sent.append(Message(topic=structure.topic, key=structure.key, value=value))
-            if message.key is not None or message.value is not None:  # what is neither only brings its structure
+            # What is neither only brings its structure.
+            if message.key is not None or message.value is not None:
                 sent.append(message)
         topics = self._topics
         assert topics is not None

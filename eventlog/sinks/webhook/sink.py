@@ -175,7 +175,10 @@ class WebhookLane(HttpLane):
         poster = self._poster
         left = poster.pause.seconds_left
         if left:
-            raise SinkError(f"{poster.place} asked to wait: {left:.0f} s are left.", hint="It is tried again.")
+            raise SinkError(
+                f"{poster.place} asked to wait: {left:.0f} s are left.",
+                hint="It is tried again.",
+            )
         try:
             answer = poster.post(document, plan)
         except UnreadableAnswer as error:
@@ -201,5 +204,11 @@ class WebhookSink(WebhookLane, HttpSink):
 
     lane: ClassVar[type[HttpLane]] = WebhookLane
 
-    def __init__(self, settings: WebhookSettings, content_type: str, *, is_binary: bool = False) -> None:
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        content_type: str,
+        *,
+        is_binary: bool = False,
+    ) -> None:
         HttpSink.__init__(self, settings, WebhookPoster(settings, content_type, is_binary=is_binary))
