@@ -307,9 +307,8 @@ class KafkaSink:
         return None
 
     def _send(self, messages: Sequence[Message]) -> None:
-        """Begins a transaction and hands the messages to the producer, which sends them while it
-        gets more.
-        """
+        """Begins a transaction and hands the messages to the producer."""
+        # It sends them while it gets more; that one cannot be delivered fails the commit.
         producer = self._opened()
         producer.begin_transaction()
         produce, traced = producer.produce, bool(tracing.headers())
@@ -346,10 +345,7 @@ class KafkaSink:
                 producer.poll(ROOM_SECONDS)
 
     def _commit(self, marks: KafkaMarks) -> None:
-        """Writes the marks and commits.
-
-        Returns when all of it is durable, for a failed delivery fails the commit.
-        """
+        """Writes the marks and commits; all of it is durable when it returns."""
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
@@ -410,25 +406,22 @@ class KafkaSink:
                 self._hear(error_of(fatal))
 
     def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
-        """The error in words. The connection is dropped: only a new one can tell what became of the
-        transaction.
-        """
+        """The error in words; the connection is dropped."""
         self._listen()
         said, self._said = self._said, None
         # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
         # would go on asking for our transactional id, and take it away from its own successor once
         # the brokers are back.
         clear_frames(failed.__traceback__)
+        # Only a new connection can tell what became of the transaction.
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
             return taken_by_a_later_one(f"the output {self._settings.transactional_id!r} at Kafka")
         return in_words(error_of(failed), self._settings.servers, said)
 
     def _is_replaced(self) -> bool:
-        """Whether whoever fenced us off has taken the output over.
-
-        Brokers also do it by themselves, after a time.
-        """
+        """Whether whoever fenced us off has taken the output over."""
+        # Brokers also do it by themselves, after a time; then nobody has a higher epoch.
         try:
             owner = latest_owner(self._settings, self._partitions)
         except SinkError:
@@ -436,9 +429,8 @@ class KafkaSink:
         return self._owner is not None and owner.epoch > self._owner.epoch
 
     def _abort(self) -> None:
-        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers
-        of what failed.
-        """
+        """Ends the transaction by taking over from ourselves."""
+        # A new producer ends it, for librdkafka stumbles over the numbers of what failed.
         self._drop()
         self._opened()
 

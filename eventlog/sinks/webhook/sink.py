@@ -156,12 +156,11 @@ class WebhookPoster(Poster):
         return headers, body
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """What stands under a success: where it is cut short or too long, the rest goes with the
-        connection.
-        """
+        """What stands under a success, which does not count."""
         try:
             return super()._body(response)
         except UnreadableAnswer:
+            # Cut short or too long: the rest goes with the connection.
             self._unread = True
             return b""
 
@@ -189,13 +188,18 @@ class WebhookLane(HttpLane):
             said = f"{poster.place} gets its documents from a later publisher."
             raise OccupiedError(said, hint="This one sends nothing more.")
         if may_pass(answer.status):
+            # All connections to the receiver keep the pause that one of them was asked for.
             poster.pause.ask(answer.retry_after)
             raise self._refused(answer)
         if answer.status < HTTPStatus.BAD_REQUEST:
+            # A redirection would lead what is signed elsewhere, so nobody follows it.
             raise self._refused(answer)
         note = shortened(f"the receiver answered {answer.said}", NOTE_CHARACTERS)
-        positions = [position for places in document.covers.values() for position in places]
-        outcomes = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note=note) for one in positions]
+        outcomes = []
+        for positions in document.covers.values():
+            for position in positions:
+                refusal = Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED)
+                outcomes.append(replace(refusal, note=note))
         return Reply(outcomes=tuple(outcomes))
 
 
