@@ -294,9 +294,10 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
                     leave_before_deletion(connection, log, stretch.numbers)
                 # By their age and letter as well as by number: those that wait again meanwhile
                 # stay.
-                taken = connection.execute(log.query("take_away", stretch="in_stretch"), parameters | bounds)
+                delete = log.query("take_away", stretch="in_stretch")
+                rows = int(connection.execute(delete, parameters | bounds).rowcount)
                 connection.execute(log.query("forget_rows"), parameters | bounds)
-            done = replace(done, rows=done.rows + int(taken.rowcount))
+            done = replace(done, rows=done.rows + rows)
             yield done
     if not wanted.table:
         with log.transaction() as connection:
