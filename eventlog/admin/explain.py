@@ -63,7 +63,14 @@ class Explanation(Struct, frozen=True, kw_only=True):
     policies: tuple[PolicyResult, ...] = ()
 
 
-def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, values: bool = False) -> Explanation:
+def explain(
+    engine: Engine,
+    names: LogNames,
+    config: Config,
+    record_id: int,
+    *,
+    values: bool = False,
+) -> Explanation:
     """Explains a row; DataError when the log has none with this number.
 
     Without `values`, those that policies hide from every output are hidden here too.
@@ -94,7 +101,12 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int, *, 
     )
 
 
-def _read(log: Log, connection: Connection, asked: Round, record_id: int) -> tuple[Any, list[Event]]:
+def _read(
+    log: Log,
+    connection: Connection,
+    asked: Round,
+    record_id: int,
+) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed
     as it is.
     """
@@ -102,7 +114,10 @@ def _read(log: Log, connection: Connection, asked: Round, record_id: int) -> tup
 
     rows = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not rows:
-        raise DataError(f"The event log {log.name} has no row {record_id}.", hint="`eventlog log` lists its rows.")
+        raise DataError(
+            f"The event log {log.name} has no row {record_id}.",
+            hint="`eventlog log` lists its rows.",
+        )
     status, table, key = rows[0]
     # Waiting rows are decided together, and so were processed ones; a decision never mixes the two.
     waiting = int(status == Status.NEW)
@@ -190,13 +205,22 @@ def _document(
     return document, tuple(notes)
 
 
-def _policies(parts: Sequence[Part], record_id: int, config: Config, mask: Mask | None) -> tuple[PolicyResult, ...]:
+def _policies(
+    parts: Sequence[Part],
+    record_id: int,
+    config: Config,
+    mask: Mask | None,
+) -> tuple[PolicyResult, ...]:
     """What the policies of outputs make of that change."""
     changes, catalog, _ = _change(parts, record_id, FormerNames.ONLY_NEW)
     return tuple(results(config, catalog, changes, mask))
 
 
-def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
+def _change(
+    parts: Sequence[Part],
+    record_id: int,
+    names: FormerNames,
+) -> tuple[list[Change], Catalog, list[Refusal]]:
     """The change that the row is part of, by these names, with the tables of its time."""
     winners = {outcome.position: outcome.winner for part in parts for outcome in part.decision.outcomes}
     # A superseded row has no change of its own: its winner's says what became of it.
@@ -208,7 +232,11 @@ def _change(parts: Sequence[Part], record_id: int, names: FormerNames) -> tuple[
     return [], parts[0].span.catalog, []
 
 
-def _element(change: Change, catalog: Catalog, form: XdsFormat) -> tuple[str | None, tuple[str, ...]]:
+def _element(
+    change: Change,
+    catalog: Catalog,
+    form: XdsFormat,
+) -> tuple[str | None, tuple[str, ...]]:
     try:
         return form.fragment(change, catalog).rstrip("\n"), ()
     except ExpressionError as error:

@@ -115,7 +115,14 @@ class _Stretch(Struct, frozen=True, kw_only=True):
     place: int | None = None
 
 
-def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit: int = PAGE_ROWS) -> Listing:
+def listing(
+    log: Log,
+    filters: Filters,
+    cursor: Cursor,
+    *,
+    numbered: bool,
+    limit: int = PAGE_ROWS,
+) -> Listing:
     """A page of the rows that are asked for; `numbered` says that the log has an index of its
     numbers.
     """
@@ -199,10 +206,18 @@ def _walk(
             before = rows[-1].record_id
         if stretch.behind is None or low == after + 1:
             return
-        before, reach = low, reach * 4  # nobody waits for a page here, and rows that are rare are found in a few steps
+        # Nobody waits for a page here, and rows that are rare are found in a few steps.
+        before, reach = low, reach * 4
 
 
-def follow(log: Log, filters: Filters, *, limit: int, width: int, pause: Callable[[float], object]) -> Iterator[LogRow]:
+def follow(
+    log: Log,
+    filters: Filters,
+    *,
+    limit: int,
+    width: int,
+    pause: Callable[[float], object],
+) -> Iterator[LogRow]:
     """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
     until the next look.
 
@@ -240,7 +255,13 @@ def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
     return rows[0] if rows else None
 
 
-def _by_number(log: Log, connection: Connection, filters: Filters, cursor: Cursor, reach: int) -> _Stretch | None:
+def _by_number(
+    log: Log,
+    connection: Connection,
+    filters: Filters,
+    cursor: Cursor,
+    reach: int,
+) -> _Stretch | None:
     entries, condition = "list_log", "list_numbers"
     if filters.waiting:
         condition = "list_waiting_numbers"

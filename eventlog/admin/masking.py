@@ -34,7 +34,11 @@ class Mask:
     What stands in no catalog is hidden whole: nobody knows what of it a policy hides.
     """
 
-    def __init__(self, hidden: Mapping[tuple[str | None, str], frozenset[str]], catalog: Catalog) -> None:
+    def __init__(
+        self,
+        hidden: Mapping[tuple[str | None, str], frozenset[str]],
+        catalog: Catalog,
+    ) -> None:
         self._hidden = hidden
         self._identities = Identities(catalog)
         self._keys: dict[tuple[str | None, str], set[str]] = {}

@@ -64,9 +64,13 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
     with journal.transaction() as (connection, memory):
         row = memory.outputs.get(name)
         if row is None:
-            if memory.outputs.keys() - set(configured):  # one of those may be this one, under its former name
+            # One of those may be this one, under its former name.
+            if memory.outputs.keys() - set(configured):
                 message = f"No publisher has worked with the output {name} yet."
-                raise UsageError(message, hint="Start it once with this configuration, and pause the output then.")
+                raise UsageError(
+                    message,
+                    hint="Start it once with this configuration, and pause the output then.",
+                )
             row = journal.add(connection, memory, name)
         if row.paused is None:
             since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -80,7 +84,8 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
 def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) -> bool:
     """Lets documents go to an output again, however far it is behind; whether it was paused."""
     marks, journal = Marks(log), CaredJournal(log)
-    with journal.transaction() as (connection, memory):  # nobody settles meanwhile: it is as far behind as we say
+    # Nobody settles meanwhile: it is as far behind as we say.
+    with journal.transaction() as (connection, memory):
         row = memory.outputs.get(name)
         if row is None:
             refuse_unknown(name, configured)
@@ -108,7 +113,10 @@ def try_now(log: Log, name: str, configured: Collection[str]) -> None:
     with journal.transaction() as (connection, memory):
         row = memory.outputs.get(name)
         if row is None:
-            raise UsageError(f"No publisher has worked with the output {name} yet.", hint="Start one.")
+            raise UsageError(
+                f"No publisher has worked with the output {name} yet.",
+                hint="Start one.",
+            )
         if row.paused is not None:
             raise UsageError(f"The output {name} is paused.", hint="Resume it: then it is tried.")
         for query in ("parked_try_now", "planned_try_now"):
@@ -126,7 +134,10 @@ def kept_for(log: Log, name: str) -> Stretches:
     kept = CaredJournal(log).kept_for(name)
     if kept is None:
         hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
-        raise UsageError(f"Nothing is kept for {name}: no publisher has worked with an output of this name.", hint=hint)
+        raise UsageError(
+            f"Nothing is kept for {name}: no publisher has worked with an output of this name.",
+            hint=hint,
+        )
     return kept
 
 
@@ -149,7 +160,14 @@ def skip(
     return CaredJournal(log, LogSettings(delete_from_log=delete_from_log)).give_up(name, numbers, note)
 
 
-def forget(log: Log, name: str, configured: Collection[str], *, by: str, delete_from_log: bool = False) -> int:
+def forget(
+    log: Log,
+    name: str,
+    configured: Collection[str],
+    *,
+    by: str,
+    delete_from_log: bool = False,
+) -> int:
     """Gives up an output that is not configured any more, and what is kept for it.
 
     How many rows that was.
@@ -206,7 +224,6 @@ def _standing(name: str, state: OutputState, flow: Flow, *, known: bool) -> Outp
     if not known:
         word = "unknown"
     elif lag is not None and lag.paused:
-        word = "paused"
         word = "paused"
     elif state.is_failing:
         word = "failing"

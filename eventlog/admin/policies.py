@@ -64,7 +64,10 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The change; its table is looked up as that of a row in the log is."""
         naming = catalog.find(self.table)
         if naming is None:
-            raise DataError(f"{self.table} is no table.", hint="The schema file, or the database, describes tables.")
+            raise DataError(
+                f"{self.table} is no table.",
+                hint="The schema file, or the database, describes tables.",
+            )
         edits = []
         for name in dict.fromkeys((*self.old, *self.new)):
             old, new = self.old.get(name, ABSENT), self.new.get(name, ABSENT)
@@ -133,7 +136,11 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
     return PolicyResult(output=output, outcome="told", told=shown(last, plain), steps=tuple(steps))
 
 
-def said(change: Change, hidden: frozenset[str] = frozenset(), keys: Mapping[str, str] = {}) -> dict[str, str]:
+def said(
+    change: Change,
+    hidden: frozenset[str] = frozenset(),
+    keys: Mapping[str, str] = {},
+) -> dict[str, str]:
     """A change, attribute by attribute: the object, then what was and what is."""
     key = keys.get(change.row.key, change.row.key)
     about = f"{change.op} {change.row.table} {key}"

@@ -64,7 +64,12 @@ class Archive:
     `told` is what of a row stands in them: all of it, or not what policies hide.
     """
 
-    def __init__(self, place: Path | Bucket, log: str, told: Callable[[Row], Row] = lambda row: row) -> None:
+    def __init__(
+        self,
+        place: Path | Bucket,
+        log: str,
+        told: Callable[[Row], Row] = lambda row: row,
+    ) -> None:
         self._log = log
         self._told = told
         require("An archive", "pyarrow")
@@ -100,7 +105,14 @@ class Archive:
 class ArchiveFile:
     """One file in the making: `write` as often as there are rows, then `finish` or `discard`."""
 
-    def __init__(self, folder: Path, name: str, told: Callable[[Row], Row], arrow: Any, objects: Bucket | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        told: Callable[[Row], Row],
+        arrow: Any,
+        objects: Bucket | None,
+    ) -> None:
         self.rows = 0
         self._objects = objects
         self._folder = folder
@@ -282,9 +294,10 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
                     leave_before_deletion(connection, log, stretch.numbers)
                 # By their age and letter as well as by number: those that wait again meanwhile
                 # stay.
-                taken = connection.execute(log.query("take_away", stretch="in_stretch"), parameters | bounds)
+                delete = log.query("take_away", stretch="in_stretch")
+                rows = int(connection.execute(delete, parameters | bounds).rowcount)
                 connection.execute(log.query("forget_rows"), parameters | bounds)
-            done = replace(done, rows=done.rows + int(taken.rowcount))
+            done = replace(done, rows=done.rows + rows)
             yield done
     if not wanted.table:
         with log.transaction() as connection:

@@ -176,7 +176,11 @@ def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:
     return _statement(dialect, names, "mark_clear", name=_name(table))
 
 
-def believed(table: str, kept: TriggerOptions | None, standing: Sequence[TriggerOptions]) -> TriggerOptions | None:
+def believed(
+    table: str,
+    kept: TriggerOptions | None,
+    standing: Sequence[TriggerOptions],
+) -> TriggerOptions | None:
     """What a class was tracked with; None when it never was, InstallError when that cannot be known
     for sure.
     """

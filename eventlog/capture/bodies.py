@@ -55,7 +55,12 @@ def columns_of(plan: TriggerPlan, child: ChildPlan | None) -> tuple[Column, ...]
     return tuple([column for column in own if column.name != WHOLE_ROW])
 
 
-def arguments(dialect: Dialect, target: str, columns: Sequence[Column], body: str) -> list[Argument]:
+def arguments(
+    dialect: Dialect,
+    target: str,
+    columns: Sequence[Column],
+    body: str,
+) -> list[Argument]:
     """What has to be handed over for this body."""
     handed = []
     # A trigger has 32 K at most, so it names no column that is not needed.
@@ -141,7 +146,15 @@ class Bodies(Struct, frozen=True, kw_only=True):
         old, new = ("NULL", "NULL") if style == Style.FIELD_BACK else ("image.old", "image.new")
         facts: list[dict[str, str]] = []
 
-        def add(side: Side, fate: Fate, kind: str, column: str, old: str, new: str, condition: Sequence[str]) -> None:
+        def add(
+            side: Side,
+            fate: Fate,
+            kind: str,
+            column: str,
+            old: str,
+            new: str,
+            condition: Sequence[str],
+        ) -> None:
             fates = clauses.fate(fate) if moves else []
             values = {"key": clauses.key_text(side), "kind": kind, "column": column, "old": old, "new": new}
             facts.append({**values, "condition": all_of([*fates, *condition])})
@@ -229,7 +242,13 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             return self._log_facts(source, self._left_or_filled(clauses))
         return self._log_facts(source, holes_of(clauses, facts(self.plan, when)))
 
-    def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
+    def _child_statements(
+        self,
+        clauses: Clauses,
+        child: ChildPlan,
+        when: When,
+        only: str = "",
+    ) -> str:
         writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)
         return SEPARATOR.join(writing.written(when))
 

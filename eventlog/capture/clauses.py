@@ -312,7 +312,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if not others or not self._seen(fact.watched[0].column):
             return ALWAYS
         if not all(self._seen(watched.column) for watched in fact.watched):
-            return present(self.dialect, first)  # what cannot be read is always told, so the object is not lost
+            # What cannot be read is always told, so the object is not lost.
+            return present(self.dialect, first)
         return any_of([present(self.dialect, first), all_of([absent(self.dialect, other) for other in others])])
 
     def _seen(self, column: Column) -> bool:

@@ -97,7 +97,10 @@ def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> It
         message = (
             f"ALTER TABLE is followed by an event trigger of {standing.owner}, which changes only what is its owner's."
         )
-        raise InstallError(message, hint=f"Run this as {standing.owner}, or leave out --follow-ddl.")
+        raise InstallError(
+            message,
+            hint=f"Run this as {standing.owner}, or leave out --follow-ddl.",
+        )
     if standing is None or not (standing.current and standing.enabled):
         dialect = dialect_of(connection)
         yield _function(dialect, names)

@@ -49,7 +49,12 @@ def behind(states: Iterable[TriggerState]) -> list[str]:
     return [owner for owner in waiting if owner not in disabled]
 
 
-def follow(engine: Engine, names: LogNames, owners: Sequence[str], since: int | None = None) -> list[Followed]:
+def follow(
+    engine: Engine,
+    names: LogNames,
+    owners: Sequence[str],
+    since: int | None = None,
+) -> list[Followed]:
     """Tracks these classes anew, each by itself: what one of them meets is no reason to leave
     another one behind.
 
@@ -70,7 +75,12 @@ def _followed(engine: Engine, names: LogNames, owner: str, since: int | None) ->
     return Followed(owner=owner)
 
 
-def retrack(engine: Engine, names: LogNames, owner: str, since: int | None = None) -> list[TriggerState]:
+def retrack(
+    engine: Engine,
+    names: LogNames,
+    owner: str,
+    since: int | None = None,
+) -> list[TriggerState]:
     """Makes the triggers of one class current, with what it was tracked with: never with a column
     that was excluded.
     """

@@ -158,7 +158,10 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
                 f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal};"
                 " no script can do that."
             )
-            raise InstallError(message, hint="Run `eventlog upgrade` without --sql, while no publisher works.")
+            raise InstallError(
+                message,
+                hint="Run `eventlog upgrade` without --sql, while no publisher works.",
+            )
         marks = _marks(connection, names)
         new = []
         if goal == NEWEST_MIGRATION:
@@ -175,7 +178,10 @@ def _goal(to: str | None) -> str:
         return NEWEST_MIGRATION
     # All have the same length, so that they compare as texts.
     if not (to.isdecimal() and len(to) == len(NEWEST_MIGRATION) and "0001" <= to <= NEWEST_MIGRATION):
-        raise UsageError(f"There is no migration {to}.", hint=f"They are called 0001 to {NEWEST_MIGRATION}.")
+        raise UsageError(
+            f"There is no migration {to}.",
+            hint=f"They are called 0001 to {NEWEST_MIGRATION}.",
+        )
     return to
 
 
@@ -222,7 +228,12 @@ def _is_own(leaving: Leaving, grant: str) -> bool:
     return any(f" ON {table} TO " in " ".join(grant.split()) for table in leaving.tables)
 
 
-def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:
+def uninstall_sql(
+    where: str | Engine,
+    names: LogNames | None = None,
+    *,
+    purge: bool = False,
+) -> str:
     """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a
     log made as asked for.
 

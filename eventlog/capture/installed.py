@@ -85,7 +85,10 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     return triggers
 
 
-def by_owner(triggers: Iterable[Installed], spelled: Callable[[str], str] = str) -> dict[str, list[Installed]]:
+def by_owner(
+    triggers: Iterable[Installed],
+    spelled: Callable[[str], str] = str,
+) -> dict[str, list[Installed]]:
     """Triggers by the class that they belong to, whose name may be spelled in any case."""
     owners: dict[str, list[Installed]] = {}
     for trigger in triggers:
@@ -276,7 +279,12 @@ def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[st
     return gone
 
 
-def _state(trigger: Trigger, standing: Installed | None, owner: str, options: TriggerOptions | None) -> TriggerState:
+def _state(
+    trigger: Trigger,
+    standing: Installed | None,
+    owner: str,
+    options: TriggerOptions | None,
+) -> TriggerState:
     if standing is None:
         missing = TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=TriggerCondition.MISSING)
         if options is not None:
@@ -297,7 +305,11 @@ def is_current(trigger: Trigger, standing: Installed) -> bool:
     return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
 
 
-def _described(trigger: Installed, state: TriggerCondition, note: str | None = None) -> TriggerState:
+def _described(
+    trigger: Installed,
+    state: TriggerCondition,
+    note: str | None = None,
+) -> TriggerState:
     return TriggerState(
         name=trigger.name,
         table=trigger.table,

@@ -84,7 +84,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
             for part in parts:
                 yield self._trigger(child, (when,), part)
 
-    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: TriggerPart) -> Trigger:
+    def _trigger(
+        self,
+        child: ChildPlan | None,
+        events: tuple[When, ...],
+        part: TriggerPart,
+    ) -> Trigger:
         event = events[0] if len(events) == 1 else "change"
         name = self._part_name(self._base(child, event), part)
         table = child.child.name if child else self.plan.table.name
@@ -110,7 +115,10 @@ class _Writer(Struct, frozen=True, kw_only=True):
         limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:
             message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
-            raise InstallError(message, hint="Choose --events row-back, or fewer columns with --columns.")
+            raise InstallError(
+                message,
+                hint="Choose --events row-back, or fewer columns with --columns.",
+            )
         drops = (self._statement(query, **holes) for query in ("drop_trigger", "drop_function"))
         return Trigger(
             name=name,
@@ -217,7 +225,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "transaction_value": ", written_by",
         }
 
-    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str, part: TriggerPart) -> str:
+    def _body(
+        self,
+        child: ChildPlan | None,
+        events: tuple[When, ...],
+        function: str,
+        part: TriggerPart,
+    ) -> str:
         log = self._log() | {"function": function}
         if part is TriggerPart.WRITING:
             return self._statement("take_facts", **log)
@@ -282,7 +296,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
             return self.plan.key
         return self.plan.key + tuple(one.column for one in self.plan.watched)
 
-    def _bridge(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
+    def _bridge(
+        self,
+        child: ChildPlan | None,
+        events: tuple[When, ...],
+        name: str,
+        part: TriggerPart,
+    ) -> str:
         """A comment with what the database makes of this function when the table is altered: it
         names the key only.
         """
@@ -305,7 +325,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
         )
         return bridge_comment(bridge, this, own)
 
-    def bridging(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
+    def bridging(
+        self,
+        child: ChildPlan | None,
+        events: tuple[When, ...],
+        name: str,
+        part: TriggerPart,
+    ) -> str:
         """The text of a trigger's function, with a place for the comment."""
         function = "reading_function" if part is TriggerPart.READING else "function"
         holes = self._holes(child, events, name, "", part) | self._log()
@@ -349,7 +375,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, query, **holes)
 
 
-def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger: str, digest: str = "") -> str:
+def function_name(
+    dialect: Dialect,
+    names: LogNames,
+    schema: str | None,
+    trigger: str,
+    digest: str = "",
+) -> str:
     """What a trigger runs: beside the log, or beside the trigger where that is what has rights on
     the log.
     """

@@ -177,7 +177,10 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
             continue
         user, _ = account(dialect, role)
         if not user.strip() or user.casefold() in EVERYBODY:
-            raise UsageError(f"--{part} {role!r} means everybody, or nobody.", hint="Name one role.")
+            raise UsageError(
+                f"--{part} {role!r} means everybody, or nobody.",
+                hint="Name one role.",
+            )
     both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
     if both:
         message = f"{both.pop()} cannot be two parts: who writes or reads captured tables has no right on the log."
@@ -353,7 +356,12 @@ def present_companions(connection: Connection, names: LogNames) -> list[str]:
     return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
 
 
-def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping[str, Table]) -> Iterator[Table]:
+def _named(
+    classes: Classes,
+    asked: Sequence[str],
+    log: LogNames,
+    known: Mapping[str, Table],
+) -> Iterator[Table]:
     """The classes that names and patterns mean, those that are tracked with all of their child
     tables.
     """
@@ -362,7 +370,11 @@ def _named(classes: Classes, asked: Sequence[str], log: LogNames, known: Mapping
         yield known.get(table.whole, table)
 
 
-def _places(connection: Connection, table: Table, powers: dict[str, str | None]) -> Iterator[CapturedTable]:
+def _places(
+    connection: Connection,
+    table: Table,
+    powers: dict[str, str | None],
+) -> Iterator[CapturedTable]:
     """A class's tables; `powers` keeps what was found about their owners."""
     for name in (table.name, *(child.name for child in table.children)):
         captured = CapturedTable(schema=table.schema, name=name)
@@ -388,7 +400,8 @@ def _power(connection: Connection, owner: str) -> str | None:
 def _owner(connection: Connection, place: CapturedTable) -> str | None:
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
-        return place.schema if dialect.schemas else None  # a user's schema belongs to that user there
+        # A user's schema belongs to that user there.
+        return place.schema if dialect.schemas else None
     owners = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
     return str(owners[0][0]) if owners else None
 

@@ -280,7 +280,13 @@ def _deleted(root: Name, references: list[Reference]) -> set[Name]:
     return deleted
 
 
-def _times(reference: Reference, root: Name, references: list[Reference], times: list[int], deleted: set[Name]) -> int:
+def _times(
+    reference: Reference,
+    root: Name,
+    references: list[Reference],
+    times: list[int],
+    deleted: set[Name],
+) -> int:
     """How often what the reference points to is deleted or gets another key, so far as is known."""
     # A row of the root is either deleted or updated, so both together are one time.
     by_root = reference.referred == root and (reference.clears or reference.follows)

@@ -70,7 +70,10 @@ def track(
         # apart.
         if zone_of(log.clock) is not None:
             message = f"The times in {log.whole} are those of {log.clock}, and triggers of eventlog write UTC."
-            raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
+            raise InstallError(
+                message,
+                hint="Give these tables a log of their own: `eventlog install --log NAME`.",
+            )
         try_triggers(connection)
         try_log(connection, log)
         try:
@@ -266,7 +269,11 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     return head + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
-def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
+def _needed(
+    connection: Connection,
+    wanted: Sequence[WantedClass],
+    names: LogNames,
+) -> Iterator[str]:
     """What has to run so that the classes are tracked as planned."""
     standing = by_owner(installed(connection, names))
     dialect = dialect_of(connection)
@@ -294,7 +301,13 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
     yield from ddl_needed(connection, names, followed=followed)
 
 
-def _replacing(dialect: Dialect, names: LogNames, trigger: Trigger, there: Installed, target: str) -> Iterator[str]:
+def _replacing(
+    dialect: Dialect,
+    names: LogNames,
+    trigger: Trigger,
+    there: Installed,
+    target: str,
+) -> Iterator[str]:
     """What puts a trigger in the place of one that stands: what is in the way goes before what is
     new comes.
     """
@@ -381,7 +394,13 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
             connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
 
 
-def _owners(classes: Classes, name: str, known: Iterable[str], children: Mapping[str, str], log: str) -> list[str]:
+def _owners(
+    classes: Classes,
+    name: str,
+    known: Iterable[str],
+    children: Mapping[str, str],
+    log: str,
+) -> list[str]:
     """The tracked classes that a name or a pattern means, in lower case; InstallError when there is
     none.
 
@@ -398,9 +417,15 @@ def _owners(classes: Classes, name: str, known: Iterable[str], children: Mapping
     if not matching and meant in children:
         parent = children[meant]
         hint = f"`eventlog untrack {parent}` removes the triggers of both."
-        raise InstallError(f"{name} is not tracked by itself, but as a part of {parent}.", hint=hint)
+        raise InstallError(
+            f"{name} is not tracked by itself, but as a part of {parent}.",
+            hint=hint,
+        )
     if not matching:
-        raise InstallError(f"{name} is not tracked for {log}.", hint="`eventlog triggers` lists what is.")
+        raise InstallError(
+            f"{name} is not tracked for {log}.",
+            hint="`eventlog triggers` lists what is.",
+        )
     return matching
 
 

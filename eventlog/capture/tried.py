@@ -48,7 +48,10 @@ def try_log(connection: Connection, names: LogNames) -> None:
         raise InstallError(message, hint=hint) from None
     if unnumbered:
         column = names.column("record_id")
-        raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
+        raise InstallError(
+            f"The log {names.table} gives its rows no number.",
+            hint=f"Let {column} number itself.",
+        )
 
 
 def _written(connection: Connection, names: LogNames) -> int:
@@ -78,12 +81,21 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
         # nobody makes.
         if not count:
             message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
-            raise InstallError(message, hint="Make that trigger first, or track the tables that the view reads.")
+            raise InstallError(
+                message,
+                hint="Make that trigger first, or track the tables that the view reads.",
+            )
     if wanted.options.always and not offers(dialect, "always_trigger"):
         message = f"{dialect.name} has no triggers that fire for replicated changes too."
-        raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
+        raise UsageError(
+            message,
+            hint="Leave out --always, and track the tables on the server where they are written.",
+        )
     if wanted.options.always and table.view:
-        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables that it reads.")
+        raise UsageError(
+            f"{table.name} is a view; --always is for tables.",
+            hint="Track the tables that it reads.",
+        )
     if wanted.options.follow_ddl:
         _check_ddl(connection, wanted)
     _refuse_lossy(connection, wanted)
@@ -123,7 +135,10 @@ def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
         why = "has a condition (--when), which names columns"
     else:
         return
-    raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
+    raise UsageError(
+        f"{wanted.table.name} {why}; --follow-ddl cannot follow that.",
+        hint="Leave out --follow-ddl.",
+    )
 
 
 def _try_condition(connection: Connection, table: Table, condition: str) -> None:

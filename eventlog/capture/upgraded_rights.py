@@ -19,7 +19,11 @@ from eventlog.sql.names import LogNames
 NEEDED_RIGHTS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
 
 
-def companion_grants(connection: Connection, names: LogNames, tables: Iterable[str]) -> Iterator[RoleStatement]:
+def companion_grants(
+    connection: Connection,
+    names: LogNames,
+    tables: Iterable[str],
+) -> Iterator[RoleStatement]:
     """The statements for these companions.
 
     They begin with what `eventlog rights` has given and noted.
@@ -44,7 +48,11 @@ def companion_grants(connection: Connection, names: LogNames, tables: Iterable[s
             yield RoleStatement(part="publisher", role=plain, sql=text)
 
 
-def give_where_allowed(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
+def give_where_allowed(
+    connection: Connection,
+    names: LogNames,
+    statements: Iterable[RoleStatement],
+) -> None:
     """Gives rights as far as whoever upgrades may: elsewhere an administrator runs `eventlog
     rights` once more.
     """

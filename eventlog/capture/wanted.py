@@ -101,7 +101,11 @@ def wanted_classes(
     return wanted
 
 
-def former_name(classes: Classes, table: Table, there: Mapping[str, Sequence[Installed]]) -> str | None:
+def former_name(
+    classes: Classes,
+    table: Table,
+    there: Mapping[str, Sequence[Installed]],
+) -> str | None:
     """What the class was called for which triggers stand on this table, where no table has that
     name any more.
     """
@@ -148,7 +152,10 @@ def _planned(
             table = classes.one(table.whole, children, asked.key)
         except InstallError as error:
             message = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
-            raise InstallError(message, hint="Use --child again with what there is now, or --reset.") from None
+            raise InstallError(
+                message,
+                hint="Use --child again with what there is now, or --reset.",
+            ) from None
     own = {child.name.casefold() for child in table.children}
     children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
     # A key that is not the primary one is kept, so that another index which comes later does not
@@ -178,7 +185,12 @@ def _shared(classes: Classes, table: Table) -> Iterator[str]:
             )
 
 
-def _tell(note: Note, wanted: WantedClass, former: TriggerOptions | None, request: TrackRequest) -> None:
+def _tell(
+    note: Note,
+    wanted: WantedClass,
+    former: TriggerOptions | None,
+    request: TrackRequest,
+) -> None:
     """Says what is kept of earlier options without being said again, and what is changed."""
     if former is None:
         return

@@ -83,7 +83,12 @@ def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catal
     return Catalog(catalog.tables, case_sensitive=catalog.case_sensitive, former=former)
 
 
-def decider_of(engine: Engine, names: LogNames, config: Config, looks: Looks | None = None) -> Decider:
+def decider_of(
+    engine: Engine,
+    names: LogNames,
+    config: Config,
+    looks: Looks | None = None,
+) -> Decider:
     """The rules, with the tables of a log as they look now; `looks` are those of the former
     decider.
     """
@@ -253,7 +258,10 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
         if place in places:
             raise ConfigError(f"Two outputs go to {place}; each needs a place of its own.")
         if name in names:
-            raise ConfigError(f"Two outputs are called {name}.", hint="Each needs a `name` of its own.")
+            raise ConfigError(
+                f"Two outputs are called {name}.",
+                hint="Each needs a `name` of its own.",
+            )
         places.add(place)
         names.add(name)
 

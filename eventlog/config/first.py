@@ -123,5 +123,8 @@ def quoted(text: str) -> str:
     JSON writes it the same, but for one character that TOML wants escaped.
     """
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UsageError(f"{text!a} holds bytes that are no text in UTF-8.", hint="Give it another name.")
+        raise UsageError(
+            f"{text!a} holds bytes that are no text in UTF-8.",
+            hint="Give it another name.",
+        )
     return _unsaid.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

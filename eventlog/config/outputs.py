@@ -97,7 +97,11 @@ def filled(table: Any, settings: type[Struct], key: str) -> Any:
     return settings()
 
 
-def _derived(base: type[OutputKeys], sink: str, fields: list[tuple[str, Any, Any]]) -> type[OutputKeys]:
+def _derived(
+    base: type[OutputKeys],
+    sink: str,
+    fields: list[tuple[str, Any, Any]],
+) -> type[OutputKeys]:
     """The type with further keys, under the name of the sink."""
     made: Any = defstruct(
         base.__name__,

@@ -45,12 +45,18 @@ def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConf
     names = [policy.name for policy in policies]
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
-        raise ConfigError(f"Two policies are called {doubled[0]}.", hint="Each needs a `name` of its own.")
+        raise ConfigError(
+            f"Two policies are called {doubled[0]}.",
+            hint="Each needs a `name` of its own.",
+        )
     for output in outputs:
         for name in output.policies:
             if name not in names:
                 hint = did_you_mean(name, names) if names else "Write it as [[policy]] with this `name`."
-                raise ConfigError(f"An output names the policy {name}, and there is none.", hint=hint)
+                raise ConfigError(
+                    f"An output names the policy {name}, and there is none.",
+                    hint=hint,
+                )
 
 
 class Asked(NamedTuple):
@@ -101,7 +107,12 @@ def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
     return policy
 
 
-def refuse_unknown_steps(origin: str, text: str, section: str, tables: Sequence[Mapping[str, Any]]) -> None:
+def refuse_unknown_steps(
+    origin: str,
+    text: str,
+    section: str,
+    tables: Sequence[Mapping[str, Any]],
+) -> None:
     """Refuses a step that does what there is not, or has a key that it does not take: with its
     line, and the nearest.
     """

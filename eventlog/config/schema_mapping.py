@@ -25,11 +25,17 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
     """The steps of a mapping; DataError where there is none, or it gives two names to one thing."""
     maps = list(parse(body, huge=True).iter("attr-name-map"))
     if len(maps) != 1:
-        raise DataError(f"{origin} holds {len(maps)} <attr-name-map>; a policy is made of one.", hint="Cut it out.")
+        raise DataError(
+            f"{origin} holds {len(maps)} <attr-name-map>; a policy is made of one.",
+            hint="Cut it out.",
+        )
     classes: dict[str, str] = {}
     for vault, table, element in _pairs(maps[0], "class-name"):
         if table in classes:
-            raise DataError(f"{origin}, line {line_of(element)}: {table} is mapped twice.", hint="Keep one of them.")
+            raise DataError(
+                f"{origin}, line {line_of(element)}: {table} is mapped twice.",
+                hint="Keep one of them.",
+            )
         classes[table] = vault
     named: dict[str, dict[str, str]] = {}
     for vault, name, element in _pairs(maps[0], "attr-name"):

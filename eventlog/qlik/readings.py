@@ -92,7 +92,8 @@ def _int(cell: Cell) -> Value:
 def _number(cell: Cell) -> Value:
     number = cell
     if isinstance(cell, float):
-        number = Decimal(repr(cell))  # the digits that people see, and not all of the binary fraction
+        # The digits that people see, and not all of the binary fraction.
+        number = Decimal(repr(cell))
     elif isinstance(cell, str | int) and not isinstance(cell, bool):
         with suppress(InvalidOperation, ValueError):
             number = Decimal(cell)

@@ -72,7 +72,8 @@ FORMS: Final[dict[str, Forms]] = {
     **dict.fromkeys(("STRING", "CLOB", "NCLOB"), Forms("string", "string", "text")),
     **dict.fromkeys(("BYTES", "BLOB"), Forms("bytes", "binary", "binary")),
     "DATE": Forms("string", "date", "date", "date"),
-    "TIME": Forms("string", "string", "time", "time-millis"),  # Spark refuses a whole file for Parquet's own type
+    # Spark refuses a whole file for Parquet's own type.
+    "TIME": Forms("string", "string", "time", "time-millis"),
     "DATETIME": Forms("string", "timestamp", "timestamp", "timestamp-micros"),
 }
 """By the names of Qlik's types.

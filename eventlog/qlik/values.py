@@ -23,7 +23,8 @@ class TableValues:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        there = {column.name for column in table.columns}  # what is not captured any more may still be named
+        # What is not captured any more may still be named.
+        there = {column.name for column in table.columns}
         single = {}
         for attribute in table.loggable.values():
             column_name = attribute.column.name
@@ -179,7 +180,11 @@ class Teller:
             return row, bit, text
         return self._of_parts(row, parse(key).parts if key else ())
 
-    def _of_parts(self, row: list[Piece], parts: tuple[tuple[str, str], ...]) -> tuple[list[Piece], int, str | None]:
+    def _of_parts(
+        self,
+        row: list[Piece],
+        parts: tuple[tuple[str, str], ...],
+    ) -> tuple[list[Piece], int, str | None]:
         bits = 0
         for name, text in parts:
             planned = self._keys.get(name) or self._keys.get(name.casefold())

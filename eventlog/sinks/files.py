@@ -153,7 +153,8 @@ class FileSink:
             former.append(prepared)
             prepared = None
         for unwanted in former:
-            if unwanted is not None:  # else whoever prepares it finds that it is not wanted any more
+            # Else whoever prepares it finds that it is not wanted any more.
+            if unwanted is not None:
                 unwanted.hidden.discard()
         return None if prepared is None else prepared.hidden
 

@@ -30,7 +30,10 @@ def taken_over(owner: Owner, tenure: Tenure | None, place: str, way_out: str) ->
     if tenure is None:
         return replace(owner, epoch=owner.epoch + 1)
     if owner.log and owner.log != tenure.log:
-        raise ConfigError(f"{place} belongs to the {owner.name}; the {tenure.name} cannot write there.", hint=way_out)
+        raise ConfigError(
+            f"{place} belongs to the {owner.name}; the {tenure.name} cannot write there.",
+            hint=way_out,
+        )
     if owner.epoch > tenure.epoch:
         raise taken_by_a_later_one(place)
     return Owner(log=tenure.log, name=tenure.name, epoch=tenure.epoch)

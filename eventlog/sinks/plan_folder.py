@@ -155,7 +155,10 @@ class OwnedFolder:
             return msgspec.json.decode(claim.content, type=Owner)
         except msgspec.DecodeError as error:
             hint = "It says which event log writes there; delete it if that is this one."
-            raise DataError(f"{self._claims / claim.name} cannot be read: {error}.", hint=hint) from None
+            raise DataError(
+                f"{self._claims / claim.name} cannot be read: {error}.",
+                hint=hint,
+            ) from None
 
 
 class Mark(Struct, frozen=True, order=True):
@@ -224,7 +227,8 @@ class PlanFolder:
             hidden = [path for place in self._places() for path in _hidden_in(place)]
             taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
-            self._owned.confirm()  # so all that was found is of former owners, and nothing of a later one
+            # So all that was found is of former owners, and nothing of a later one.
+            self._owned.confirm()
             mark = self._own_mark(marks)
             begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
             self._name([file.part for file in sorted(begun, key=lambda file: file.number)], apart=1)
@@ -232,7 +236,8 @@ class PlanFolder:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
         for file in taken:
-            file.part.temporary.unlink(missing_ok=True)  # what cannot be removed must not go unnoticed
+            # What cannot be removed must not go unnoticed.
+            file.part.temporary.unlink(missing_ok=True)
         self._mark, self.plan = mark, ""
         if mark is not None:
             self.plan = mark.plan

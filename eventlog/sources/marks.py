@@ -157,7 +157,8 @@ def runs(numbers: Iterable[int]) -> list[Run]:
     """
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-        return [(numbers[0], numbers[-1])]  # by far the most common, and told without a look at each
+        # By far the most common, and told without a look at each.
+        return [(numbers[0], numbers[-1])]
     found: list[Run] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

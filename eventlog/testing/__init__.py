@@ -59,7 +59,14 @@ class Capture:
     `folder` takes what is published, and must be empty or not there.
     """
 
-    def __init__(self, engine: Engine, folder: Path, *tables: str, events: str = "row-back", **output: Any) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        folder: Path,
+        *tables: str,
+        events: str = "row-back",
+        **output: Any,
+    ) -> None:
         if engine.url.database in (None, "", ":memory:"):
             raise UsageError(
                 f"A publisher has connections of its own, and {engine.url} is there for one.",

@@ -226,10 +226,20 @@ class FormatSuite:
                 covered += [place for places in made.covers.values() for place in places]
         assert sorted(covered) == sorted(place for change in changes for place in change.positions)
 
-    def test_it_is_the_same_whenever_it_is_written(self, form: Format, changes: list[Change], catalog: Catalog) -> None:
+    def test_it_is_the_same_whenever_it_is_written(
+        self,
+        form: Format,
+        changes: list[Change],
+        catalog: Catalog,
+    ) -> None:
         assert list(encode(form, changes, catalog)) == list(encode(form, changes, catalog))
 
-    def test_changes_may_be_written_in_parts(self, form: Format, changes: list[Change], catalog: Catalog) -> None:
+    def test_changes_may_be_written_in_parts(
+        self,
+        form: Format,
+        changes: list[Change],
+        catalog: Catalog,
+    ) -> None:
         parts = [changes[:3], changes[3:4], changes[4:]]
         written = [item for part in parts for item in form.writer(catalog)(part) if not isinstance(item, Refusal)]
         whole = [made for made in encode(form, changes, catalog) if isinstance(made, Document)]
@@ -244,7 +254,12 @@ class FormatSuite:
         ids += _ids(encode(form, second, catalog, after=ids[-1]))
         assert ids == sorted(set(ids))
 
-    def test_a_document_that_is_repeated_stays_one(self, form: Format, changes: list[Change], catalog: Catalog) -> None:
+    def test_a_document_that_is_repeated_stays_one(
+        self,
+        form: Format,
+        changes: list[Change],
+        catalog: Catalog,
+    ) -> None:
         assert len(_ids(encode(form, changes, catalog, whole=True))) == 1
 
     def test_no_changes_are_no_documents(self, form: Format, catalog: Catalog) -> None:

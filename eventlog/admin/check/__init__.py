@@ -27,7 +27,10 @@ from eventlog.core.registry import source_named
 __all__ = ["Point", "PointLevel", "check"]
 
 
-def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = None) -> Iterator[Point]:
+def check(
+    read: Callable[[], Config],
+    clock: Callable[[], dt.datetime] | None = None,
+) -> Iterator[Point]:
     """Every point in the order in which they build on each other.
 
     What needs a part that failed is left out.

@@ -110,7 +110,10 @@ def _companions(engine: Engine, names: LogNames) -> Point:
     for table in names.own[1:]:
         if table not in present:
             message = f"The table {table} beside the event log {names.whole} is not there, or not for this login."
-            raise InstallError(message, hint=f"{gives_rights(engine)} Else restore it from a backup.")
+            raise InstallError(
+                message,
+                hint=f"{gives_rights(engine)} Else restore it from a backup.",
+            )
     return ok("state tables", f"all {len(names.own) - 1} are there, at migration {current}")
 
 
@@ -159,7 +162,12 @@ def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
         return {}
 
 
-def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config) -> Iterator[tuple[str, str]]:
+def _attempts(
+    engine: Engine,
+    dialect: Dialect,
+    names: LogNames,
+    config: Config,
+) -> Iterator[tuple[str, str]]:
     """What is tried, and the statement for it."""
     log_queries = ["attempt_read", "attempt_mark"]
     if config.publisher.delete_from_log:

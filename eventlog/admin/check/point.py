@@ -104,7 +104,11 @@ def _point(name: str, level: PointLevel, said: str, mend: str) -> Point:
     return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
 
 
-def asked(engine: Engine, query: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+def asked(
+    engine: Engine,
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> list[tuple[Any, ...]]:
     """What a query of check.sql finds."""
     from sqlalchemy import text
 

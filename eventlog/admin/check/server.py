@@ -32,7 +32,11 @@ def local_time() -> dt.datetime:
     return dt.datetime.now(tz=dt.UTC).replace(tzinfo=None)
 
 
-def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG_SECONDS) -> Iterator[Point]:
+def server_points(
+    engine: Engine,
+    clock: Callable[[], dt.datetime],
+    long: int = LONG_SECONDS,
+) -> Iterator[Point]:
     yield from points("server", lambda: [_version(engine)])
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
     yield from findings(

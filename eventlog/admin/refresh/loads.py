@@ -75,7 +75,8 @@ def loads(
         classes = Classes(connection, schema)
         for named in classes.named(tables):
             table, asked = named, options.get(named.whole)
-            if asked is not None and asked.key:  # the key that its triggers write, which may not be the primary one
+            # The key that its triggers write, which may not be the primary one.
+            if asked is not None and asked.key:
                 table = classes.one(named.whole, (), asked.key)
             called = logged_name(plan(table, asked if table.whole_row else None), names)
             load = Load(table=table, called=called, where=where, only=only)
@@ -131,7 +132,8 @@ class Gate:
             self._inside -= 1
 
     def _ahead(self, most: int) -> int:
-        writing = self._inside * self._pace.chunk  # before the log is looked at, so that no stretch escapes both
+        # Before the log is looked at, so that no stretch escapes both.
+        writing = self._inside * self._pace.chunk
         return writing + self._waiting(most)
 
 

@@ -56,7 +56,10 @@ class Refresh:
     ) -> None:
         if load.table.whole_row:
             problem = f"The rows of {load.called} have no key, so refresh cannot have them read back."
-            raise InstallError(problem, hint="Move them aside before you track the table, and insert them afterwards.")
+            raise InstallError(
+                problem,
+                hint="Move them aside before you track the table, and insert them afterwards.",
+            )
         self._log = log
         self._reading = reading or log.engine
         self._load = load
@@ -217,7 +220,10 @@ class Refresh:
                 raise
             problem = f"The condition {self._load.where!r} cannot be asked of {self._load.table.name}"
             said = str(getattr(error.__cause__, "orig", error)).partition("\n")[0].rstrip(".")
-            raise UsageError(f"{problem}: {said}.", hint="Write it with the names of the table's columns.") from None
+            raise UsageError(
+                f"{problem}: {said}.",
+                hint="Write it with the names of the table's columns.",
+            ) from None
 
     def _waiting(self, most: int) -> int:
         with self._log.transaction(lone=True) as connection:

@@ -24,7 +24,8 @@ if context.is_offline_mode():
     # Named parameters, because the others double every percent sign in what is meant to be read and
     # run elsewhere.
     context.configure(url=settings["url"], literal_binds=True, dialect_opts={"paramstyle": "named"}, **options)
-    context.get_context().dialect.insert_returning = False  # Oracle's would return into a variable that no script has
+    # Oracle's would return into a variable that no script has.
+    context.get_context().dialect.insert_returning = False
 else:
     context.configure(connection=settings["connection"], **options)
 with context.begin_transaction():

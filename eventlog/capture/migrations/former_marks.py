@@ -201,7 +201,8 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
         seen.update(records)
         ends = tuple(said[number] for number in losers)
         documents.append(OpenDocument(plan=planned.plan, id=planned.id, records=records, said=ends, cut=planned.cut))
-    for one in reversed(documents):  # the journal counts what a document tells once it is known to be there
+    # The journal counts what a document tells once it is known to be there.
+    for one in reversed(documents):
         told.update({part.id: part.before for part in one.cut})
     return FormerOutput(
         name=name,

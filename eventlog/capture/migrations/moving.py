@@ -77,7 +77,8 @@ def move_up(connection: sa.Connection, names: LogNames) -> None:
     rows = [{"record_id": number, "note": note} for number, note in notes if int(number) in waiting]
     insert(connection, tables_of(log)["holds"], rows)
     connection.execute(held.delete().where(held.c.status == Status.NEW.value))
-    kept = sa.or_(held.c.held != 0, held.c.next_attempt.isnot(None))  # of rows that have their letter
+    # Of rows that have their letter.
+    kept = sa.or_(held.c.held != 0, held.c.next_attempt.isnot(None))
     connection.execute(held.update().where(kept).values(held=0, next_attempt=None))
     for name in marks:
         if name in MOVED_MARKS or name.startswith(MOVED_KINDS):
@@ -266,7 +267,12 @@ class _Move:
         query = query.where(number.between(sa.literal(first), sa.literal(last)))
         return {int(one): int(weight) for one, weight in self._connection.execute(query)}
 
-    def _write_output(self, one: FormerOutput, position: int, documents: Sequence[OpenDocument]) -> None:
+    def _write_output(
+        self,
+        one: FormerOutput,
+        position: int,
+        documents: Sequence[OpenDocument],
+    ) -> None:
         row = {
             "name": one.name,
             "position": position,

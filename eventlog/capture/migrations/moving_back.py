@@ -78,7 +78,10 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
     for row in connection.execute(sa.select(tables["planned"])):
         if row.plan != MOVED_PLAN:
             message = f"Documents that were planned for the output {row.output} may be there; the output has not been asked yet."
-            raise InstallError(message, hint="Let this version publish until it rests, stop it, and go back then.")
+            raise InstallError(
+                message,
+                hint="Let this version publish until it rests, stop it, and go back then.",
+            )
         one, listed = known[str(row.output)], _numbers(row.records)
         one.lacks |= listed
         if row.attempts:
@@ -203,7 +206,12 @@ def _record(connection: sa.Connection, log: Log, rows: Sequence[Mapping[str, Any
         connection.execute(outcomes.insert().values(**row))
 
 
-def _write_said(connection: sa.Connection, log: Log, said: sa.Table, outputs: Sequence[JournalOutput]) -> None:
+def _write_said(
+    connection: sa.Connection,
+    log: Log,
+    said: sa.Table,
+    outputs: Sequence[JournalOutput],
+) -> None:
     """What those who are ahead have said.
 
     That policies left a row out only where all of them say so.

@@ -174,7 +174,8 @@ class Layout:
             head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
             if not head and len(texts) == len(keys) and set(map(len, texts)) <= _LENGTHS:
                 digits = "".join(texts)
-                if digits.isdigit() and digits.isascii():  # isdigit takes digits of all scripts, and ²
+                # `isdigit` takes digits of all scripts, and ².
+                if digits.isdigit() and digits.isascii():
                     return [list(map(int, texts))]
         return list(zip(*map(self._key, keys), strict=True))
 

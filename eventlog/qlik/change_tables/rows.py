@@ -141,7 +141,11 @@ class Growing:
         self.append = self._rows.append
         self.stand = block.positions.append
 
-    def extend(self, cells: Sequence[Sequence[Any]], positions: Sequence[tuple[Position, ...]]) -> None:
+    def extend(
+        self,
+        cells: Sequence[Sequence[Any]],
+        positions: Sequence[tuple[Position, ...]],
+    ) -> None:
         self._transpose()
         for column, more in zip(self._block.cells, cells, strict=True):
             column.extend(more)

@@ -37,7 +37,14 @@ _NO_SEQUENCE = HEADERS[1:]
 class ChangeTable:
     """One change table: its columns, and how the changes of its source table become rows."""
 
-    def __init__(self, table: Table, settings: ChangeTableSettings, *, load: bool = False, route: str = "") -> None:
+    def __init__(
+        self,
+        table: Table,
+        settings: ChangeTableSettings,
+        *,
+        load: bool = False,
+        route: str = "",
+    ) -> None:
         """With `load` it has the rows of a full load: the table's own columns, under its own name.
 
         With a `route` it is called so.
@@ -140,7 +147,13 @@ class ChangeTable:
 class ChangeTables:
     """The change tables of a catalog, each made when it is first met."""
 
-    def __init__(self, settings: ChangeTableSettings, catalog: Catalog | None, *, loads: bool = False) -> None:
+    def __init__(
+        self,
+        settings: ChangeTableSettings,
+        catalog: Catalog | None,
+        *,
+        loads: bool = False,
+    ) -> None:
         """With `loads`, rows of a full load go into tables of their own."""
         self.settings = settings
         self._loads = loads
@@ -179,7 +192,13 @@ class ChangeTables:
         """
         return self._loads and any(change.refresh for change in changes)
 
-    def _look_up(self, schema: str | None, name: str, load: bool, route: str) -> ChangeTable | ExpressionError | None:
+    def _look_up(
+        self,
+        schema: str | None,
+        name: str,
+        load: bool,
+        route: str,
+    ) -> ChangeTable | ExpressionError | None:
         if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
             return None
         table = self._tables.get((schema, name))
@@ -191,12 +210,18 @@ class ChangeTables:
             return error
 
 
-def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:
+def finished(
+    row: ChangeRow,
+    change_seq: str,
+    table: ChangeTable,
+    partition: Partition | None,
+) -> ChangeRow:
     """The whole row, with its change_seq and the name of its partition, where these are among the
     columns.
     """
     if partition is not None:
-        place = table.offset - 1 - table.sequenced  # the last of the headers, in a row without its change_seq
+        # The last of the headers, in a row without its change_seq.
+        place = table.offset - 1 - table.sequenced
         row = (*row[:place], partition.name, *row[place:])
     if table.sequenced:
         return (change_seq, *row)

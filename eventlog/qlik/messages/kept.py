@@ -46,7 +46,10 @@ def kept(content: bytes) -> Iterator[Kept]:
         at = end
 
 
-def read_kept(reader: MessageReader, message: bytes | dict[str, Any] | DataError | None) -> Read | DataError:
+def read_kept(
+    reader: MessageReader,
+    message: bytes | dict[str, Any] | DataError | None,
+) -> Read | DataError:
     """What the message says, or why it cannot be read."""
     if isinstance(message, DataError):
         return message
@@ -88,7 +91,8 @@ def _messages_in(value: Any, where: str) -> Iterator[Kept]:
         for number, item in enumerate(value, 1):
             yield from _messages_in(item, f"{where}, item {number}")
         return
-    if isinstance(value, dict) and "topic" in value:  # what a tool says of a message, the message among it
+    # What a tool says of a message, the message among it.
+    if isinstance(value, dict) and "topic" in value:
         value = value.get("value", value.get("payload", value))
     if isinstance(value, str):
         value = bytes_of(value)

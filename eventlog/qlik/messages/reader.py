@@ -51,7 +51,11 @@ class MessageReader:
     `registered` gives the schema of a number; `schema` is that of Avro without envelope.
     """
 
-    def __init__(self, registered: Callable[[int], str] | None = None, schema: str | None = None) -> None:
+    def __init__(
+        self,
+        registered: Callable[[int], str] | None = None,
+        schema: str | None = None,
+    ) -> None:
         self._registered = registered
         self._schema = None if schema is None else lenient(schema)
         self._known: dict[str, dict[str, Any]] = {}
@@ -157,7 +161,11 @@ COLUMN_TYPES: Final[dict[str, type]] = {
 _WORDS: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "truth value"}
 
 
-def _refuse_other_types(content: Mapping[str, Any], types: Mapping[str, type], of: str = "") -> None:
+def _refuse_other_types(
+    content: Mapping[str, Any],
+    types: Mapping[str, type],
+    of: str = "",
+) -> None:
     """DataError where a value is of another type; null is what is missing."""
     for name, kind in types.items():
         value = content.get(name)

@@ -181,7 +181,13 @@ class TableRenderer:
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
 
-    def closed(self, head: bytes, tail: bytes, place: int | None, last: bool | None) -> tuple[bytes, bytes]:
+    def closed(
+        self,
+        head: bytes,
+        tail: bytes,
+        place: int | None,
+        last: bool | None,
+    ) -> tuple[bytes, bytes]:
         """A message with its number among those of its transaction, or without one."""
         tail += self._coder.counters(place, last)
         if self._sealed is not None:

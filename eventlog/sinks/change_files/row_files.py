@@ -26,10 +26,15 @@ from eventlog.qlik.typemap import qlik_type
 from eventlog.sinks.change_files.settings import RowFiles
 
 
-def file_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]], form: RowFiles) -> bytes:
+def file_bytes(
+    columns: Sequence[ChangeColumn],
+    cells: Sequence[Sequence[Any]],
+    form: RowFiles,
+) -> bytes:
     """A whole file of rows that are given column by column."""
     if form.format == "parquet":
-        from eventlog.sinks.change_files.arrow import parquet_bytes  # with pyarrow, which others do without
+        # With pyarrow, which others do without.
+        from eventlog.sinks.change_files.arrow import parquet_bytes
 
         return parquet_bytes(columns, cells)
     if form.format == "json":
@@ -39,7 +44,8 @@ def file_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]], 
         if form.header:
             written = csv_head(columns, form) + written
     if form.gzip:
-        return gzip.compress(written, mtime=0)  # without the time, so that equal rows make equal files
+        # Without the time, so that equal rows make equal files.
+        return gzip.compress(written, mtime=0)
     return written
 
 
@@ -49,7 +55,11 @@ def csv_head(columns: Sequence[ChangeColumn], form: RowFiles) -> bytes:
     return (form.delimiter.join([quoted(column.name) for column in columns]) + "\n").encode()
 
 
-def csv_lines(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]], form: RowFiles) -> bytes:
+def csv_lines(
+    columns: Sequence[ChangeColumn],
+    cells: Sequence[Sequence[Any]],
+    form: RowFiles,
+) -> bytes:
     quoting = _Quoting(form)
     special = quoting.special
     writers = [quoting.mask if column.is_called("change_mask") else quoting.cell for column in columns]

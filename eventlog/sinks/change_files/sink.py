@@ -259,7 +259,11 @@ class ChangeTableFiles:
                 raise
         if self._stop:
             why = next(iter(bad.values()))
-            raise SinkError(f"{block.target} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
+            raise SinkError(
+                f"{block.target} does not take a row: {why}.",
+                hint=SET_ASIDE,
+                may_pass=False,
+            )
         kept = block.without(bad)
         notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
         return file_bytes(kept.columns, kept.cells, self.form), kept, notes
@@ -317,7 +321,10 @@ def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
     return [document for document in documents if isinstance(document, RowsDocument)]
 
 
-def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:
+def _version(
+    former: tuple[int, list[tuple[str, str]]] | None,
+    block: RowBlock,
+) -> tuple[int, list[tuple[str, str]]]:
     columns = [(column.name, column.type) for column in block.columns]
     if former is None:
         return 1, columns

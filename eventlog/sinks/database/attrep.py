@@ -106,7 +106,13 @@ class Attrep:
         owner, name = table
         return {**self._whose, "table_owner": owner or NOBODY, "table_name": name}
 
-    def _put(self, connection: Connection, table: Table, which: dict[str, Any], values: dict[str, Any]) -> None:
+    def _put(
+        self,
+        connection: Connection,
+        table: Table,
+        which: dict[str, Any],
+        values: dict[str, Any],
+    ) -> None:
         """Changes the row, or adds it."""
         where = [table.c[name] == which[name] for name in which]
         if not connection.execute(table.update().where(*where).values(**values)).rowcount:

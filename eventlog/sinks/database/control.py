@@ -224,7 +224,12 @@ class Control:
             )
         )
 
-    def open_partitions(self, connection: Connection, opened: dict[str, str], change_seq: str) -> None:
+    def open_partitions(
+        self,
+        connection: Connection,
+        opened: dict[str, str],
+        change_seq: str,
+    ) -> None:
         """Notes the partitions that rows are in now.
 
         Those that none can come into any more become visible.
@@ -311,7 +316,10 @@ def try_tables(settings: DatabaseSettings) -> str:
         with in_our_words(engine, f"The database of the change tables ({where})"), engine.connect() as connection:
             if settings.schema is not None and settings.schema not in inspect(connection).get_schema_names():
                 hint = "Create it and give the output's login CREATE there, or change `output.schema`."
-                raise SinkError(f"{where} has no schema {settings.schema} that this login sees.", hint=hint)
+                raise SinkError(
+                    f"{where} has no schema {settings.schema} that this login sees.",
+                    hint=hint,
+                )
             if dialect.transactional_ddl:
                 if dialect.begin_ddl is not None:
                     connection.exec_driver_sql(dialect.begin_ddl)

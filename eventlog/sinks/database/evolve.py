@@ -65,7 +65,8 @@ class Evolution:
 
         ExpressionError where it cannot.
         """
-        whose = (block.target, block.table.schema, block.table.name)  # two tables must not share a change table
+        # Two tables must not share a change table.
+        whose = (block.target, block.table.schema, block.table.name)
         known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:
             known = self._shapes[whose] = self._evolved(connection, block, change_seq or START.text)

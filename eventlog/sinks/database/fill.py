@@ -8,6 +8,7 @@ A change is taken or refused as a whole: its before image does not stay without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection
@@ -57,10 +58,12 @@ class Filling:
     def _between(self, start: int, end: int) -> int | None:
         """A place near the middle where one change ends and another begins."""
         positions, middle = self._positions, (start + end) // 2
-        after = next((p for p in range(max(middle, start + 1), end) if positions[p] is not positions[p - 1]), None)
-        if after is not None:
-            return after
-        return next((p for p in range(middle, start, -1) if positions[p] is not positions[p - 1]), None)
+        # The two rows of a change have the same object for their positions; first what stands
+        # behind the middle, then what stands before it.
+        for place in chain(range(max(middle, start + 1), end), range(middle, start, -1)):
+            if positions[place] is not positions[place - 1]:
+                return place
+        return None
 
     def _try(self, rows: Rows) -> str | None:
         """Why the target refuses one of the rows; None when they are in."""
@@ -85,7 +88,7 @@ class Filling:
     def _send(self, rows: Rows) -> None:
         cursor: Any = self._connection.connection.cursor()
         try:
-            if hasattr(cursor, "copy"):
+            if hasattr(cursor, "copy"):  # psycopg's
                 table = self._shape.table
                 columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
                 copying = f"COPY {self._preparer.format_table(table)} ({columns}) FROM STDIN"
@@ -104,22 +107,25 @@ class Filling:
         stores them.
         """
         shape, rows = self._shape, block.rows
-        mask = next((place for place, column in enumerate(block.columns) if column.is_called("change_mask")), None)
         changes: dict[int, Callable[[Any], Any]] = {}
-        if mask is not None and not shape.ordered:
-            changes[mask] = MovedMasks(shape.places)
         for place, column in enumerate(block.columns):
             stored = as_stored(column.type, self._dialect.types)
             if stored is not None:
                 changes[place] = stored
-        whole = len(shape.taken) == len(block.columns)
-        if not changes:
-            return rows if whole else [tuple([row[place] for place in shape.taken]) for row in rows]
-        return [tuple([_changed(row[place], changes.get(place)) for place in shape.taken]) for row in rows]
+            elif column.is_called("change_mask") and not shape.ordered:
+                changes[place] = MovedMasks(shape.places)
+        if changes:
+            ways = [(place, changes.get(place)) for place in shape.taken]
+            return [tuple([_changed(row[place], change) for place, change in ways]) for row in rows]
+        if len(shape.taken) == len(block.columns):
+            return rows
+        return [tuple([row[place] for place in shape.taken]) for row in rows]
 
 
 def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
-    return value if change is None or value is None else change(value)
+    if change is None or value is None:
+        return value
+    return change(value)
 
 
 def said(error: BaseException) -> str:

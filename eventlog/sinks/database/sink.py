@@ -95,7 +95,8 @@ class DatabaseSink:
                 output = f"the output whose task is {self._settings.task!r}"
                 hint = f"Create it, or name another one as `schema` of {output}."
                 raise ConfigError(message, hint=hint) from None
-            with self._transaction() as connection:  # another task may have made the same at the same time
+            # Another task may have made the same at the same time.
+            with self._transaction() as connection:
                 self._control.prepare(connection)
 
     def last(self) -> str:

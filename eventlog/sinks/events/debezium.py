@@ -199,7 +199,14 @@ def simple(kind: str, field: str, *, optional: bool) -> Schema:
     return {"type": kind, "optional": optional, "field": field}
 
 
-def struct(fields: Sequence[Schema], name: str, *, optional: bool, field: str = "", version: int = 0) -> Schema:
+def struct(
+    fields: Sequence[Schema],
+    name: str,
+    *,
+    optional: bool,
+    field: str = "",
+    version: int = 0,
+) -> Schema:
     """An object, in a schema of Kafka Connect."""
     schema: Schema = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
     if version:

@@ -191,7 +191,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 
         return write
 
-    def bind(self, written: Iterable[WrittenEvent], after: str = "", whole: bool = False) -> Iterator[Document]:
+    def bind(
+        self,
+        written: Iterable[WrittenEvent],
+        after: str = "",
+        whole: bool = False,
+    ) -> Iterator[Document]:
         """Documents of events that go to one place, in the order given.
 
         Ids come from positions, as those of XDS do.

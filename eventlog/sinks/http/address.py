@@ -71,12 +71,16 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
             raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
     try:
         context = ssl.create_default_context(cafile=settings.ca_file)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2  # not every system's Python has a lowest version of its own
+        # Not every system's Python has a lowest version of its own.
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         if settings.client_certificate:
             context.load_cert_chain(settings.client_certificate, settings.client_key, password=_no_password)
     except (OSError, ssl.SSLError) as error:
         hint = "Check ca_file, client_certificate and client_key: PEM files, the key without a password."
-        raise ConfigError(f"The output's certificates cannot be used: {error.strerror or error}.", hint=hint) from error
+        raise ConfigError(
+            f"The output's certificates cannot be used: {error.strerror or error}.",
+            hint=hint,
+        ) from error
     if not settings.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -97,7 +101,10 @@ def reach(settings: HttpSettings) -> Finding:
                 context.wrap_socket(reached, server_hostname=host).close()
     except OSError as error:
         hint = "Start what listens there, or change the output's `url`."
-        raise SinkError(f"{place} cannot be reached: {error.strerror or error}.", hint=hint) from error
+        raise SinkError(
+            f"{place} cannot be reached: {error.strerror or error}.",
+            hint=hint,
+        ) from error
     return Finding(said=f"{place} takes connections")
 
 
@@ -115,7 +122,10 @@ def _check_url(url: str) -> None:
     if not fits or not url.isascii() or any(character <= " " for character in url):
         raise ConfigError("output.url is no address that documents can be sent to; it is http://… or https://….")
     if "@" in parts.netloc:
-        raise ConfigError("output.url holds a user or a password.", hint="Write them as `authorization`.")
+        raise ConfigError(
+            "output.url holds a user or a password.",
+            hint="Write them as `authorization`.",
+        )
 
 
 def _is_proxy(url: str) -> bool:

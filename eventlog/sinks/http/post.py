@@ -197,7 +197,13 @@ class Poster:
             connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
         return connection
 
-    def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> HttpAnswer:
+    def _exchange(
+        self,
+        connection: HTTPConnection,
+        document: Document,
+        plan: str,
+        deadline: float,
+    ) -> HttpAnswer:
         if self._broken_off:
             raise ConnectionAbortedError("it was interrupted")
         sock = connection.sock
@@ -365,7 +371,8 @@ def _reason(error: BaseException) -> str:
 def cut(sock: socket.socket) -> None:
     """Ends a connection under the hands of whoever reads or writes in another thread."""
     with suppress(OSError):
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not the SSL socket's own, which disturbs who reads from it
+        # Not the SSL socket's own, which disturbs who reads from it.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class UnreadableAnswer(Exception):  # noqa: N818  # it is no error of ours: the sink turns it into an outcome
@@ -418,7 +425,13 @@ class WholeHead(http.client.HTTPResponse):
     `wait` is called before anything is read.
     """
 
-    def __init__(self, sock: socket.socket, *args: Any, wait: Callable[[], None], **options: Any) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        *args: Any,
+        wait: Callable[[], None],
+        **options: Any,
+    ) -> None:
         super().__init__(sock, *args, **options)
         self.fp.close()
         self.fp = io.BufferedReader(_TimedStream(sock.makefile("rb", buffering=0), wait))

@@ -92,7 +92,11 @@ class Receiver:
             self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
             hint = "End what listens there, or choose another port."
-            raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", hint=hint, may_pass=False) from error
+            raise SinkError(
+                f"Nobody can listen on {host}:{port}: {error}.",
+                hint=hint,
+                may_pass=False,
+            ) from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 
@@ -115,9 +119,8 @@ class Receiver:
         events = event_ids(body)
         with self._turn:
             self._meet(sender)
-            delivery = ReceivedDocument(
-                id=identity, body=body, events=events, repeated=self._has(identity, sender.plan, body)
-            )
+            repeated = self._has(identity, sender.plan, body)
+            delivery = ReceivedDocument(id=identity, body=body, events=events, repeated=repeated)
             if self._level in TAKES and not delivery.repeated:
                 self._keep(delivery, sender.plan)
             self._told(delivery)
@@ -141,8 +144,11 @@ class Receiver:
             return False
         if identity in self._taken:
             return self._taken[identity] == plan
-        path = None if self._files is None else self._files.path(identity)
-        return path is not None and path.exists() and path.read_bytes() == body
+        if self._files is None:
+            return False
+        # Under which plan it came is not on the disk, so the bytes must do.
+        path = self._files.path(identity)
+        return bool(path.exists() and path.read_bytes() == body)
 
     def _keep(self, delivery: ReceivedDocument, plan: str) -> None:
         if delivery.id is None:
@@ -173,10 +179,14 @@ def event_ids(body: bytes) -> tuple[str, ...]:
 
 def reply(events: tuple[str, ...], level: Level) -> bytes:
     """The document that answers events, each with the same level."""
-    text = "" if level is Level.SUCCESS else f"eventlog receive answers {level} as it was asked to"
-    statuses = "".join(
-        f"    <status level={quoteattr(level)} event-id={quoteattr(event)}>{text}</status>\n" for event in events
-    )
+    text = ""
+    if level is not Level.SUCCESS:
+        text = f"eventlog receive answers {level} as it was asked to"
+    lines = []
+    for event in events:
+        attributes = f"level={quoteattr(level)} event-id={quoteattr(event)}"
+        lines.append(f"    <status {attributes}>{text}</status>\n")
+    statuses = "".join(lines)
     return f'<nds dtdversion="2.0">\n  <output>\n{statuses}  </output>\n</nds>\n'.encode()
 
 
@@ -241,7 +251,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._say(status, text, "text/plain; charset=utf-8")
 
-    def _say(self, status: HTTPStatus, body: bytes, content_type: str, epoch: int | None = None) -> None:
+    def _say(
+        self,
+        status: HTTPStatus,
+        body: bytes,
+        content_type: str,
+        epoch: int | None = None,
+    ) -> None:
         self.send_response(status)
         if epoch is not None:
             self.send_header(EPOCH, str(epoch))

@@ -81,7 +81,11 @@ def _brokers(servers: str | None, config: Path | None) -> KafkaSettings | None:
     return replace(settings, servers=servers)
 
 
-def _all(files: Sequence[Path], brokers: KafkaSettings | None, reader: MessageReader) -> Iterator[Shown]:
+def _all(
+    files: Sequence[Path],
+    brokers: KafkaSettings | None,
+    reader: MessageReader,
+) -> Iterator[Shown]:
     for file in files:
         if brokers is not None:
             from eventlog.sinks.kafka.reading import topic_values

@@ -39,7 +39,10 @@ class Frames:
         self._registry: Registry | None = registry_of(settings) if settings.registry else None
         self._frames: dict[SchemaRef, bytes] = {}
 
-    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, str]]]:
+    def framed(
+        self,
+        messages: Sequence[Message],
+    ) -> tuple[list[Message], list[tuple[Message, str]]]:
         """The messages as consumers of a registry read them.
 
         And those that cannot be there, and why.
@@ -74,7 +77,8 @@ class Frames:
         if isinstance(written, WrittenEvent):
             return self._refuses_event(written)
         if not isinstance(written, WrittenMessage):
-            return None  # a document of XDS has no number to come, so its length is judged when it is sent
+            # A document of XDS has no number to come, so its length is judged when it is sent.
+            return None
         key, limit = len(written.key or b""), self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None

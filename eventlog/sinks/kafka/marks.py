@@ -91,7 +91,11 @@ def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
     return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
 
 
-def _read(settings: KafkaSettings, partitions: list[int], isolation: str) -> list[tuple[bytes, bytes]]:
+def _read(
+    settings: KafkaSettings,
+    partitions: list[int],
+    isolation: str,
+) -> list[tuple[bytes, bytes]]:
     """Keys and values of the marks of all outputs."""
     found = messages_of(settings, settings.marks_topic, partitions, isolation)
     return [(message.key() or b"", message.value() or b"") for message in found]

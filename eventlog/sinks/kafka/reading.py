@@ -50,7 +50,8 @@ def messages_of(
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is how the library calls it
                 reached = message.offset() or 0
             elif error.name() == "GROUP_AUTHORIZATION_FAILED":
-                continue  # a client needs a group's name, and we no group: nothing is committed there
+                # A client needs a group's name, and we no group: nothing is committed there.
+                continue
             else:
                 raise in_words(error, settings.servers)
             number = message.partition()

@@ -80,13 +80,24 @@ class Registry:
             hint = "Check output.registry_user and output.registry_password."
             raise SinkError(f"{where} refuses us ({answer.status}).", hint=hint, may_pass=False)
         if answer.status in (404, 405):
-            raise SinkError(f"{where} knows nothing of subjects ({answer.status}).", hint=_ADDRESS, may_pass=False)
+            raise SinkError(
+                f"{where} knows nothing of subjects ({answer.status}).",
+                hint=_ADDRESS,
+                may_pass=False,
+            )
         if answer.status != 200:
-            raise SinkError(f"{where} answers {answer.status}: {self._said(answer)}.", hint="It is tried again.")
+            raise SinkError(
+                f"{where} answers {answer.status}: {self._said(answer)}.",
+                hint="It is tried again.",
+            )
         try:
             return msgspec.json.decode(answer.data, type=expected)
         except msgspec.DecodeError:
-            raise SinkError(f"{where} answers with something that is no JSON.", hint=_ADDRESS, may_pass=False) from None
+            raise SinkError(
+                f"{where} answers with something that is no JSON.",
+                hint=_ADDRESS,
+                may_pass=False,
+            ) from None
 
     def _said(self, answer: urllib3.BaseHTTPResponse) -> str:
         """What an answer says was wrong, without a full stop."""

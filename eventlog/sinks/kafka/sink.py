@@ -64,7 +64,11 @@ class Share(Struct, frozen=True, kw_only=True):
 class KafkaSink:
     """Writes documents to Kafka; connects when it is first asked for something."""
 
-    def __init__(self, settings: KafkaSettings, clock: Clock = lambda: dt.datetime.now(dt.UTC)) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        clock: Clock = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._options = producer_options(settings)
@@ -152,7 +156,8 @@ class KafkaSink:
         try:
             topics.require_marks(settings.marks_topic)
             self._partitions = topics.partitions(settings.marks_topic)
-            self._refuse_others(latest_owner(settings, self._partitions))  # before who is in the right is fenced off
+            # Before who is in the right is fenced off.
+            self._refuse_others(latest_owner(settings, self._partitions))
             self._producer.init_transactions(settings.timeout)
             self._marks = read_marks(settings, self._partitions)
             self._take_over()
@@ -252,7 +257,8 @@ class KafkaSink:
                 return _kept(refused)
             self._abort()
             culprit = share.messages[number]
-            if not any(message is culprit for message in taken):  # without its metadata a table's data mean nothing
+            # Without its metadata a table's data mean nothing.
+            if not any(message is culprit for message in taken):
                 raise _untold(culprit)
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
@@ -301,9 +307,8 @@ class KafkaSink:
         return None
 
     def _send(self, messages: Sequence[Message]) -> None:
-        """Begins a transaction and hands the messages to the producer, which sends them while it
-        gets more.
-        """
+        """Begins a transaction and hands the messages to the producer."""
+        # It sends them while it gets more; that one cannot be delivered fails the commit.
         producer = self._opened()
         producer.begin_transaction()
         produce, traced = producer.produce, bool(tracing.headers())
@@ -318,7 +323,12 @@ class KafkaSink:
                 except BufferError:
                     producer.poll(ROOM_SECONDS)
 
-    def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
+    def _produce(
+        self,
+        producer: Producer,
+        message: Message,
+        report: Callable[..., None] | None = None,
+    ) -> None:
         options: dict[str, Any] = {}
         if report is not None:
             options["on_delivery"] = report
@@ -335,10 +345,7 @@ class KafkaSink:
                 producer.poll(ROOM_SECONDS)
 
     def _commit(self, marks: KafkaMarks) -> None:
-        """Writes the marks and commits.
-
-        Returns when all of it is durable, for a failed delivery fails the commit.
-        """
+        """Writes the marks and commits; all of it is durable when it returns."""
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
@@ -356,13 +363,15 @@ class KafkaSink:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
                     version = structure.version
-                    if former is not None:  # consumers were told a number, and the next one is greater
+                    # Consumers were told a number, and the next one is greater.
+                    if former is not None:
                         version = max(version, former.version + 1)
                     tables[structure.table] = KnownStructure(structure.schema_id, version)
                     now = self._clock().astimezone(dt.UTC).replace(tzinfo=None)
                     value = structure.told(version, now.isoformat("T", "milliseconds"))
                     sent.append(Message(topic=structure.topic, key=structure.key, value=value))
-            if message.key is not None or message.value is not None:  # what is neither only brings its structure
+            # What is neither only brings its structure.
+            if message.key is not None or message.value is not None:
                 sent.append(message)
         topics = self._topics
         assert topics is not None
@@ -397,25 +406,22 @@ class KafkaSink:
                 self._hear(error_of(fatal))
 
     def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
-        """The error in words. The connection is dropped: only a new one can tell what became of the
-        transaction.
-        """
+        """The error in words; the connection is dropped."""
         self._listen()
         said, self._said = self._said, None
         # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
         # would go on asking for our transactional id, and take it away from its own successor once
         # the brokers are back.
         clear_frames(failed.__traceback__)
+        # Only a new connection can tell what became of the transaction.
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
             return taken_by_a_later_one(f"the output {self._settings.transactional_id!r} at Kafka")
         return in_words(error_of(failed), self._settings.servers, said)
 
     def _is_replaced(self) -> bool:
-        """Whether whoever fenced us off has taken the output over.
-
-        Brokers also do it by themselves, after a time.
-        """
+        """Whether whoever fenced us off has taken the output over."""
+        # Brokers also do it by themselves, after a time; then nobody has a higher epoch.
         try:
             owner = latest_owner(self._settings, self._partitions)
         except SinkError:
@@ -423,9 +429,8 @@ class KafkaSink:
         return self._owner is not None and owner.epoch > self._owner.epoch
 
     def _abort(self) -> None:
-        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers
-        of what failed.
-        """
+        """Ends the transaction by taking over from ourselves."""
+        # A new producer ends it, for librdkafka stumbles over the numbers of what failed.
         self._drop()
         self._opened()
 

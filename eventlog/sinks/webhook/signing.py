@@ -20,4 +20,5 @@ def message_id(plan: str, document: str) -> str:
     """The header `webhook-id`: the same whenever a document comes again, another where somebody has
     requeued its rows.
     """
-    return f"{plan}_{document}".strip("_").replace(".", "_")  # a dot would end it where it is signed
+    # A dot would end it where it is signed.
+    return f"{plan}_{document}".strip("_").replace(".", "_")

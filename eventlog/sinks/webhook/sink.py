@@ -156,12 +156,11 @@ class WebhookPoster(Poster):
         return headers, body
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """What stands under a success: where it is cut short or too long, the rest goes with the
-        connection.
-        """
+        """What stands under a success, which does not count."""
         try:
             return super()._body(response)
         except UnreadableAnswer:
+            # Cut short or too long: the rest goes with the connection.
             self._unread = True
             return b""
 
@@ -175,7 +174,10 @@ class WebhookLane(HttpLane):
         poster = self._poster
         left = poster.pause.seconds_left
         if left:
-            raise SinkError(f"{poster.place} asked to wait: {left:.0f} s are left.", hint="It is tried again.")
+            raise SinkError(
+                f"{poster.place} asked to wait: {left:.0f} s are left.",
+                hint="It is tried again.",
+            )
         try:
             answer = poster.post(document, plan)
         except UnreadableAnswer as error:
@@ -186,13 +188,18 @@ class WebhookLane(HttpLane):
             said = f"{poster.place} gets its documents from a later publisher."
             raise OccupiedError(said, hint="This one sends nothing more.")
         if may_pass(answer.status):
+            # All connections to the receiver keep the pause that one of them was asked for.
             poster.pause.ask(answer.retry_after)
             raise self._refused(answer)
         if answer.status < HTTPStatus.BAD_REQUEST:
+            # A redirection would lead what is signed elsewhere, so nobody follows it.
             raise self._refused(answer)
         note = shortened(f"the receiver answered {answer.said}", NOTE_CHARACTERS)
-        positions = [position for places in document.covers.values() for position in places]
-        outcomes = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note=note) for one in positions]
+        outcomes = []
+        for positions in document.covers.values():
+            for position in positions:
+                refusal = Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED)
+                outcomes.append(replace(refusal, note=note))
         return Reply(outcomes=tuple(outcomes))
 
 
@@ -201,5 +208,11 @@ class WebhookSink(WebhookLane, HttpSink):
 
     lane: ClassVar[type[HttpLane]] = WebhookLane
 
-    def __init__(self, settings: WebhookSettings, content_type: str, *, is_binary: bool = False) -> None:
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        content_type: str,
+        *,
+        is_binary: bool = False,
+    ) -> None:
         HttpSink.__init__(self, settings, WebhookPoster(settings, content_type, is_binary=is_binary))

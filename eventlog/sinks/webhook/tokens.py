@@ -73,9 +73,15 @@ class Tokens:
                 raise SinkError(said, hint=hint, may_pass=may_pass(answer.status))
             found = msgspec.json.decode(answer.body, type=TokenAnswer)
         except (UnreadableAnswer, msgspec.DecodeError, UnicodeError) as error:
-            raise SinkError(f"{place} gave an answer that is no token.", hint="It is tried again.") from error
+            raise SinkError(
+                f"{place} gave an answer that is no token.",
+                hint="It is tried again.",
+            ) from error
         if not found.access_token or not found.access_token.isascii() or not found.access_token.isprintable():
-            raise SinkError(f"{place} gave a token that no header can carry.", hint="It is tried again.")
+            raise SinkError(
+                f"{place} gave a token that no header can carry.",
+                hint="It is tried again.",
+            )
         self._token = found.access_token
         good = UNSTATED_SECONDS if found.expires_in is None else found.expires_in
         self._good_until = time.monotonic() + max(good - EARLY_SECONDS, 1.0)

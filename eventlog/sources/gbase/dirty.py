@@ -145,7 +145,12 @@ class DirtyReads:
             return None
         return records[0]
 
-    def _all_but_held(self, records: list[RecordFrame], written: int, joined: RecordFrame | None) -> list[RecordFrame]:
+    def _all_but_held(
+        self,
+        records: list[RecordFrame],
+        written: int,
+        joined: RecordFrame | None,
+    ) -> list[RecordFrame]:
         """The records, but for the last where it is not sure that its end was written."""
         if records and (records[-1] is joined or records[-1].offset + len(records[-1].data) > written):
             self._held = records[-1]
@@ -157,7 +162,8 @@ class DirtyReads:
         framer = self._framer
         rest = framer.rest
         if framer.damage is None:  # it may go on in the next read
-            new = len(rest) >= COMMON_BYTES and at + COMMON_BYTES > ground  # nothing can have been left there
+            # Nothing can have been left there.
+            new = len(rest) >= COMMON_BYTES and at + COMMON_BYTES > ground
             self._sure = at < written or new
             return []
         unknown = rest[max(ground - at, 0) :]
@@ -205,7 +211,11 @@ class DirtyReads:
         return len(before) - low
 
 
-def dirty_frames(chunks: Iterable[bytes], framer: Framer, largest: int) -> Iterator[list[RecordFrame]]:
+def dirty_frames(
+    chunks: Iterable[bytes],
+    framer: Framer,
+    largest: int,
+) -> Iterator[list[RecordFrame]]:
     """The records of a whole stream, each chunk a read; DamageError behind the last good one."""
     reads = DirtyReads(framer, largest)
     for chunk in chunks:

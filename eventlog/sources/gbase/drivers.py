@@ -32,7 +32,10 @@ class JdbcDriver:
         except Exception as error:
             self.close()
             hint = "source.gbase.classpath names the jar of the database's JDBC driver."
-            raise ConfigError(f"Java has no class {package}.IfxSmartBlob: {_first_line(error)}.", hint=hint) from error
+            raise ConfigError(
+                f"Java has no class {package}.IfxSmartBlob: {_first_line(error)}.",
+                hint=hint,
+            ) from error
         self._buffer = self._java.JArray(self._java.JByte)(0)
 
     def call(self, function: str, *arguments: object) -> int:
@@ -102,7 +105,10 @@ def driver_of(settings: GBaseSettings) -> Driver:
     module, _, name = settings.driver.partition(":")
     if not name:
         hint = "It is module:callable, or jdbc; without a server, path names a file of captured bytes."
-        raise ConfigError(f"source.gbase.driver is {settings.driver!r}, which names no driver.", hint=hint)
+        raise ConfigError(
+            f"source.gbase.driver is {settings.driver!r}, which names no driver.",
+            hint=hint,
+        )
     try:
         made = getattr(import_module(module), name)(settings)
     except (ImportError, AttributeError) as error:
@@ -121,7 +127,10 @@ class DbApiDriver:
     def __init__(self, connection: Any) -> None:
         if not hasattr(connection, "lo_read"):
             hint = "The session is read with ifx_lo_read, which the site's driver must offer under that name."
-            raise ConfigError("The driver's connection has no method lo_read(session, most).", hint=hint)
+            raise ConfigError(
+                "The driver's connection has no method lo_read(session, most).",
+                hint=hint,
+            )
         self._connection = connection
 
     def call(self, function: str, *arguments: object) -> int:

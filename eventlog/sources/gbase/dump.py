@@ -100,7 +100,12 @@ def entries(
         yield _incomplete(framer)
 
 
-def _chunk_entries(framer: Framer, chunk: bytes, told: Callable[[RecordFrame], Entry], largest: int) -> Iterator[Entry]:
+def _chunk_entries(
+    framer: Framer,
+    chunk: bytes,
+    told: Callable[[RecordFrame], Entry],
+    largest: int,
+) -> Iterator[Entry]:
     while True:
         try:
             found = framer.feed(chunk)
@@ -151,7 +156,11 @@ def _no_record(offset: int, data: bytes, title: str, problem: str | None) -> Ent
     return Entry(offset=offset, title=title, lines=(DumpLine(offset=offset, data=data, name="bytes"),), problem=problem)
 
 
-def entry(frame: RecordFrame, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings) -> Entry:
+def entry(
+    frame: RecordFrame,
+    layouts: dict[int, CapturedLayout | str],
+    settings: GBaseSettings,
+) -> Entry:
     """A record field by field. `layouts` are what was described before, and learn what this record
     describes.
     """

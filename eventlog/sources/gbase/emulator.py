@@ -119,7 +119,13 @@ class GBaseEmulator:
         """
         return self._write(number, tx, table=table, row=dict(values))
 
-    def update(self, tx: int, table: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> int:
+    def update(
+        self,
+        tx: int,
+        table: str,
+        before: Mapping[str, Value],
+        after: Mapping[str, Value],
+    ) -> int:
         seq = self.row(CdcRecord.UPDBEF, tx, table, before)
         self.row(CdcRecord.UPDAFT, tx, table, after)
         return seq
@@ -133,7 +139,12 @@ class GBaseEmulator:
         self.time += 1
         return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
 
-    def record(self, written: Written, captured: Mapping[str, CapturedLayout], dialect: RecordDialect) -> bytes:
+    def record(
+        self,
+        written: Written,
+        captured: Mapping[str, CapturedLayout],
+        dialect: RecordDialect,
+    ) -> bytes:
         """An entry of the log as whoever captures these tables gets it.
 
         Nothing, if its table is not among them.
@@ -178,7 +189,13 @@ _DAY: Final = dt.datetime(2025, 3, 23)
 Row = dict[str, Value]
 
 
-def shop(rows: int, seed: int = 1, *, wide: bool = True, emulator: GBaseEmulator | None = None) -> GBaseEmulator:
+def shop(
+    rows: int,
+    seed: int = 1,
+    *,
+    wide: bool = True,
+    emulator: GBaseEmulator | None = None,
+) -> GBaseEmulator:
     """An emulator, or this one, whose log holds that many changed rows in committed and other
     transactions.
     """
@@ -202,7 +219,13 @@ def shop(rows: int, seed: int = 1, *, wide: bool = True, emulator: GBaseEmulator
     return emulator
 
 
-def reads(emulator: GBaseEmulator, *, cut: int = 65_536, minor: int = 0, beats: int = 2) -> Iterator[bytes]:
+def reads(
+    emulator: GBaseEmulator,
+    *,
+    cut: int = 65_536,
+    minor: int = 0,
+    beats: int = 2,
+) -> Iterator[bytes]:
     """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
     dialect = RecordDialect(sizes="big" if minor else "little", wide=emulator.wide, texts=emulator.texts)
     captured = {table: layout_of(label, COLUMNS[table]) for label, table in LABELS.items()}
@@ -225,7 +248,14 @@ def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(buffer)
 
 
-def _change(emulator: GBaseEmulator, tx: int, table: str, rows: list[Row], number: int, dice: random.Random) -> None:
+def _change(
+    emulator: GBaseEmulator,
+    tx: int,
+    table: str,
+    rows: list[Row],
+    number: int,
+    dice: random.Random,
+) -> None:
     act = dice.random()
     if not rows or act < 0.5:
         rows.append(_row(table, number, dice))
@@ -239,7 +269,13 @@ def _change(emulator: GBaseEmulator, tx: int, table: str, rows: list[Row], numbe
         emulator.row(CdcRecord.DELETE, tx, table, rows.pop(dice.randrange(len(rows))))
 
 
-def _take_back(emulator: GBaseEmulator, tx: int, table: str, number: int, dice: random.Random) -> None:
+def _take_back(
+    emulator: GBaseEmulator,
+    tx: int,
+    table: str,
+    number: int,
+    dice: random.Random,
+) -> None:
     """A row that a savepoint takes back, or a transaction that is rolled back."""
     if dice.random() < 0.5:
         emulator.discard(tx, emulator.row(CdcRecord.INSERT, tx, table, _row(table, -number, dice)))

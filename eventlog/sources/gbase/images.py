@@ -110,7 +110,13 @@ class Making:
         if before is not None:
             self._add(before.seq, before.described, _MODIFY, before.values, None, before.fault)
 
-    def take(self, items: Iterator[Item], described: DescribedTable, generation: int, label: int) -> Item | None:
+    def take(
+        self,
+        items: Iterator[Item],
+        described: DescribedTable,
+        generation: int,
+        label: int,
+    ) -> Item | None:
         """Makes images of the items that are so described until enough are made.
 
         Gives the first that is left.
@@ -187,7 +193,10 @@ class Making:
         """Why a row cannot be told, where it is, and its bytes: nothing is lost."""
         _, seq, label, frame = item
         if self._fail:
-            raise DamageError(f"a row of label {label} cannot be read: {str(error).rstrip('.')}", offset=frame.offset)
+            raise DamageError(
+                f"a row of label {label} cannot be read: {str(error).rstrip('.')}",
+                offset=frame.offset,
+            )
         raw = shortened(frame.payload.hex(), RAW_BYTES) or "no bytes"
         return f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw}."
 
@@ -206,7 +215,12 @@ class ImageMaker:
     `known` are tables that a schema file describes.
     """
 
-    def __init__(self, settings: GBaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
+    def __init__(
+        self,
+        settings: GBaseSettings,
+        records: RecordReader,
+        known: Catalog | None = None,
+    ) -> None:
         self._settings = settings
         self._records = records
         self._known = known
@@ -317,7 +331,11 @@ def images(
         records.transactions.close()
 
 
-def _pieces(framed: Iterable[list[RecordFrame]], records: RecordReader, maker: ImageMaker) -> Iterator[StreamPiece]:
+def _pieces(
+    framed: Iterable[list[RecordFrame]],
+    records: RecordReader,
+    maker: ImageMaker,
+) -> Iterator[StreamPiece]:
     for some_frames in framed:
         for committed in records.read(some_frames):
             yield from maker.pieces(committed)
@@ -343,7 +361,12 @@ def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
         raise failure
 
 
-def table_of(label: int, layout: CapturedLayout | None, settings: GBaseSettings, known: Catalog | None) -> Table:
+def table_of(
+    label: int,
+    layout: CapturedLayout | None,
+    settings: GBaseSettings,
+    known: Catalog | None,
+) -> Table:
     """The table with that label.
 
     Its columns are those that are known, and those that only the stream names.

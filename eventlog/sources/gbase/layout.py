@@ -127,7 +127,8 @@ def _decimal(name: str, numbers: list[int]) -> ColumnType:
     precision = numbers[0] if numbers else 16
     scale = 2 if name == "money" else None
     if len(numbers) > 1:
-        scale = numbers[1] if numbers[1] != 255 else None  # 255 is how the server says that it floats
+        # 255 is how the server says that it floats.
+        scale = numbers[1] if numbers[1] != 255 else None
     if not 1 <= precision <= 32 or (scale or 0) > precision:
         raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
     if scale is None:
@@ -137,7 +138,13 @@ def _decimal(name: str, numbers: list[int]) -> ColumnType:
     return ColumnType(form=ValueForm.DECIMAL, size=size, sql=sql, precision=precision, scale=scale)
 
 
-def _with_qualifier(name: str, first: str, digits: str | None, last: str, fraction: str | None) -> ColumnType:
+def _with_qualifier(
+    name: str,
+    first: str,
+    digits: str | None,
+    last: str,
+    fraction: str | None,
+) -> ColumnType:
     low, high = UNITS.index(last), UNITS.index(first)
     if low < high or (name == "datetime" and digits and first != "fraction"):
         raise DataError(f"{name} {first} to {last} is not a type.")

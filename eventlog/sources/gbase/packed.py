@@ -57,7 +57,8 @@ def pack(packed: Packed, size: int) -> bytes:
     pairs = pairs.rstrip(b"\0")
     if not pairs:
         return b"\x80" + bytes(size - 1)
-    highest = 62 if negative else 63  # the complement of the other one would be the first byte of NULL
+    # The complement of the other one would be the first byte of NULL.
+    highest = 62 if negative else 63
     if len(pairs) > size - 1 or not -64 <= exponent <= highest:
         raise OverflowError(f"{len(pairs)} pairs of digits with the exponent {exponent} do not fit into {size} bytes")
     if negative:

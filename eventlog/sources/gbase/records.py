@@ -151,7 +151,8 @@ class Framer:
         self._raise_damage()
         self._pieces.append(chunk)
         self._kept += len(chunk)
-        if self._kept < self._needed:  # nothing is joined before it pays: a record may come byte by byte
+        # Nothing is joined before it pays: a record may come byte by byte.
+        if self._kept < self._needed:
             return []
         buffer = chunk
         if len(self._pieces) > 1:

@@ -73,7 +73,13 @@ class GBaseRowReader:
             f" {counted(len(self.layout.varying), 'column')} of varying length it must have {self._sizes_bytes}."
         )
 
-    def _damaged(self, data: bytes, header_size: int, sizes: Sequence[int], pieces: Sequence[Any]) -> DataError:
+    def _damaged(
+        self,
+        data: bytes,
+        header_size: int,
+        sizes: Sequence[int],
+        pieces: Sequence[Any],
+    ) -> DataError:
         """Which column is the first that cannot be read, and why."""
         widths = [*[column.type.size or 0 for column in self.layout.fixed], *sizes]
         problems = [_problem(read, piece) for (_, read), piece in zip(self._columns, pieces, strict=True)]

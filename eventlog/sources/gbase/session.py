@@ -109,7 +109,10 @@ class CaptureSession:
         owner = self._settings.owner and f"{self._settings.owner}."
         answer = self._driver.call(f"{owner}cdc_{function}", *arguments)
         if answer < 0:
-            raise SourceError(f"The server refuses {doing}: {in_words(answer)}", may_pass=answer == -83790)
+            raise SourceError(
+                f"The server refuses {doing}: {in_words(answer)}",
+                may_pass=answer == -83790,
+            )
         return answer
 
     def _undoing(self, function: str, *arguments: object) -> None:

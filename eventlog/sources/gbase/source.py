@@ -164,11 +164,15 @@ def gbase_reader(
     settings: GBaseSettings, known: Catalog | None = None, *, report: Callable[[str], None] = lambda _: None
 ) -> GBaseReader:
     """Reads what the settings describe: captured files if they name a path, else a server."""
-    if settings.dirty:  # a line that is still being written would look like one with rubbish behind it
+    # A line that is still being written would look like one with rubbish behind it.
+    if settings.dirty:
         hint = (
             "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
         )
-        raise ConfigError("source.gbase.dirty is for finished files, and a publisher's may grow.", hint=hint)
+        raise ConfigError(
+            "source.gbase.dirty is for finished files, and a publisher's may grow.",
+            hint=hint,
+        )
     feed: Feed = SessionFeed(lambda: driver_of(settings), settings, report)
     if settings.path:
         feed = FileFeed(Path(settings.path))

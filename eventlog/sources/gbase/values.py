@@ -27,7 +27,7 @@ from eventlog.sources.gbase.packed import (
 )
 
 DAY_ZERO: Final = dt.date(1899, 12, 31).toordinal()
-NULL_DATE: Final = -0x80000000
+_NULL_DATE: Final = -0x80000000
 """The number of days that stands for NULL."""
 _LOCALES: Final = {"57372": "utf-8", "819": "iso8859-1", "1252": "cp1252", "5488": "gb18030"}
 
@@ -189,13 +189,13 @@ def _write_float(form: struct.Struct, value: float | None) -> bytes:
 
 
 def _read_date(days: int) -> Value:
-    if days == NULL_DATE:
+    if days == _NULL_DATE:
         return None
     return dt.date.fromordinal(DAY_ZERO + days)
 
 
 def _write_date(value: dt.date | None) -> bytes:
-    days = NULL_DATE if value is None else value.toordinal() - DAY_ZERO
+    days = _NULL_DATE if value is None else value.toordinal() - DAY_ZERO
     return struct.pack(">i", days)
 
 

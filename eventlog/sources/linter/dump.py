@@ -143,7 +143,13 @@ def _oddity(action: Action | None, first: bytes, second: bytes) -> str | None:
     return None
 
 
-def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None, action: Action | None) -> DumpedPart:
+def _part(
+    number: int,
+    data: bytes,
+    table: SourceTable | None,
+    fault: str | None,
+    action: Action | None,
+) -> DumpedPart:
     part = DumpedPart(number=number, size=len(data), bytes=shortened(data.hex(), SHOWN_BYTES))
     is_piece_of_blob = number == 2 and action in BLOB_ACTIONS
     if table is None or table.layout is None or fault is not None or is_piece_of_blob:

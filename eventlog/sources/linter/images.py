@@ -102,7 +102,8 @@ class CommittedRows:
             # Two nodes may give one number to their transactions; of a single node it stays as it is.
             tx = node << 64 | row.transact_id
             action = None
-            if not 0 < row.typ < 4:  # what nearly all rows are: operations on rows, in either coding
+            # What nearly all rows are: operations on rows, in either coding.
+            if not 0 < row.typ < 4:
                 action = action_of(row)
                 if action is None:
                     self._skip(row)
@@ -129,7 +130,8 @@ class CommittedRows:
         fault = None
         if action is _END:
             action, fault = self._chosen_end(row)
-        if action is _ROLLBACK or addr < self.begin:  # what ended before that was handed out formerly
+        # What ended before that was handed out formerly.
+        if action is _ROLLBACK or addr < self.begin:
             if action is _ROLLBACK:
                 self.empty[row.transact_id] = addr
             self._open.rollback(tx)

@@ -86,7 +86,11 @@ class RecordLayout(Struct, frozen=True, kw_only=True):
     strict: bool = True
 
 
-def record_fields(table: Table, code_page: str, code_pages: Mapping[str, str]) -> tuple[RecordField, ...]:
+def record_fields(
+    table: Table,
+    code_page: str,
+    code_pages: Mapping[str, str],
+) -> tuple[RecordField, ...]:
     """The columns of a table.
 
     The code page is the one set for `table.column`, else for the table, else the source's.

@@ -210,5 +210,8 @@ def _filled(data: bytes, size: int, *, pad: bool) -> bytes:
     """As many bytes of DATA as count."""
     if len(data) < size and not pad:
         hint = "If the driver takes zero bytes off, set pad_data."
-        raise DataError(f"DATA is truncated: it has {len(data)} bytes and the lengths say {size}.", hint=hint)
+        raise DataError(
+            f"DATA is truncated: it has {len(data)} bytes and the lengths say {size}.",
+            hint=hint,
+        )
     return data[:size].ljust(size, b"\0")

@@ -294,7 +294,10 @@ class PackedCodec:
             raise DataError(f"Column {field.name}: {said(error, field)}.") from None
 
 
-def _runs(fields: Sequence[RecordField], order: str) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
+def _runs(
+    fields: Sequence[RecordField],
+    order: str,
+) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
     """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a
     varying one ends it.
     """
@@ -330,6 +333,7 @@ def remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Va
 @lru_cache(256)
 def _remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
     read = reader(field, byte_order)
-    if read is None or field.type is Type.BOOLEAN:  # a truth value is read as quickly as it is looked up
+    # A truth value is read as quickly as it is looked up.
+    if read is None or field.type is Type.BOOLEAN:
         return read
     return Remembered(read).__getitem__

@@ -172,7 +172,10 @@ def open_session(url: str, settings: LinterSettings) -> QueueSession:
         driver: Any = import_module(settings.driver)
     except ImportError as error:
         hint = "source.linter.driver names a Python module with connect(); install it where eventlog runs."
-        raise ConfigError(f"The driver {settings.driver} cannot be loaded: {error}.", hint=hint) from None
+        raise ConfigError(
+            f"The driver {settings.driver} cannot be loaded: {error}.",
+            hint=hint,
+        ) from None
     with _in_our_words(Exception):
         return DriverSession(driver.connect(**settings.connect))
 
@@ -202,7 +205,10 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         original = getattr(error, "orig", None) or error
         said = shortened(" ".join(str(original).split()), 300).rstrip(".")
         lasting = type(original).__name__ in ("ProgrammingError", "UndefinedTable") or "no such" in said
-        raise SourceError(f"LINTER's queue cannot be used: {said}.", may_pass=not lasting) from error
+        raise SourceError(
+            f"LINTER's queue cannot be used: {said}.",
+            may_pass=not lasting,
+        ) from error
 
 
 WRITTEN_ROWS: Final = 500

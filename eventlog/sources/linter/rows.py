@@ -115,7 +115,8 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
             data,
         )
     except TypeError:
-        if any(isinstance(value, bytearray | memoryview) for value in values):  # a driver's own kind of bytes
+        # A driver's own kind of bytes.
+        if any(isinstance(value, bytearray | memoryview) for value in values):
             return queue_row([bytes(v) if isinstance(v, bytearray | memoryview) else v for v in values], code_page)
         raise DataError(f"A queue row has no usable numbers: TRANSACT_ID {tx!r}, SYSLOG_ADDR {addr!r}, …") from None
 
@@ -185,7 +186,10 @@ def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
     try:
         info = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise ConfigError(f"{zone!r} is no time zone.", hint="Zones are named as in Europe/Moscow.") from None
+        raise ConfigError(
+            f"{zone!r} is no time zone.",
+            hint="Zones are named as in Europe/Moscow.",
+        ) from None
 
     @lru_cache(256)  # rows of one hour follow each other
     def offset(hour: dt.datetime) -> dt.timedelta:

@@ -84,7 +84,8 @@ class LinterReader:
                     count += len(made)
                     yield self._piece(made, made[-1].position[0], complete=made[-1].last)
             committed.begin = reached + 1
-            yield self._piece((), reached, complete=True)  # the last of them may have been without images
+            # The last of them may have been without images.
+            yield self._piece((), reached, complete=True)
             most = max(1, most // 2) if count > LARGE_IMAGES else min(ENDING_ROWS, most * 2)
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
@@ -222,4 +223,7 @@ def _read(text: str, kind: type[T], marks: FileMarks) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
         hint = "Restore the file; without it the current batch is not known as a repeat."
-        raise DataError(f"{marks.path} does not hold the marks of a LINTER queue: {error}.", hint=hint) from error
+        raise DataError(
+            f"{marks.path} does not hold the marks of a LINTER queue: {error}.",
+            hint=hint,
+        ) from error

@@ -181,7 +181,10 @@ def _check_names(tables: tuple[Table, ...], settings: ReadingSettings) -> None:
     known = {table.name.casefold(): table.name for table in tables}
     for name in settings.codecs:
         if name.casefold() not in known:
-            raise ConfigError(f"source.linter.codecs names {name}.", hint=did_you_mean(name, known.values()))
+            raise ConfigError(
+                f"source.linter.codecs names {name}.",
+                hint=did_you_mean(name, known.values()),
+            )
     columns = [f"{table.name}.{column.name}" for table in tables for column in table.columns]
     for name in settings.code_pages:
         if name.casefold() not in {*known, *[column.casefold() for column in columns]}:

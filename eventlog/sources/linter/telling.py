@@ -230,7 +230,11 @@ def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
         yield group
 
 
-def _blobs(blob: BlobRun | None, done: Operation, action: Action) -> tuple[BlobRun | None, BlobRun | None]:
+def _blobs(
+    blob: BlobRun | None,
+    done: Operation,
+    action: Action,
+) -> tuple[BlobRun | None, BlobRun | None]:
     """The operations on one BLOB that are complete now, and those that may go on."""
     if action not in BLOB_ACTIONS:
         return blob, None

@@ -114,7 +114,11 @@ class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """How often each image was offered that waits."""
         return {image.position: image.attempts for image in self.waiting}
 
-    def waits(self, staying: Iterable[Position], left: Collection[Position]) -> tuple[WaitingImage, ...]:
+    def waits(
+        self,
+        staying: Iterable[Position],
+        left: Collection[Position],
+    ) -> tuple[WaitingImage, ...]:
         """What waits when these images stay, each offered once more, but for those that are left
         for the next batch.
         """
@@ -136,7 +140,10 @@ def read_place(text: str | None) -> StreamPlace:
         return msgspec.json.decode(text, type=StreamPlace)
     except msgspec.DecodeError as error:
         hint = "Restore the file of marks; without it the stream is read from its beginning."
-        raise DataError(f"The mark {PLACE} does not hold the place of a stream: {error}.", hint=hint) from error
+        raise DataError(
+            f"The mark {PLACE} does not hold the place of a stream: {error}.",
+            hint=hint,
+        ) from error
 
 
 class StreamMarks(Protocol):
@@ -396,7 +403,8 @@ class StreamSource:
             going_on=self._going_on(events[-1]),
         )
         begin = place.begin or self._since
-        self._begin = self._begin or begin  # what began now is found again where its first transaction began
+        # What began now is found again where its first transaction began.
+        self._begin = self._begin or begin
         commits = dict.fromkeys(event.position[0] for event in events) if self._reader.may_change else ()
         self._keep(replace(place, begin=begin, in_hand=events[-1].position, commits=tuple(commits)))
         return self._batch

@@ -48,7 +48,10 @@ class FileSpill(Generic[T]):
             return self._decoder.decode(self._file.read(length))
         except (OSError, msgspec.DecodeError) as error:
             hint = "It is read from the source again."
-            raise SourceError(f"A large transaction cannot be read back from the disk: {error}.", hint=hint) from error
+            raise SourceError(
+                f"A large transaction cannot be read back from the disk: {error}.",
+                hint=hint,
+            ) from error
 
     def close(self) -> None:
         self._file.close()

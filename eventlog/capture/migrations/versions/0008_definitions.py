@@ -27,7 +27,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     if not context.is_offline_mode() and not context.config.attributes.get("leaving"):
-        take_lock(op.get_bind(), opened(op.get_bind(), names))  # else 0007 would refuse, after columns are gone
+        # Else 0007 would refuse, after columns are gone.
+        take_lock(op.get_bind(), opened(op.get_bind(), names))
     there = _columns(names)
     for name in ("described", "first_record"):
         if context.is_offline_mode() or name in there:
