@@ -1,11 +1,14 @@
-"""Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its way.
+"""Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its
+way.
 
-`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, `Front` says how far they
-are through without a gap, and `haste` sets the interpreter for it, which several publishers in one process share.
+`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them,
+`Front` says how far they are through without a gap, and `haste` sets the interpreter for it, which
+several publishers in one process share.
 
-Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the one who sends. Of
-documents that share an object one goes after the other was answered, in their order. One that names no object goes
-alone: after everything before it, and before everything after it.
+Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the
+one who sends. Of documents that share an object one goes after the other was answered, in their
+order. One that names no object goes alone: after everything before it, and before everything after
+it.
 """
 
 from __future__ import annotations
@@ -87,9 +90,11 @@ class LaneThreads:
         holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
     ) -> None:
-        """Sends each document when its turn has come, unless it is held; `take` is told what was said of which.
+        """Sends each document when its turn has come, unless it is held; `take` is told what was
+        said of which.
 
-        After a failure nothing more is sent, and what was on its way still counts; then the failure is raised.
+        After a failure nothing more is sent, and what was on its way still counts; then the failure
+        is raised.
         """
         on_the_way = 0
         failures: list[BaseException] = []
@@ -231,10 +236,11 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
         gc.set_threshold(*self.thresholds)
 
     def hastened(self) -> InterpreterPace:
-        """Threads go on soon after a disk or a database has answered, and garbage is looked for less often.
+        """Threads go on soon after a disk or a database has answered, and garbage is looked for
+        less often.
 
-        What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth
-        of the time.
+        What a batch is made of refers to nothing in circles; looking for them after every 700
+        values takes a twentieth of the time.
         """
         young, *older = self.thresholds
         seldom = max(COLLECT_VALUES, young) if young else young

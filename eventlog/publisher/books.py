@@ -26,10 +26,11 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What one turn did; `later` is in how many milliseconds rows come that wait for another attempt.
+    """What one turn did; `later` is in how many milliseconds rows come that wait for another
+    attempt.
 
-    `rows` and `changes` count what no output had taken before. `stale` are what rows name that cannot be
-    read: nothing was done, for tables may look another way by now.
+    `rows` and `changes` count what no output had taken before. `stale` are what rows name that
+    cannot be read: nothing was done, for tables may look another way by now.
     """
 
     rows: int = 0

@@ -65,8 +65,7 @@ class Journal(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock. After an exception nothing that memory knew
-        counts.
+        """A transaction of the holder of the lock. After an exception nothing in memory counts.
 
         `soon` lets it return before it is on disk, where a database can do that.
         """

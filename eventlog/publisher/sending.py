@@ -1,7 +1,7 @@
 """Documents on their way to a receiver that judges each of them, and cannot be asked what it has.
 
-Law: without an answer that can be read a document keeps its plan, its id and its body. A readable "again" frees its
-rows, and everything behind them in the same transaction.
+Law: without an answer that can be read a document keeps its plan, its id and its body. A readable
+"again" frees its rows, and everything behind them in the same transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outc
 class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
-    By its `strictness` a document that comes again stops all behind it, or only those of its objects.
+    By its `strictness` a document that comes again stops all behind it, or only those of its
+    objects.
     """
 
     def __init__(

@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class JournalRow(Struct, frozen=True, kw_only=True):
-    """One output. `plan` is the last that it was given and `has` the one before it, which its target is known to have;
-    `told` is how much of each unfinished transaction it was told, and `warning` what was found about its target that
-    somebody should know.
+    """One output. `plan` is the last that it was given and `has` the one before it, which its
+    target is known to have; `told` is how much of each unfinished transaction it was told, and
+    `warning` what was found about its target that somebody should know.
     """
 
     name: str
@@ -98,8 +98,8 @@ class Parked(Struct, frozen=True, kw_only=True):
 
 
 class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A document that may be on its way: its id, the rows behind it that still wait for what becomes of it, and what
-    ends with them; `cut` are the transactions that it has a part of.
+    """A document that may be on its way: its id, the rows behind it that still wait for what
+    becomes of it, and what ends with them; `cut` are the transactions that it has a part of.
     """
 
     document: str
@@ -113,9 +113,9 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
 
 
 class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
-    """Documents of one plan that may be on their way. A target that can be asked what it has gets all of a plan in
-    one; for one that cannot each document stands alone, with the objects that it speaks of and all that it takes to
-    send it again as it is.
+    """Documents of one plan that may be on their way. A target that can be asked what it has gets
+    all of a plan in one; for one that cannot each document stands alone, with the objects that it
+    speaks of and all that it takes to send it again as it is.
     """
 
     plan: str

@@ -1,5 +1,6 @@
-"""New rows that have to wait for every output, because earlier ones of their objects do: they are parked by their names
-alone. A million may come behind one that somebody holds, and nobody needs their values yet.
+"""New rows that have to wait for every output, because earlier ones of their objects do: they are
+parked by their names alone. A million may come behind one that somebody holds, and nobody needs
+their values yet.
 
 Law: no output has a batch ahead then, where earlier rows of the same object might be.
 """
@@ -27,9 +28,11 @@ UNREAD_ROWS: Final = 20_000
 
 
 def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
-    """Parks those of the next rows that have to wait for every output; whether that were most of them.
+    """Parks those of the next rows that have to wait for every output; whether that were most of
+    them.
 
-    It is one transaction, so that an object that waits when it is asked for still waits when its rows are parked.
+    It is one transaction, so that an object that waits when it is asked for still waits when its
+    rows are parked.
     """
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
@@ -38,8 +41,8 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         if not _knows_tables(journal, connection, memory, decider):
             return False
         waiting = _waiting(journal, connection, memory, decider.identities, found)
-        # Rows between them are taken one time after the other, by their numbers: they must not become too many. Where
-        # it counts which rows of a transaction come last, none is passed.
+        # Rows between them are taken one time after the other, by their numbers: they must not
+        # become too many. Where it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
         passed, behind = 0, dict[int, str]()
         for number, spelling in found:

@@ -1,8 +1,9 @@
 """Whole transactions: all changes of one together, in the order in which transactions ended.
 
-A transaction ends behind its last row, and who writes to a row that another transaction has changed waits for the end of
-that one. So of two that changed the same object the one whose last row has the smaller number was committed first. Where
-the server keeps the time of each commit, that is the order. A conversion has no such times.
+A transaction ends behind its last row, and who writes to a row that another transaction has changed
+waits for the end of that one. So of two that changed the same object the one whose last row has the
+smaller number was committed first. Where the server keeps the time of each commit, that is the
+order. A conversion has no such times.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 def in_transactions(
     changes: Sequence[Placed], going_on: Collection[int], most: int
 ) -> tuple[list[Placed], set[Position]]:
-    """The changes of whole transactions, one after the other, and the events of the others, which come with the next take.
+    """The changes of whole transactions, one after the other, and the events of the others, which
+    come with the next take.
 
-    Those are transactions that go on behind the take, and what comes behind them. Where they have more than `most`
-    events, they are cut: nobody can hold a transaction of any length.
+    Those are transactions that go on behind the take, and what comes behind them. Where they have
+    more than `most` events, they are cut: nobody can hold a transaction of any length.
     """
     left = _left(changes, going_on)
     positions = {position for _, change in changes if _is_left(change, left) for position in change.positions}

@@ -1,6 +1,8 @@
-"""How statements reach a database: transactions with the session that reading needs, plain tuples, errors by blame.
+"""How statements reach a database: transactions with the session that reading needs, plain tuples,
+errors by blame.
 
-What a driver's error means: whether waiting cures it, who has locked what, whether a right is missing.
+What a driver's error means: whether waiting cures it, who has locked what, whether a right is
+missing.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ LOCKED = (
 
 @contextmanager
 def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Connection]:
-    """A transaction in the session that reading needs; what the database refuses is told as a SourceError.
+    """A transaction in the session that reading needs; what the database refuses is told as a
+    SourceError.
 
     `lone` makes each statement a transaction of its own, where that costs less.
     """
@@ -188,10 +191,12 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
 
 
 def is_lasting(error: BaseException | None) -> bool:
-    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
+    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for
+    deadlocks and typing errors.
 
-    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
-    the door will be turned away again: to try the same password for ever only locks the account.
+    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who
+    was turned away at the door will be turned away again: to try the same password for ever only
+    locks the account.
     """
     said = str(error)
     # A server that refuses a connection for good is known by its words only.

@@ -180,7 +180,8 @@ def _say_what_is_missing(engine: Engine, package: str) -> None:
             hint = f"pip install {package} brings it; a connection with TLS does without."
             raise ConfigError(f"The driver cannot log in: {str(error).rstrip('.')}.", hint=hint) from None
 
-    # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from being asked.
+    # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from
+    # being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
@@ -220,10 +221,11 @@ PROBES: Final = 3
 def limit_sessions(
     engine: Engine, statement_timeout: float | None, lock_timeout: float | None, lease: float | None = None
 ) -> None:
-    """Limits every session that the engine opens from now on, and prepares it for reading once and for all.
+    """Limits every session that the engine opens from now on, and prepares it for reading once and
+    for all.
 
-    With a `lease`, a client that is frozen or cut off while it holds row locks loses its session within two of them,
-    as far as the database can do that.
+    With a `lease`, a client that is frozen or cut off while it holds row locks loses its session
+    within two of them, as far as the database can do that.
     """
     from sqlalchemy import event
 
@@ -235,7 +237,8 @@ def limit_sessions(
         settings += _lease_settings(dialect, lease)
     arguments = dict(dialect.connect_arguments)
     if lease is not None:
-        # Nobody waits for a connection on which none answers: two leases, and never longer than usual.
+        # Nobody waits for a connection on which none answers: two leases, and never longer than
+        # usual.
         shortest = max(lease, SHORTEST_SECONDS)
         for name, per_second in dialect.lease_arguments.items():
             arguments[name] = min(arguments[name], ceil(shortest * per_second))
