@@ -174,9 +174,12 @@ class Consumer:
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(view, on_the_way, now)
             self._most_wait = len(taken.parked) > len(taken.events)
-            times = [document.due for document in on_the_way]
-            if taken.is_empty and (soonest := view.soonest(self.name)) is not None:
-                times.append(soonest)
+            times: list[int] = []
+            if taken.is_empty:
+                times = [document.due for document in on_the_way]
+                soonest = view.soonest(self.name)
+                if soonest is not None:
+                    times.append(soonest)
             # Asked after the rows: who sees a row that was written after DDL sees that DDL, too.
             if self._decider.tracked is not None and self._decider.tracked != view.memory.tracked:
                 return Turn(stale=frozenset())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -170,11 +170,6 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
             attempts=int(attempts),
             due=int(due),
         )
-
-
-def rows_of(documents: Iterable[OnTheWay]) -> Stretches:
-    """The rows behind documents."""
-    return Stretches(part for document in documents for part in document.records.parts)
 
 
 def encoded(value: object) -> str:
