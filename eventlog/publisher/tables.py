@@ -61,7 +61,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
         )
 
     def written(self) -> dict[str, Any]:
-        """As the table has it; nothing is an empty text there, which Oracle would not keep."""
+        """As the table has it: nothing is an empty text there, which Oracle would not keep."""
         return {
             "name": self.name,
             "position": self.position,
@@ -74,7 +74,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
 
 class Parked(Struct, frozen=True, kw_only=True):
-    """A row that waits for one output. Without `due` it waits behind an earlier row of its object."""
+    """A row that waits for one output; without `due`, behind an earlier row of its object."""
 
     output: str
     record: int
