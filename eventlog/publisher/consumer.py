@@ -345,10 +345,7 @@ class Consumer:
         has: str | None = None,
         freed: Sequence[OnTheWay] = (),
     ) -> bool:
-        """Enters what was said of documents; whether nothing comes again.
-
-        Those that were `freed` come again, for something before them does.
-        """
+        """Enters what was said, and what comes again as `freed`; whether nothing comes again."""
         ended: dict[int, Outcome] = {}
         # Rows that are to come again and wait no longer. They leave everything: should one wait
         # again, it is new, and every output is to get it.
@@ -385,9 +382,7 @@ class Consumer:
                 parking.add(record, objects[record], reason, due, None, document.attempts)
             else:
                 gone.append(record)
-        told = None
-        if cut:
-            told = told_after(self._journal.output(self.name).told, cut)
+        told = told_after(self._journal.output(self.name).told, cut) if cut else None
         done = Done(
             planned=[*planned, *freed],
             said=ended,

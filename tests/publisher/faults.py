@@ -416,8 +416,8 @@ FAULTS = [
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
-        "told = told_after(self._journal.output(self.name).told, cut)\n",
-        "told = None\n",
+        "told = told_after(self._journal.output(self.name).told, cut) if cut else None",
+        "told = None",
         of_transactions=True,
     ),
     # rows that are parked unread
